@@ -51,13 +51,16 @@ class AnomalyChecker:
         self._context_name = "debug_nans" if inf else "detect_anomaly"
 
     def check_node(self, e: Expr) -> None:
-        """Compute and check a new node. Raises: AnomalyError if only it, no operand, has a NaN."""
+        """Compute a node and its pending operands, and check each; store the user's line.
+
+        Raises: AnomalyError if a result has a NaN and none of its operands has.
+        """
         if e.tape is not None and getattr(e.tape, "recorded_line", None) is None:
             e.tape.recorded_line = caller_line()
         self._check_recursive(e, "at")
 
     def _check_recursive(self, e: Expr, prefix: str) -> None:
-        """Compute a node and its pending operands, operands first, and check each."""
+        """Compute a node and its pending operands, operands first; check each unless traced."""
         op, args = e.op, e.args
         if op is None or tracer_api.current() is not None:
             run.evaluate((e,), True)  # under vmap the batched op outside is checked instead
@@ -125,7 +128,7 @@ def _has_nan(a: object) -> bool:
     """Return True if a value has a NaN; compute it if it is pending."""
     if type(a) is not Expr:
         return isinstance(a, (float, complex)) and (math.isnan(a.real) or math.isnan(a.imag))
-    return _any(ops.ISNAN, ops.ANY, a)
+    return _test_elements(ops.ISNAN, ops.ANY, a)
 
 
 def _is_not_finite(a: object) -> bool:
@@ -133,11 +136,15 @@ def _is_not_finite(a: object) -> bool:
     if type(a) is not Expr:
         finite = not isinstance(a, (float, complex)) or cmath.isfinite(a)
         return not finite
-    return a.spec.dtype.kind in "fc" and a.spec.size > 0 and not _any(ops.ISFINITE, ops.ALL, a)
+    return (
+        a.spec.dtype.kind in "fc"
+        and a.spec.size > 0
+        and not _test_elements(ops.ISFINITE, ops.ALL, a)
+    )
 
 
-def _any(test: ops.Op, over: ops.Op, a: Expr) -> bool:
-    """Evaluate an elementwise test of `a`, reduce its mask with `over`, and return the bool."""
+def _test_elements(test: ops.Op, over: ops.Op, a: Expr) -> bool:
+    """Evaluate `over` of the elementwise `test`; return the bool, False for ints or no element."""
     if a.spec.dtype.kind not in "fc" or not a.spec.size:
         return False
     before = current()

@@ -22,10 +22,10 @@ PENDING_DEPTH_MAX = DEPTH_LIMIT * 3 // 4
 
 
 def check_gradient(name: str, what: str, node_: Node, g: object) -> Tensor:
-    """Return `g` unchanged, or raise if its spec is not that of the node's tensor.
+    """Return `g`. Raises: DTypeError, ShapeError, DeviceError unless it fits the node's tensor.
 
     The gradient of a leaf may have another layout: a table that is read by rows can have a gradient
-    of those rows only. Raises: DTypeError, ShapeError, DeviceError.
+    of those rows only.
     """
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} must be a tensor, got {type(g).__name__}")
@@ -57,7 +57,10 @@ class GradientCollector:
         self.gradient_ids: set[int] = set()  # ids of nodes that are some gradient already
 
     def store_gradient(self, n: Node, g: Tensor) -> None:
-        """Store a node's gradient, the last one if repeated; ignore a node not asked for."""
+        """Store the gradient of a requested node or one that retains it; ignore other nodes.
+
+        It takes the place of an earlier one.
+        """
         asked = type(n) is TapeLeaf if self.requested_nodes is None else n in self.requested_nodes
         if n.retains_grad or (asked and self.accumulate):
             self.new_gradients[n] = g
@@ -69,9 +72,9 @@ class GradientCollector:
         return g._expr.op is None or id(g._expr) in self.gradient_ids or bool(n.hooks)
 
     def new_grads(self, recorded: bool) -> list[tuple[Node, Tensor]]:
-        """Return each node's new `grad`, added to its old one, and clear the stored gradients.
+        """Return (node, old `grad` plus the stored gradient) pairs; forget the stored ones.
 
-        No two of them may share memory, because the user may write to a `grad`.
+        No `grad` changes here. No two may share memory, because the user may write to a `grad`.
         """
         grads: list[tuple[Node, Tensor]] = []
         before = current()
@@ -125,10 +128,11 @@ class _GradientQueue:
     def propagate(
         self, n: Node, g: PropagatedGradient, result: SavedValue | None, reach: Tensor | None
     ) -> bool:
-        """Send the gradient of a node to its operands; return True if one of the parts is deep.
+        """Store a node's gradient, and send parts to its operands; return True if one is deep.
 
-        No local here may outlive the call with a gradient, or the evaluation that follows would
-        store it.
+        A deep part has a large pending graph, and the caller evaluates. No local here may outlive
+        the call with a gradient, or the evaluation that follows would store it.
+        Raises: GradientError, if the node was released.
         """
         self.collector.store_gradient(n, g)
         if not n.edges or (self.needed is not None and n not in self.needed):
@@ -162,7 +166,7 @@ class _GradientQueue:
 def propagate_gradients(
     roots: list[tuple[Tensor, Tensor]], collector: GradientCollector, create_graph: bool
 ) -> list[Node]:
-    """Propagate gradients from the roots, and return the nodes that they have passed."""
+    """Propagate gradients from (output, gradient) roots to the collector; return nodes passed."""
     queue = _GradientQueue(
         collector,
         None
@@ -190,7 +194,7 @@ def propagate_gradients(
 
 
 def _run_hooks(n: Node, g: PropagatedGradient) -> PropagatedGradient:
-    """Call a node's hooks in order; return the gradient, replaced by each result but None."""
+    """Call a node's hooks in order; return the gradient, replaced by checked results but None."""
     if n.hooks:
         for hook in tuple(n.hooks.values()):
             changed = hook(g)
@@ -200,7 +204,7 @@ def _run_hooks(n: Node, g: PropagatedGradient) -> PropagatedGradient:
 
 
 def _nodes_leading_to(roots: list[tuple[Tensor, Tensor]], requested_nodes: set[Node]) -> set[Node]:
-    """Return the nodes that gradients must pass to reach the wanted ones."""
+    """Return the nodes, from the roots on, with a path of 1 or more edges to a requested node."""
     first = min(n.order for n in requested_nodes) if requested_nodes else 0
     order: list[Node] = []
     visited: set[Node] = set()

@@ -30,7 +30,7 @@ def gradcheck(
     rtol: float = 1e-3,
     raise_exception: bool = True,
 ) -> bool:
-    """Check that the gradients of a function agree with central differences.
+    """Return True if a function's gradients agree with central differences, else raise an error.
 
     `function`: from tensors to tensors. `inputs`: its arguments; others than tensors are passed on.
     `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
@@ -77,7 +77,7 @@ def gradgradcheck(
     rtol: float = 1e-3,
     raise_exception: bool = True,
 ) -> bool:
-    """Check that the second derivatives of a function agree with central differences.
+    """Return True if second derivatives agree with central differences, else raise an error.
 
     They are taken with respect to inputs and incoming gradients.
     `function`: from tensors to tensors. `inputs`: its arguments; others than tensors are passed on.
@@ -120,7 +120,7 @@ def _tensor_list(op: str, outputs: object) -> list[Tensor]:
 
 
 def _analytic_jacobian(out: Tensor, inputs: list[Tensor]) -> list[Array]:
-    """Return a Jacobian (elements of out, elements of the input) for each input."""
+    """Return a Jacobian (reals of `out`, reals of the input) for each input, row by row."""
     rows: list[list[Array]] = [[] for _ in inputs]
     for k in range(_count_reals(out)):
         unit = np.zeros(_count_reals(out))
@@ -136,7 +136,7 @@ def _analytic_jacobian(out: Tensor, inputs: list[Tensor]) -> list[Array]:
 
 
 def _count_reals(t: Tensor) -> int:
-    """Return the number of real numbers that a tensor holds."""
+    """Return the number of real numbers of a tensor: two for each complex element."""
     return t.size * (2 if t.dtype.kind == "c" else 1)
 
 
@@ -152,7 +152,7 @@ def _as_elements(flat: Array, like: Tensor) -> np.ndarray:
 
 
 def _numeric_jacobian(function: Function, args: list[Any], i: int, o: int, eps: float) -> Array:
-    """Return the Jacobian of output `o` by input `i` from central differences."""
+    """Return the Jacobian (reals of output `o`, reals of input `i`) from central differences."""
     at = _flatten_reals(args[i])
     columns = []
     for k in range(at.size):

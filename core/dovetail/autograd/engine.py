@@ -133,7 +133,8 @@ def grad(
 ) -> Tensor | tuple[Tensor | None, ...] | None:
     """Return the gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
 
-    They stay pending, so they fuse with what is done with them; no `grad` changes.
+    They stay pending, so they fuse with what is done with them. No `grad` changes but of tensors
+    that retain theirs (`retain_grad`).
     `grad_outputs`: gradients of something else with respect to `outputs`; for scalars left out.
     `retain_graph`, `create_graph` are as for `dt.autograd.backward`.
     `allow_unused`: an input that the outputs do not depend on is an error, or None with True.
@@ -193,14 +194,14 @@ def grad(
 
 
 def _check_grads(nodes: Sequence[Node]) -> None:
-    """Check that the `grad` of nodes may change. Raises: UnrolledLoop in a captured body."""
+    """Raise UnrolledLoop if a captured loop's body may not change the `grad` of a node."""
     if (recorder := tracer_api.current()) is not None:
         for n in nodes:
             recorder.check_grad(n.order)
 
 
 def _check_flags(op: str, retain: bool | None, create_graph: bool) -> tuple[bool | None, bool]:
-    """Return both flags as bools; `retain` may stay None. Raises: ArgumentTypeError."""
+    """Return both flags as bools; `retain` may stay None. Raises: ArgumentTypeError for no bool."""
     retain_graph = retain if retain is None else flag(op, retain, "retain_graph")
     return retain_graph, flag(op, create_graph, "create_graph")
 
@@ -213,7 +214,7 @@ def _tensor_list(op: str, tensors: Tensors) -> list[Tensor]:
 
 
 def _require_tape(name: str, t: Tensor) -> Node:
-    """Return the tape node of a tensor. Raises: GradientError if it has none."""
+    """Return the tape node of a strided tensor. Raises: GradientError if it has none."""
     tape: Node | None = strided(name, t)._expr.tape
     if tape is None:
         raise GradientError(
@@ -226,7 +227,11 @@ def _require_tape(name: str, t: Tensor) -> Node:
 def _pair_with_gradients(
     name: str, outputs: Tensors, gradients: Tensors | None
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return the outputs, each with its incoming gradient."""
+    """Return each output with its checked gradient: the only one for all; 1 for None.
+
+    Raises: ShapeError for another number of gradients than of outputs, and what `_check_incoming`
+    raises.
+    """
     listed = _tensor_list(name, outputs)
     incoming = list(gradients) if isinstance(gradients, list | tuple) else [gradients] * len(listed)
     if len(incoming) != len(listed):
@@ -298,7 +303,7 @@ def _set_tape(x: Tensor, tape: Node | None) -> None:
 
 
 def _leaf_without_tape(x: Tensor) -> Expr:
-    """Return a new leaf over the memory of a tensor, without a tape."""
+    """Return a new leaf over a tensor's memory, without a tape; a pending one gets lazy storage."""
     e = x._expr if x._expr.op is None else attach_lazy_storage(x)
     return leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
 
@@ -391,7 +396,10 @@ def _data(x: Tensor) -> Tensor:
 
 
 def _set_data(x: Tensor, source: Tensor) -> None:
-    """Make `x` refer to the memory of `source`; keep its hooks, and a `grad` of its spec."""
+    """Make `x` refer to the memory of `source`; keep hooks, and a `grad` that fits.
+
+    Nothing changes if it views that memory in the same way already.
+    """
     before, fresh_leaf = (
         _leaf_without_tape(strided("data", x)),
         _leaf_without_tape(strided("data", source)),
@@ -439,7 +447,10 @@ def get_grad(x: Tensor) -> Tensor | None:
 
 
 def set_grad(x: Tensor, g: Tensor | None) -> None:
-    """Replace the accumulated gradient. Raises: GradientError, ShapeError, DTypeError."""
+    """Replace the accumulated gradient by a tensor of x's spec, or clear it by None.
+
+    Raises: GradientError if no gradient flows to x; ShapeError, DTypeError, DeviceError.
+    """
     if g is None:
         n = x._expr.tape
         if n is not None and n.grad is not None:
@@ -594,7 +605,7 @@ def _requires_grad(x: Tensor) -> bool:
 
 
 def _set_requires_grad(x: Tensor, on: bool) -> None:
-    """Set the property `requires_grad` of `x`."""
+    """Set the property `requires_grad` of `x`, as `requires_grad_` does."""
     requires_grad_(x, on)
 
 

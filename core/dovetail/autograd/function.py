@@ -94,14 +94,14 @@ class Context:
 
 
 def _load_tensor(node: Node, i: int, saved: SavedValue) -> Tensor:
-    """Return a saved tensor. Raises: GradientError if it was overwritten since."""
+    """Return saved tensor `i` of a node. Raises: GradientError if it was overwritten since."""
     tensor = load_saved(node, f"tensor {i}", saved)
     assert isinstance(tensor, Tensor)
     return tensor
 
 
-def _own(method: Callable[..., object]) -> Callable[..., object]:
-    """Mark a method that subclasses override with parameters of their own."""
+def _allow_other_parameters(method: Callable[..., object]) -> Callable[..., object]:
+    """Return the method unchanged; type checkers then let subclasses change its parameters."""
     return method
 
 
@@ -120,7 +120,10 @@ class FunctionNode(Node):
     def backward(
         self, g: dict[int, Tensor], result: SavedValue | None
     ) -> list[PropagatedGradient | None]:
-        """Call the user's `backward`; return the checked gradients. Raises: GradientError."""
+        """Return the gradients of the user's `backward`, after a check of number and specs.
+
+        Raises: GradientError for another number; DTypeError, ShapeError, DeviceError for a spec.
+        """
         fills = self.function._fills_zeros
         arriving = [
             g[i] if i in g else zeros(s) if fills else None for i, s in enumerate(self.results)
@@ -138,7 +141,7 @@ class FunctionNode(Node):
         ]
 
     def _check_part(self, node: Node, gradient: object) -> Tensor:
-        """Return a gradient after the check; one that goes on past a leaf is strided."""
+        """Return a checked gradient for a node; convert it to dense unless the node is a leaf."""
         if (
             isinstance(gradient, Tensor)
             and type(gradient) is not Tensor
@@ -148,7 +151,7 @@ class FunctionNode(Node):
         return check_gradient("backward", f"the gradient that {self.name} returned", node, gradient)
 
     def resume(self, sent: dict[Node, PropagatedGradient]) -> list[int]:
-        """Hand the sums sent to resumable arguments to the context; return the numbers of these."""
+        """Store the sums sent so far to resumable arguments in the context; return the numbers."""
         resumed = [
             k
             for k in self.function._resume_arguments(self.context)
@@ -172,6 +175,7 @@ class FunctionNode(Node):
         self.released, self.context._saved_values = True, []
 
         def restore() -> None:
+            """Put the saved values back."""
             self.released, self.context._saved_values = False, saved
 
         return restore
@@ -181,15 +185,17 @@ class _Backward(Protocol):
     """An interface of a class with a static method `backward(ctx, *gradients)`."""
 
     @staticmethod
-    @_own
-    def backward(ctx: Context, *gradients: Tensor) -> object: ...
+    @_allow_other_parameters
+    def backward(ctx: Context, *gradients: Tensor) -> object:
+        """Return a gradient, or None, for each argument of `forward`."""
 
 
 class _FunctionSubclass(_Backward, Protocol[*Ts, R_co]):
     """The interface of a subclass of Function."""
 
     @staticmethod
-    def forward(ctx: Context, /, *args: *Ts) -> R_co: ...
+    def forward(ctx: Context, /, *args: *Ts) -> R_co:
+        """Return the results of the op; nothing in here is recorded."""
 
 
 class FunctionOutput(Node):
@@ -230,20 +236,20 @@ class Function:
 
     @staticmethod
     def _resume_arguments(ctx: Context) -> Sequence[int]:
-        """Return the arguments whose gradients continue sums that have begun elsewhere.
+        """Return the numbers of arguments whose gradients continue sums begun elsewhere.
 
-        `backward` finds the sums so far in `ctx._sent`, and returns the totals for these.
+        `backward` finds the sums so far in `ctx._resumed_gradients`, and returns the totals.
         """
         return ()
 
     @staticmethod
-    @_own
+    @_allow_other_parameters
     def forward(ctx: Context, *args: object) -> object:
         """Compute the results from the arguments; nothing in here is recorded."""
         raise NotImplementedError("Function: a subclass must define forward(ctx, ...)")
 
     @staticmethod
-    @_own
+    @_allow_other_parameters
     def backward(ctx: Context, *gradients: Tensor) -> object:
         """Return a gradient for each argument, from one for each result."""
         raise NotImplementedError("Function: a subclass must define backward(ctx, *gradients)")
@@ -282,7 +288,7 @@ class Function:
 
 
 def _batched_arguments(args: Sequence[object], others: Sequence[Tensor]) -> tuple[Expr | None, ...]:
-    """Return the nodes of the arguments if one of them or of `others` is batched, else ()."""
+    """Return the arguments' nodes (None: no tensor) if one of all tensors is batched, else ()."""
     nodes = tuple([a._expr if type(a) is Tensor else None for a in args])
     present = [e for e in nodes if e is not None] + [t._expr for t in others]
     return nodes if tracer_api.is_batched(*present) else ()
@@ -305,7 +311,7 @@ def _attach_differentiable(
 
 
 def attach_output(t: Tensor, node: FunctionNode, number: int) -> Tensor:
-    """Return a tensor over the same memory as result `number` of a Function."""
+    """Return a tensor over the memory of `t`, on the tape as result `number` of a Function."""
     out = FunctionOutput(node.name, t._expr.spec, (Edge(node, None),))
     out.index = number
     e: Expr = t._expr if t._expr.op is None else attach_lazy_storage(t)
@@ -351,7 +357,10 @@ class _Checkpoint(Function):
 
     @staticmethod
     def forward(ctx: Any, function: Callable[..., object], *args: object) -> Any:
-        """Run the function; save its tensor arguments and, if it drew numbers, the random state."""
+        """Run the function; save its tensor arguments and, if it drew numbers, the random state.
+
+        Raises: CaptureError, if it draws random numbers in a captured function and gradients flow.
+        """
         ctx.function = function
         ctx.args = [a if isinstance(a, Tensor) else None for a in args]
         ctx.save_for_backward(*ctx.args)
@@ -369,7 +378,10 @@ class _Checkpoint(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Run the function again, recorded, and backpropagate through it to its arguments."""
+        """Run the function again, recorded, and backpropagate through it to its arguments.
+
+        Unless gradients are recorded, other tensors that it uses get theirs added to `grad`.
+        """
         deep, saved = current().grad, ctx.saved_tensors
         needed = ctx.needs_input_grad[1:]
         again = [
@@ -400,7 +412,7 @@ class _Checkpoint(Function):
 
 
 def _rerun_argument(argument: Tensor, needs: bool, create_graph: bool) -> Tensor:
-    """Return an argument for the second run; a leaf if it `needs` a gradient."""
+    """Return an argument for the second run: detached, or an input of its own if it `needs` it."""
     if not needs:
         return detach(argument)
     return inputs_of([argument])[0] if create_graph else requires_grad_(detach(argument))

@@ -47,7 +47,7 @@ def _keepdims_shape(c: RuleContext) -> Shape:
 
 
 def _broadcast(g: Tensor, c: RuleContext) -> Tensor:
-    """Return the value of each row at every element of that row."""
+    """Return the gradient of a reduction's result at every element that was reduced into it."""
     return view(view(g, ("reshape", _keepdims_shape(c))), ("expand", c.spec().shape))
 
 
@@ -86,7 +86,7 @@ def _other_factors(x: Tensor, axes: Shape) -> Tensor:
 
 
 def _extremes_gradient(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
-    """Spread the gradient evenly over all elements that are the extreme, or NaN."""
+    """Return the gradient of max or min, spread evenly over the extreme elements and NaNs."""
     best = view(r, ("reshape", _keepdims_shape(c)))
     here = ew.logical_or(ew.equal(x, best), ew.isnan(x))
     count = sum_(cast(here, x.dtype), axis=c.attrs[0], keepdims=True)
@@ -113,7 +113,7 @@ def _sum_from_here(x: Tensor, axis: int) -> Tensor:
 
 
 def _without_first(g: Tensor, c: RuleContext) -> Tensor:
-    """Return the gradient of a running result, without that of its initial value."""
+    """Return the gradient of a running result, cut by the position of its initial value, if any."""
     axis, included, _ = c.attrs
     if not included:
         return g
@@ -186,7 +186,7 @@ def _recurrence_factor_gradient(g: Tensor, c: RuleContext, x: Tensor, r: Tensor)
 
 
 def _shift(x: Tensor, axis: int, step: int) -> Tensor:
-    """Return at each position the element at +1 (or -1), and 0 at the end."""
+    """Return at each position the element `step` (1 or -1) further along the axis, 0 at the end."""
     n = x.shape[axis]
     if n == 0:
         return x
@@ -352,7 +352,7 @@ def _memory_offsets(layout: StridedView, like: Tensor) -> Tensor:
 
 
 def strided_view(memory: Tensor, layout: StridedView) -> Tensor:
-    """Return a view of a flat memory with a layout; it shares the memory."""
+    """Evaluate a flat memory, copied if it has gaps; return a view of it with a layout."""
     whole = lay.contiguous(memory.shape)
     e = evaluate_leaf(memory if memory.is_contiguous() else apply(ops.COPY, (memory,)))
     s = spec(layout.shape, memory.dtype, memory.device)
@@ -394,7 +394,7 @@ def _value_gradient_of_write(g: Tensor, c: RuleContext) -> Tensor:
 
 
 def _gather_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
-    """Add the gradient at the positions that were read.
+    """Return the gradient of a gather: zeros, with `g` added at the positions that were read.
 
     The order of the sum is that of the result, so the bits are the same on all devices.
     """
@@ -446,7 +446,7 @@ def _scatter_by_mask(g: Tensor, index: Tensor, axis: int, source: Shape) -> Tens
 
 
 def _check_indices_again(i: Tensor, purpose: object, line: str | None) -> Tensor:
-    """Return indices counted from the start, checked again.
+    """Record a check of indices; return them counted from the start of the axis.
 
     The check must be repeated: the forward op may never run.
     """
@@ -508,7 +508,7 @@ def _to_device_gradient(g: Tensor, c: RuleContext) -> Tensor:
 
 
 def _view_mask(mask: Tensor, c: RuleContext) -> Tensor:
-    """Return the mask in the shape of the view's operand."""
+    """Return the mask of a view's operand: True where a viewed element is reached."""
     shape, m = c.spec().shape, c.attrs
     if m[0] == "expand":
         lead = mask.ndim - len(shape)

@@ -31,7 +31,7 @@ def attach_index_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) 
 
 
 def _depend_on(g: Tensor, outputs: Sequence[Tensor]) -> Tensor:
-    """Return `g`, computed after the outputs: the condition reads them, and is always true."""
+    """Return `g` made to depend on the outputs by a condition that is always true."""
     for t in outputs:
         missing = ew.isnan(t)
         g = ew.where(move(every(ew.equal(missing, missing)), g.device), g, 0.0)

@@ -32,7 +32,10 @@ class _CapturedNode(Node):
     saved: list[SavedValue]
 
     def backward(self, g: Tensor, result: SavedValue | None) -> list[PropagatedGradient | None]:
-        """Run the captured backward function. Raises: GradientError under create_graph."""
+        """Run the captured backward; return the operands' gradients. Raises: GradientError.
+
+        It has no gradients: under create_graph it raises.
+        """
         if current().grad:
             raise GradientError(
                 f"backward: {self.name} was captured, so its gradients have no gradients; compute "
@@ -51,6 +54,7 @@ class _CapturedNode(Node):
         self.released, self.saved = True, []
 
         def restore() -> None:
+            """Put the saved values back."""
             self.released, self.saved = False, saved
 
         return restore
@@ -112,7 +116,7 @@ class LoopTapes:
         closure: Sequence[Tensor],
         find_untaped_reads: Callable[[], Sequence[Tensor]],
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Run a captured loop and record it as one tape node."""
+        """Run a captured loop, recorded as one tape node; return the last carry and stacked ys."""
         return run_loop(
             scan, body, rerun_body, carry, xs, length, reverse, closure, find_untaped_reads
         )

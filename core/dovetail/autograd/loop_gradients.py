@@ -88,7 +88,10 @@ class _RecordedBody:
     def _find_used_inputs(
         self, results: Sequence[Tensor], inputs: Sequence[Tensor], closure_start: int
     ) -> None:
-        """Follow the tape to the inputs. Raises: UnrolledLoop if it leads elsewhere."""
+        """Add to `used` the closure positions that the tape leads to. Raises: UnrolledLoop.
+
+        It is raised for hooks, and where the tape leads to older nodes than the inputs.
+        """
         ends = {t._expr.tape: k for k, t in enumerate(inputs) if t._expr.tape is not None}
         start = min((n.order for n in ends), default=0)
         stack = [t._expr.tape for t in results if t._expr.tape is not None]
@@ -117,7 +120,11 @@ def run_loop(
     closure: Sequence[Tensor],
     find_untaped_reads: Callable[[], Sequence[Tensor]],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a captured loop and record it as one tape node; implements `tracer_api.Tapes`."""
+    """Run a captured loop, recorded as one tape node; return the last carry and stacked ys.
+
+    It implements `tracer_api.Tapes.run_loop`. Raises: UnrolledLoop, also under hooks for saved
+    values and while anomalies are searched for.
+    """
     settings = current()
     if settings.saved_value_hooks is not None or settings.anomaly is not None:
         raise UnrolledLoop
@@ -126,7 +133,7 @@ def run_loop(
     has_tape = [t._expr.tape is not None for t in inputs]
     taped_xs, taped = has_tape[: len(xs)][::-1], has_tape[len(xs) :][::-1]
     recorded_body = _RecordedBody(body, taped, taped_xs, closure)
-    after, stacked = _run(scan, recorded_body, carry, xs, length, reverse)
+    after, stacked = _run_forward_loop(scan, recorded_body, carry, xs, length, reverse)
     used = [t for k, t in enumerate(closure) if k in recorded_body.used]
     taped_results = [*taped, *recorded_body.taped_ys, *taped]
     loop_record = _LoopRecord(
@@ -147,7 +154,7 @@ def run_loop(
     return [*results[:n]], [*results[n : len(results) - n]]
 
 
-def _run(
+def _run_forward_loop(
     scan: Scan,
     recorded_body: _RecordedBody,
     carry: Sequence[Tensor],
@@ -223,7 +230,7 @@ class _BackwardLoop:
         self.xs = len(saved) - w - n
 
     def run(self, of_closure: Gradients) -> tuple[Gradients, Gradients, Gradients]:
-        """Return gradients of the initial values, the xs and the closure.
+        """Return gradients of the initial values, the xs and the closure; None where none flows.
 
         `of_closure`: gradients that later work has sent there. Iterations run one by one until the
         set of values with gradients is stable; the rest runs as one loop.
@@ -240,7 +247,7 @@ class _BackwardLoop:
                 break
         looped = None
         if iterations:
-            state, looped = self._loop(
+            state, looped = self._run_as_loop(
                 state, min(iterations), max(iterations) + 1, _is_present(alone[k])
             )
         of_xs = [self._join_rows(i, alone, looped) for i in range(self.xs)]
@@ -249,7 +256,7 @@ class _BackwardLoop:
     def _join_rows(
         self, i: int, single_rows: dict[int, Gradients], looped_rows: Gradients | None
     ) -> Tensor | None:
-        """Return the gradient of one of the xs, from those of its rows."""
+        """Return the gradient of one of the xs, from those of its rows, or None if all are None."""
         of_rows, whole = [single_rows[k][i] for k in sorted(single_rows)], None
         if looped_rows is not None:
             whole = looped_rows[i]
@@ -268,9 +275,10 @@ class _BackwardLoop:
     def _backpropagate_iteration(
         self, state: Gradients, rows: Gradients
     ) -> tuple[Gradients, Gradients]:
-        """Run an iteration again and backpropagate; return gradients of its state and of its xs.
+        """Run an iteration again and backpropagate; return gradients of state in and of xs.
 
-        `state`: gradients of what it carries out and of the closure.
+        `state`: gradients of what it carries out and of the closure. Those returned are of what it
+        carries in and of the closure.
         """
         loop_record, n, m = (
             self.loop_record,
@@ -313,10 +321,13 @@ class _BackwardLoop:
         ]
         return [*carried, *of_inputs[m:]], of_inputs[n:m]
 
-    def _loop(
+    def _run_as_loop(
         self, state: Gradients, begin: int, end: int, of_xs: list[bool]
     ) -> tuple[Gradients, Gradients]:
-        """Run the backward of all iterations from `begin` to `end` - 1 in one loop."""
+        """Run the backward of iterations `begin` to `end` - 1 as one loop; return gradients.
+
+        They are those of the state and, stacked, those of the xs.
+        """
         is_state, is_row = _is_present(state), _is_present(self.rows)
 
         def step(carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -335,7 +346,7 @@ class _BackwardLoop:
 
 
 def _is_present(gradients: Gradients) -> list[bool]:
-    """Return for each gradient whether there is one."""
+    """Return for each gradient True if it is not None."""
     return [g is not None for g in gradients]
 
 
@@ -356,7 +367,7 @@ def _detach_all(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _drop_tapes(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return results of a body without their tapes; pending ones stay pending, and fuse."""
+    """Return tensors without tapes: computed ones detached, pending ones changed in place."""
     results = []
     for t in tensors:
         if t._expr.op is None:
@@ -377,7 +388,10 @@ def _has_grad(n: Node | None) -> bool:
 def _separate_inputs(
     tensors: Sequence[Tensor], taped: Sequence[bool], closure: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Return tensors whose gradients can be asked for, even if a body writes to them."""
+    """Return taped tensors and the closure as separate inputs for gradients, others unchanged.
+
+    A body may write to them.
+    """
     own = [inputs_of([t])[0] if is_taped else t for t, is_taped in zip(tensors, taped, strict=True)]
     return [*own, *inputs_of(inputs_of(closure))]
 

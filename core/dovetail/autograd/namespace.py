@@ -45,14 +45,14 @@ def is_complex(x: Tensor, /) -> bool:
 
 def zeros_like(x: Tensor, /) -> Tensor:
     """Return zeros of the shape, dtype and device of `x`."""
-    return zeros(x._expr.spec) if type(x) is Tensor else _other(x, 0.0)
+    return zeros(x._expr.spec) if type(x) is Tensor else _constant_like(x, 0.0)
 
 
 def ones_like(x: Tensor, /) -> Tensor:
     """Return ones of the shape, dtype and device of `x`."""
-    return ones(x._expr.spec) if type(x) is Tensor else _other(x, 1.0)
+    return ones(x._expr.spec) if type(x) is Tensor else _constant_like(x, 1.0)
 
 
-def _other(x: Tensor, value: float) -> Tensor:
-    """Return a constant in the layout of a tensor that is not strided."""
+def _constant_like(x: Tensor, value: float) -> Tensor:
+    """Return a tensor of `value` in the layout of `x`, not strided. Raises: LayoutError."""
     return dispatch("constant", "full_like", (x,), x, value)

@@ -45,7 +45,7 @@ class _Hooks:
         self._pack, self._unpack = pack, unpack
 
     def pack_node(self, e: Expr) -> PackedValue:
-        """Return the packed form of a node."""
+        """Call the user's pack function on a node's detached tensor; return the PackedValue."""
         with _HOOKS_OFF:
             return PackedValue(e, self._pack(detach(create_tensor(e))), self._unpack_unhooked)
 

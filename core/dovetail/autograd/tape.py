@@ -175,7 +175,10 @@ class PackedValue:
         self.spec, self.tape, self.value, self.unpack = e.spec, e.tape, value, unpack
 
     def unpack_value(self, name: str, what: str) -> Tensor:
-        """Return the unpacked value. Raises: GradientError if the hook returns something else."""
+        """Call the unpack hook; return its tensor on the old tape. Raises: GradientError.
+
+        It is raised if the hook returns something else than a tensor of the saved spec.
+        """
         tensor = self.unpack(self.value)
         if type(tensor) is not Tensor or tensor._expr.spec is not self.spec:
             actual = repr(tensor._expr.spec) if type(tensor) is Tensor else shown(tensor)
@@ -241,7 +244,7 @@ def _is_cheap(e: Expr) -> bool:
 
 
 def load_saved(node: Node, what: str, saved: SavedValue) -> object:
-    """Return a saved value as a tensor, or as it is if it is no node. Raises: GradientError."""
+    """Return a saved value as a tensor, a number as it is. Raises: GradientError if overwritten."""
     e = saved.value
     if type(e) is PackedValue:
         return e.unpack_value(node.name, what)
@@ -252,7 +255,7 @@ def load_saved(node: Node, what: str, saved: SavedValue) -> object:
 
 
 def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
-    """Check that a saved value was not overwritten. Raises: GradientError."""
+    """Raise GradientError if a saved value was overwritten in place."""
     if watch.writer is not None:
         raise GradientError(
             f"backward: {node.name} saved {what}, {spec!r}, for its gradient, and {watch.writer} "
@@ -275,7 +278,7 @@ class ParsedRule(NamedTuple):
     takes_result: bool
 
 
-def _read(rule: Rule) -> ParsedRule:
+def _parse_rule(rule: Rule) -> ParsedRule:
     """Return the rule with the names of its parameters and the operands among them."""
     needs = tuple(signature(rule).parameters)
     operands = tuple(OPERAND_NAMES.index(n) for n in needs if n in OPERAND_NAMES)
@@ -293,7 +296,10 @@ _mask_rules: dict[Op, Callable[[Tensor, RuleContext], Tensor]] = {}
 
 
 def set_reach(op: Op, rule: Callable[[Tensor, RuleContext], Tensor]) -> None:
-    """Set how an op that moves elements moves the mask of those that a gradient reaches."""
+    """Register the mask rule of an op that moves elements: from the result's mask to an operand's.
+
+    A mask is True at the elements that a gradient may reach.
+    """
     _mask_rules[op] = rule
 
 
@@ -311,11 +317,11 @@ def set_gradient(op: Op, *rules: Rule | None) -> None:
     for r in rules:
         if r is not None:
             callable_("set_gradient", r, "a rule")
-    _rules[op] = tuple([None if r is None else _read(r) for r in rules])
+    _rules[op] = tuple([None if r is None else _parse_rule(r) for r in rules])
 
 
 def rules_of(op: Op) -> Rules:
-    """Return the rules for an op's operands; empty if the op has no gradient."""
+    """Return the parsed rules of an op's operands, by default its row's; () without a gradient."""
     if op not in _rules:
         set_gradient(op, *op.gradient)
     return _rules[op]
@@ -339,7 +345,7 @@ class Edge:
 
 
 def edge_to(e: object) -> Edge | None:
-    """Return the edge to the tape of a node of the deferred graph, or None if it has no tape."""
+    """Return an edge to a graph node's tape, or None; save the value if the tape needs it."""
     if type(e) is not Expr or e.tape is None:
         return None
     return Edge(e.tape, save_value(e) if e.tape.needs_result else None)
@@ -375,7 +381,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[Node | None, ...]:
-        """Return the tape nodes that gradients flow to from here."""
+        """Return the tape node of each operand, or None for one that no gradient flows to."""
         return tuple(None if e is None else e.node for e in self.edges)
 
     def __repr__(self) -> str:
@@ -384,11 +390,11 @@ class Node:
     def backward(
         self, g: PropagatedGradient, result: SavedValue | None
     ) -> list[PropagatedGradient | None]:
-        """Return for each edge its part of the gradient, or None."""
+        """Return for each edge its part of the gradient, or None; subclasses define it."""
         raise NotImplementedError
 
     def resume(self, sent: dict[Node, PropagatedGradient]) -> Sequence[int]:
-        """Return the edges whose parts will be sums that begin with what is `sent` there."""
+        """Return the numbers of edges whose parts continue sums already `sent`; by default none."""
         return ()
 
     def gradient_mask(self, i: int, reach: Tensor | None) -> Tensor | None:
@@ -399,7 +405,7 @@ class Node:
         return None
 
     def release(self) -> Callable[[], None]:
-        """Release the saved values; return a function that restores them."""
+        """Drop saved values, by default none; return a function that restores them."""
         return _nothing
 
     def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
@@ -423,7 +429,7 @@ class HookHandle:
         self._node, self._key = node_, key
 
     def remove(self) -> None:
-        """Remove the hook: it is not called any more."""
+        """Remove the hook, so that it is not called any more; do nothing the second time."""
         if self._node.hooks is not None:
             self._node.hooks.pop(self._key, None)
 
@@ -437,7 +443,7 @@ class TapeLeaf(Node):
         super().__init__("leaf", spec, ())
 
     def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
-        """Return the sum; a gradient that is not strided defines the layout of the sum."""
+        """Return the sum of two gradients; one that is not strided defines the sum's layout."""
         if type(a) is Tensor and type(b) is Tensor:
             return a + b
         # A gradient of another layout defines the sum.
@@ -478,8 +484,9 @@ class OpNode(Node):
     def backward(
         self, g: Tensor, result: SavedValue | None, reach: Tensor | None = None
     ) -> list[PropagatedGradient | None]:
-        """Return for each edge its part of the gradient, or None.
+        """Return for each edge its part of the gradient, or None. Raises: GradientError.
 
+        It is raised for an op without rules, and for released or overwritten values.
         `reach`: a mask; where it is False, `g` is 0, and so are the parts: also where the op has no
         finite slope, because a branch that `where` has not taken is outside of its domain there.
         """
@@ -513,7 +520,10 @@ class OpNode(Node):
         return reach if self.op.kind == "map" else self.gradient_mask(i, reach)
 
     def gradient_mask(self, i: int, reach: Tensor | None) -> Tensor | None:
-        """Return the mask of elements where the gradient of operand `i` may be other than 0."""
+        """Return the mask of elements where operand `i` may have another gradient than 0, or None.
+
+        None: it is not known.
+        """
         want = self.operands[i]
         if self.op is WHERE:
             condition = load_saved(self, "the condition", self.saved_operands[0])
@@ -536,7 +546,7 @@ class OpNode(Node):
     def _operand_gradient(
         self, i: int, rule: ParsedRule, needs: list[Any], mask: Tensor | None
     ) -> Tensor | None:
-        """Return the gradient of one operand, from its rule or from a cached template."""
+        """Return an operand's gradient or None, by its rule or by a template, which is cached."""
         if mask is not None:
             needs = [*needs, mask]
         operands = [x._expr for x in needs if type(x) is Tensor]
@@ -566,9 +576,9 @@ class OpNode(Node):
     def _template_key(
         self, i: int, rule: ParsedRule, needs: list[Any], operands: list[Expr]
     ) -> tuple[object, ...] | None:
-        """Return a part's key without tensor values; None if recording, or nothing can key it.
+        """Return a part's cache key without tensor values, or None if it must not be cached.
 
-        None: the part depends on more than a key can hold.
+        None: gradients are recorded, a tracer is active, or no key can hold a value.
         """
         now = current()
         if now.grad or tracer_api.current() is not None:
@@ -589,7 +599,7 @@ class OpNode(Node):
         return tuple(key)
 
     def _rule_argument(self, name: str, i: int, g: Tensor, result: SavedValue | None) -> object:
-        """Return the value for a rule's parameter `name`."""
+        """Return the value for a rule's parameter `name`. Raises: GradientError if overwritten."""
         if name == "g":
             return g
         if name == "dt":
@@ -618,6 +628,7 @@ class OpNode(Node):
         self.edges = tuple([e and Edge(e.node, None) for e in self.edges])
 
         def restore() -> None:
+            """Put the saved values back."""
             self.released, self.saved_operands, self.edges = False, saved, edges
 
         return restore
@@ -675,8 +686,11 @@ class _Context(NamedTuple):
         return operand
 
 
-def _in_float32(rule: Rule, needs: list[Any]) -> Any:
-    """Call a rule with tensors of reduced precision in the dtype that they are computed in."""
+def _call_in_compute_dtype(rule: Rule, needs: list[Any]) -> Any:
+    """Call a rule on tensors widened to their compute dtype; return its result unrounded.
+
+    An operand that the rule passes on is returned as it came.
+    """
     wide = [cast(x, x.dtype.compute) if type(x) is Tensor else x for x in needs]
     part = rule(*wide)
     for before, x in zip(needs, wide, strict=True):
@@ -703,7 +717,7 @@ def fit_gradient(g: Tensor, want: Spec) -> Tensor:
 
 def _apply_rule(op: Op, rule: ParsedRule, needs: list[Any]) -> Any:
     """Return the result of a rule, computed in float32 for halves unless the op says otherwise."""
-    return _in_float32(rule.rule, needs) if op.widens_gradient else rule.rule(*needs)
+    return _call_in_compute_dtype(rule.rule, needs) if op.widens_gradient else rule.rule(*needs)
 
 
 def _apply_rule_masked(op: Op, rule: ParsedRule, needs: list[Any], mask: Tensor) -> Tensor | None:
@@ -723,7 +737,7 @@ def _fit_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def sum_to(g: Tensor, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    """Return the sum over `axes`, in the given shape."""
+    """Return the sum over `axes`, reshaped to `shape`."""
     g = g.sum(axis=axes, keepdims=True)
     return g if g.shape == shape else g.reshape(shape)
 

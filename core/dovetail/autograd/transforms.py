@@ -30,7 +30,7 @@ def inputs_of(primals: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _separate_input(t: Tensor) -> Tensor:
-    """Return a leaf over a tensor, or a tape node behind its own tape."""
+    """Return a tensor over the memory of `t`: a new leaf or, while recording, behind its tape."""
     if t._expr.tape is None or not current().grad:
         return requires_grad_(detach(t))
     e = detach(t)._expr
@@ -44,7 +44,10 @@ def backpropagate(
     gradients: Sequence[Tensor],
     create_graph: bool,
 ) -> Sequence[Tensor | None]:
-    """Return the gradients of `inputs`, differentiable if `create_graph`; the graph stays."""
+    """Return the gradients of `inputs`, None where none flows; keep the graph for more calls.
+
+    They are differentiable if `create_graph` or a gradient on a tape asks for it while recording.
+    """
     create_graph = current().grad and (
         create_graph or any(g._expr.tape is not None for g in gradients)
     )
@@ -153,10 +156,10 @@ def jvp(
 def jvp(
     function: Callable[..., Tensor | Sequence[Tensor]], primals: Tensors, tangents: Tensors
 ) -> tuple[FunctionResult, FunctionResult]:
-    """Return the result of a function, and its derivative in the direction of `tangents`.
+    """Return a function's result, and its derivative along `tangents`, by two backward passes.
 
     `function`: from tensors to a tensor or a tuple of them. `primals`: the point, one or a tuple.
-    The derivative is the gradient of a vector-Jacobian product by its vector: two backward passes.
+    The derivative is the gradient of a vector-Jacobian product by its vector.
     Shapes: `tangents` have those of `primals`.
     Dtypes: floats.
     Raises: ShapeError unless tangents and primals agree in number and shapes; DTypeError.
@@ -183,9 +186,10 @@ def jvp(
 def _linearize(
     function: Callable[..., R], points: Sequence[Tensor]
 ) -> tuple[R, Callable[[Sequence[Tensor]], list[Tensor]], bool]:
-    """Run a function; return its result, its derivative by direction, and `needs_graph`.
+    """Run a function; return its result, a function for its derivatives, and `needs_graph`.
 
-    The derivative is the gradient of a vector-Jacobian product with respect to its vector.
+    That function maps a direction per input to a derivative per output: the gradient of a
+    vector-Jacobian product with respect to its vector.
     """
     inputs = inputs_of(points)
     result = run_recorded(function, inputs)

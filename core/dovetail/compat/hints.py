@@ -17,7 +17,10 @@ LIBRARIES = ("numpy", "torch", "jax", "others")
 
 @cache
 def tables() -> dict[str, dict[str, str]]:
-    """Return replacements by name, by table ("functions", "methods", ...), of all libraries."""
+    """Return a dict of all libraries, {table: {name: replacement}}; read and cache it once.
+
+    Tables are "functions", "methods" and others.
+    """
     import tomllib  # 3 ms, which `import dovetail` need not pay
 
     merged: dict[str, dict[str, str]] = {}
@@ -30,10 +33,10 @@ def tables() -> dict[str, dict[str, str]]:
 
 
 def format_hint(replacement: str, name: str) -> str:
-    """Return "; use X", a sentence that begins "dovetail", or that there is no such name.
+    """Return a hint: "; use X", or "; dovetail has no NAME" for a replacement "nothing".
 
-    A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name; any
-    other hint is what to use.
+    A replacement that begins with "dovetail" is a sentence of its own: "; dovetail ...". Text
+    behind "nothing" is kept.
     """
     if replacement.partition(";")[0].partition(":")[0] == "nothing":
         return f"; dovetail has no {name}{replacement.removeprefix('nothing')}"
@@ -41,7 +44,7 @@ def format_hint(replacement: str, name: str) -> str:
 
 
 def find_hint(table: str, name: str) -> str:
-    """Return the end of the error about a name of a table; "" if the table lacks it."""
+    """Return the hint for a name in one of `tables`, to end an error with; "" without one."""
     way = tables()[table].get(name)
     return "" if way is None else format_hint(way, name)
 
@@ -74,7 +77,7 @@ def hint(name: str, method: bool, tensor: type) -> str:
 
 
 def _other_form(name: str, method: bool, tensor: type) -> str:
-    """Return a call of `dt`'s function, the method, or `x[...] =`, for a name; "" if none."""
+    """Return a call with the name that exists: of `dt`, a method, or `x[...] =`; "" without any."""
     if not method:
         return f"x.{name}{'' if name.isupper() else '()'}" if hasattr(tensor, name) else ""
     root = sys.modules[__name__.partition(".")[0]]

@@ -211,8 +211,9 @@ def accepts_arguments(
 def call_translated(
     call: Callable[..., R], function: Callable[..., R], args: tuple[Any, ...], options: Options
 ) -> R:
-    """Call `call` with foreign names translated, and set `requires_grad` on what it creates.
+    """Call `call` with foreign names translated; let the result require a gradient if asked.
 
+    `requires_grad=True` is handled here for functions that create tensors and lack the name.
     Raises: ArgumentTypeError for a name that has no equal.
     """
     own = parameters(function)  # functions that create tensors have a `device`
@@ -227,7 +228,7 @@ def call_translated(
 
 
 def rebind_keywords(function: Callable[..., R], scope: Options) -> R:
-    """Call a function again from its locals, with the names in its `**theirs` translated.
+    """Call a function again from its locals `scope`, with names in its `**theirs` translated.
 
     Raises: ArgumentTypeError for a name without an equal, or if the function got `*more`.
     """
@@ -307,7 +308,10 @@ def _split(own: Parameters, values: Options, extra: tuple[Any, ...]) -> tuple[li
 def _translate_keyword(
     function: Callable[..., Any], keyword: str, value: Any, positional: list[str]
 ) -> tuple[str, Any] | None:
-    """Return our parameter and its value, or None if that changes nothing."""
+    """Return (our parameter, its value) for a foreign keyword, or None if it changes nothing.
+
+    Raises: ArgumentTypeError, with advice, for a keyword without an equal.
+    """
     name, own = function.__name__, parameters(function)
     if name in FUNCTION_ADVICE:
         raise ArgumentTypeError(f"{name}: has no parameter {keyword}; {FUNCTION_ADVICE[name]}")
@@ -338,7 +342,7 @@ def _translate_keyword(
 
 
 def _require_same_results(name: str, options: Options) -> None:
-    """Raise ArgumentTypeError if `dim` is given and PyTorch's function returns something else."""
+    """Raise ArgumentTypeError for `dim` where PyTorch's function returns something else."""
     if "dim" not in options:
         return
     dim = options["dim"] if isinstance(options["dim"], int) else "..."

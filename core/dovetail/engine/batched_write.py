@@ -36,7 +36,10 @@ class BatchedWrite(Evaluation):
             self.uses[self.index[r]] += 1  # the references from `roots`
 
     def has_unaliased_targets(self) -> bool:
-        """Return True if targets are distinct and contiguous, and only `roots` has the values."""
+        """Return True if targets are dense, in distinct storages, and only `roots` has the values.
+
+        Also False for overlapping storages, and if the graph reads lazy storages.
+        """
         if any(t.storage.overlap is not None for t in self.targets):
             return False
         roots = {self.index[r] for r in self.roots}
@@ -49,7 +52,7 @@ class BatchedWrite(Evaluation):
         )
 
     def find_index_slots(self, row_indices: Expr) -> tuple[int, ...]:
-        """Return the slots of leaves that view all of a contiguous `row_indices`, or none."""
+        """Return the slots of leaves with all elements of `row_indices`, or () if that has gaps."""
         if row_indices.strides != row_indices.spec.strides:
             return ()
         return tuple(
@@ -62,7 +65,7 @@ class BatchedWrite(Evaluation):
         )
 
     def bind(self) -> BoundPlan:
-        """Return the bound plan; append the targets to the leaves unless they overlap operands."""
+        """Return the cached or new plan; append targets to the leaves unless operands overlap."""
         key, referenced, roots, _ = self._whole_key()
         write_targets = [self.write_target(t) for t in self.targets]
         at = None if self.row_indices is None else self.find_index_slots(self.row_indices)
@@ -85,7 +88,10 @@ class BatchedWrite(Evaluation):
         return plan
 
     def run(self, reports_checks: bool = True) -> bool:
-        """Run or trace the writes; return False, with nothing written, if that is impossible."""
+        """Run or trace the writes; return False, unwritten, if operands overlap or it is refused.
+
+        A refused write is done one by one by the caller.
+        """
         recorder = tracer_api.current()
         if recorder is not None:
             return recorder.run(self, reports_checks)
@@ -109,11 +115,11 @@ class BatchedWrite(Evaluation):
 def write_batch(
     roots: list[Expr], targets: Sequence[Expr], row_indices: Expr | None = None
 ) -> bool:
-    """Write pending nodes straight into the memory of leaves; return False if that is impossible.
+    """Write pending nodes straight into the memory of leaves; return False, unwritten, if refused.
 
     The list `roots` must have the only references to the nodes. They have exactly the leaves'
     specs, or they are rows that go to the indices in a leaf `row_indices`, which are in range and
-    distinct.
+    distinct. Pending targets and readers of their memory may be evaluated in either case.
     """
     with engine_lock:
         return _write(roots, targets, row_indices)
@@ -146,11 +152,12 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
 
 
 def _is_one_device(exprs: Sequence[Expr]) -> bool:
+    """Return True if all nodes are on the device of the first one."""
     return all(e.spec.device is exprs[0].spec.device for e in exprs)
 
 
 def _is_recomputed(evaluation: BatchedWrite) -> bool:
-    """Return True if a rematerialised node would read the targets' memory again."""
+    """Return True if a node outside would recompute a node inside that reads a target's memory."""
     inside = evaluation.index
     return any(
         e in inside and reads(e, t) and is_recomputed(e, inside)

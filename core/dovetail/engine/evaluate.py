@@ -67,13 +67,16 @@ def _evaluate(exprs: Sequence[Expr], reports_checks: bool) -> None:
 
 
 def evaluate_and_wait(e: Expr) -> None:
-    """Compute a node and wait; afterwards the memory that it reads may be written."""
+    """Compute a node and wait for the current stream; the memory that it reads may then be written.
+
+    Indices out of range raise no error here.
+    """
     evaluate((e,), False)
     _synchronize(e.spec.device)
 
 
 def finish_pending() -> None:
-    """Compute all pending nodes that read exported memory, and wait for all devices."""
+    """Compute pending nodes that read exported memory; wait for all devices' current streams."""
     for e in all_pending():
         if reads_exported(e):
             evaluate((e,), False)
@@ -106,14 +109,14 @@ def _is_observed() -> bool:
 
 
 def _raise_failed_checks(exprs: Sequence[Expr]) -> None:
-    """Settle the index checks of leaves on synchronous devices. Raises: IndexOutOfRange."""
+    """Settle index checks of leaves on synchronous devices. Raises: IndexOutOfRange on failure."""
     for e in exprs:
         if e.op is None and not open_device(e.spec.device).backend.asynchronous:
             faults.settle_before_read(storage_of(e))
 
 
 def plan_pending(exprs: Sequence[Expr]) -> list[tuple[OpenedDevice, Plan]]:
-    """Return device and plan of the pending work of these nodes; compile and run nothing."""
+    """Return (device, plan) per device for the pending work of these nodes; run nothing."""
     return [(sketch.opened, sketch.plan) for sketch in sketch_plans(exprs)]
 
 
@@ -142,7 +145,7 @@ def _sketch_device(roots: Sequence[Expr]) -> Sketch:
 
 
 def compile_ahead(exprs: Sequence[Expr]) -> None:
-    """Compile the missing programs of the pending work, in one batch per device; run nothing."""
+    """Plan each node alone; compile missing programs in one batch per device; run nothing."""
     kernels_by_device: dict[Device, dict[str, Kernel]] = {}
     for opened, plan in (pair for e in exprs for pair in plan_pending([e])):
         steps = (s for s in plan.steps if isinstance(s, PlannedLaunch) and 0 not in s.grid)
@@ -154,7 +157,7 @@ def compile_ahead(exprs: Sequence[Expr]) -> None:
 
 
 def _group_by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
-    """Return the pending sources of these nodes, without duplicates, one list per device."""
+    """Return, per device, the list of pending nodes to compute, each once; drop computed nodes."""
     roots_by_device: dict[Device, dict[Expr, None]] = {}  # each once
     for e in exprs:
         source = _source(e)
@@ -172,9 +175,10 @@ def _source(e: Expr) -> Expr | None:
 
 
 def write(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
-    """Store a value of the same shape and dtype into the memory that leaf `target` views.
+    """Pop a value from its box, and store it into the memory that leaf `target` views.
 
-    The value is popped from its holder. It gets no memory of its own if nothing else refers to it.
+    The value has the shape and dtype of the target, and no memory of its own if nothing else refers
+    to it. Pending nodes that read the target's memory are computed first.
     other_references: this many further references do not count, because they read the value from
         the target; they do count if the value reads the target's memory.
     """
@@ -183,7 +187,7 @@ def write(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
 
 def _write(value: Box[Expr], target: Expr, other_references: int) -> None:
     """Do `write` under the engine lock: run a matching cached graph, else plan a copy."""
-    storage = _in_memory(target)
+    storage = _prepare_storage(target)
     can_match = not _is_observed() and (
         value[0].op is None or is_sole_owner(value, other_references)
     )
@@ -199,13 +203,13 @@ def _write(value: Box[Expr], target: Expr, other_references: int) -> None:
 
 
 def update(value: Expr, target: Expr) -> None:
-    """Run an op that updates the memory of `target`; nothing else may refer to its node."""
+    """Run the op node `value`, which updates `target` in place; nothing else may refer to it."""
     _turn.held(_update_memory, (value, target))
 
 
 def _update_memory(value: Expr, target: Expr) -> None:
     """Do `update` under the engine lock: run a matching cached graph, else plan the op."""
-    storage = _in_memory(target)
+    storage = _prepare_storage(target)
     if (
         not _is_observed()
         and not has_other_reader(target, value)
@@ -216,8 +220,8 @@ def _update_memory(value: Expr, target: Expr) -> None:
     _store([value], target)
 
 
-def _in_memory(target: Expr) -> Storage:
-    """Return the storage of a leaf to be written, after its pending value and overlapping work."""
+def _prepare_storage(target: Expr) -> Storage:
+    """Evaluate a leaf's lazy storage and wait for overlapping ones; return the storage to write."""
     pending = storage_of(target).pending
     if pending is not None:
         evaluate([pending])
@@ -234,7 +238,7 @@ def wait_for_overlapping(storage: Storage) -> None:
 
 
 def _store(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
-    """Plan a value and write it into the target, through a temporary if it reads the target."""
+    """Evaluate pending readers, then write a boxed value, by a temporary if it reads the target."""
     storage = storage_of(target)
     _evaluate_readers(target, value[0])
     if _store_directly(value[0], target, other_references):
@@ -250,9 +254,9 @@ def _store_through_temp(value: Box[Expr], target: Expr) -> None:
 
 
 def _source_of_copy(value: Expr) -> Expr:
-    """Return the pending node to compute before the copy.
+    """Return the node to compute before a copy: its pending operand of equal spec, or `value`.
 
-    That is the operand of a copy: it may be referenced elsewhere and would be stored as well.
+    The operand may be referenced elsewhere and would be stored as well.
     """
     source: Expr = value.args[0] if value.op is COPY else value
     return source if source.op is not None and source.spec is value.spec else value
@@ -293,7 +297,7 @@ def _evaluate_readers(target: Expr, value: Expr) -> None:
 
 
 def evaluate_remaining(exprs: Sequence[Expr]) -> None:
-    """Evaluate nodes, but for those of one example of a `vmap` that has ended: they have no value.
+    """Evaluate nodes; skip those of one example of a `vmap` that has ended, which have no value.
 
     Something may still hold such a node, such as a cycle of references.
     """

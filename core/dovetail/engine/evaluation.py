@@ -38,9 +38,9 @@ class Evaluation(OrderedGraph):
     __slots__ = ()
 
     def run(self, reports_checks: bool = True) -> bool:
-        """Evaluate the graph; return False, with nothing done, if the target overlaps an operand.
+        """Evaluate or trace the graph; return False, unwritten, if an operand overlaps the target.
 
-        A target that is read element by element is written in place.
+        An operand may overlap a target that is read element by element, which is written in place.
         Raises: IndexOutOfRange, before anything is written, or where an answer is waited for.
         """
         recorder = tracer_api.current()
@@ -91,7 +91,7 @@ class Evaluation(OrderedGraph):
     def _whole_key(
         self,
     ) -> tuple[tuple[Hashable, ...], tuple[int, ...], tuple[int, ...], WriteTarget | None]:
-        """Complete `key`; return it with its parts: referenced nodes, roots and write target."""
+        """Append the last parts to `key`, once; return key, referenced nodes, roots and target."""
         referenced, roots, target = (
             self.externally_referenced_nodes(),
             tuple([self.index[r] for r in self.roots]),
@@ -131,7 +131,11 @@ class Evaluation(OrderedGraph):
         return plan
 
     def execute(self, plan: BoundPlan, reports_checks: bool) -> None:
-        """Launch the plan; turn its stored nodes into leaves. Raises: IndexOutOfRange, as `run`."""
+        """Launch the plan; turn stored nodes into leaves, which keep the unsettled checks.
+
+        Raises: IndexOutOfRange where the host waits: for a target, and by `reports_checks` on
+        devices that are not asynchronous.
+        """
         device, t = self.device, self.target
         opened = device.opened or open_device(device)
         stream = current_handle(device)
@@ -165,7 +169,10 @@ class Evaluation(OrderedGraph):
                 self.nodes[i].storage.checks = tuple(own)
 
     def _checks_of_leaves(self, waits: bool) -> Checks:
-        """Return the leaves' checks by position; if `waits`, settle them and return no checks."""
+        """Return open or failed checks of leaves by position; if `waits`, settle all and return {}.
+
+        Raises: IndexOutOfRange, if `waits`. The target's checks are settled, too.
+        """
         if waits:
             targets = () if self.target is None else (storage_of(self.target),)
             faults.settle_checks(

@@ -47,7 +47,10 @@ def start_profile(events: list[ProfileEvent]) -> None:
 
 
 def stop_profile(events: list[ProfileEvent]) -> None:
-    """Stop appending events to this list. Profiles that overlap may end in any order."""
+    """Stop appending events to this list; enable the fast paths if no profile and no block is left.
+
+    Profiles that overlap may end in any order.
+    """
     global profiles
     with _profiles_lock:
         profiles = tuple(p for p in profiles if p is not events)

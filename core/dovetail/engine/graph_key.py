@@ -72,7 +72,7 @@ def append_subgraph(
     uses: list[int],
     key: list[Hashable],
 ) -> int:
-    """Append `e` and its operands to `walk` and the lists; return the position of `e`.
+    """Append `e`, after operands that are not in `index`, to all these; return the position of `e`.
 
     It is no closure, because a reference cycle would keep memory alive.
     """
@@ -198,7 +198,7 @@ class OrderedGraph:
         )
 
     def write_target(self, t: Expr) -> WriteTarget:
-        """Return the strides of a written leaf and the slots of the leaves that overlap it."""
+        """Return the WriteTarget of leaf `t`: strides, slot, and slots of overlapping leaves."""
         overlapping, same = set(), set()
         for slot, e in enumerate(self.leaves):
             if overlaps(e, t):

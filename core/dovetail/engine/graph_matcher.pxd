@@ -74,10 +74,10 @@ cdef class CachedGraph:
     cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target)
     cdef _launch_listed(self, PyObject** matched, PyObject** numbers, Expr target)
     cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream)
-    cdef _enter(self, Act* act, PyObject** at, PyObject** numbers)
+    cdef _launch_by_entry(self, Act* act, PyObject** at, PyObject** numbers)
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream)
     cdef _run_special(self, Act* act, PyObject** at, object stream)
     cdef _run_checked(
         self, Act* act, PyObject** at, PyObject** matched, PyObject** numbers, object stream
     )
-    cdef _share(self, PyObject** matched, Expr target, object stream)
+    cdef _record_stream(self, PyObject** matched, Expr target, object stream)

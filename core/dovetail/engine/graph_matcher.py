@@ -186,7 +186,7 @@ def _matches_node(
 
 
 def _matches_memory(leaves: Sequence[Expr], t: Expr, expected: WriteTarget | None) -> bool:
-    """Return True if the same leaves overlap, and the same equal, the target as in `expected`."""
+    """Return True if the leaves that overlap the target, and those equal to it, are as expected."""
     assert expected is not None
     for slot in range(len(leaves)):
         e = leaves[slot]
@@ -207,7 +207,7 @@ def _has_same_elements(e: Expr, t: Expr) -> bool:
 
 
 def _has_failed_checks(leaves: Sequence[Expr], target: Expr | None) -> bool:
-    """Return True if an operand's memory has checks of indices that may have failed."""
+    """Return True if memory of an operand or the target has index checks that may have failed."""
     for e in leaves:
         if e.storage.checks:
             return True

@@ -102,7 +102,7 @@ cdef class CachedGraph:
         self._flatten(plan)
 
     def _flatten(self, BoundPlan plan):
-        """Lay out the integers of the plan in one array of words."""
+        """Lay out the steps of the plan in C structs, and their integers in one array of words."""
         cdef Act* act
         words, nbytes = [], []
         self._slots, self._act_count = len(plan.empty_memory), len(plan.steps)
@@ -149,7 +149,7 @@ cdef class CachedGraph:
         PyMem_Free(self._bytes)
 
     cpdef int run(self, Expr root, Expr target, bint reports_checks, other_roots=()) except -1:
-        """Launch the plan if the graph of `root` and `other_roots` is this one; return the outcome."""
+        """Launch the plan if the graph of the roots matches; return HIT, MISS or NEEDS_TEMP."""
         cdef PyObject* matched[_NODES]
         cdef PyObject* numbers[_ARGUMENTS]
         cdef Py_ssize_t i
@@ -231,7 +231,7 @@ cdef class CachedGraph:
         return True
 
     cdef bint _matches_others(self, others, PyObject** matched, PyObject** numbers) except -1:
-        """Return True if the other roots match their entries."""
+        """Return True if the other roots match their keys; store the matched nodes."""
         cdef Py_ssize_t j
         cdef Expr e
         for j, e in zip(self._other_roots, others, strict=True):
@@ -242,7 +242,7 @@ cdef class CachedGraph:
         return True
 
     cdef bint _matches_memory(self, PyObject** matched, Expr target):
-        """Return True if the same leaves overlap the target, and the same ones equal it, as before."""
+        """Return True if the leaves that overlap the target, and that equal it, are as before."""
         cdef Py_ssize_t slot
         cdef Expr e
         for slot in range(self._leaf_count):
@@ -258,7 +258,7 @@ cdef class CachedGraph:
         return True
 
     cdef bint _has_failed_checks(self, PyObject** matched, Expr target):
-        """Return True if an operand's memory has checks of indices that may have failed."""
+        """Return True if memory of an operand or the target has checks that may have failed."""
         cdef Py_ssize_t slot
         for slot in range(self._leaf_count):
             if (<Expr>matched[self._leaves[slot]]).storage.checks:
@@ -266,7 +266,7 @@ cdef class CachedGraph:
         return target is not None and bool(target.storage.checks)
 
     cdef bint _has_same_sharing(self, PyObject** matched) except -1:
-        """Compare the nodes that share their arguments, as `expr.find_shared_arguments`."""
+        """Return True if the nodes that share their arguments are those of the cached graph."""
         cdef Py_ssize_t i
         cdef Expr e
         cdef set seen
@@ -297,7 +297,7 @@ cdef class CachedGraph:
         return True
 
     cdef bint _matches_lazy_references(self, PyObject** matched):
-        """Compare references if some leaves are over lazy storages, by `graph_key.find_lazy_references`."""
+        """Return True if references match, counted as by `graph_key.find_lazy_references`."""
         cdef Py_ssize_t over[_NODES]  # number of storages that refer to a node
         cdef bint referenced[_NODES]  # through its leaves and storages
         cdef Py_ssize_t i, k, m, sharers, first
@@ -328,7 +328,7 @@ cdef class CachedGraph:
         return True
 
     cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target):
-        """Run the plan; the inlined form of `launching.launch`."""
+        """Run the plan; turn stored nodes into leaves; an inlined `launching.launch_plan`."""
         cdef OpenedDevice opened = self._opened
         cdef Py_ssize_t k, slot
         cdef Act* act
@@ -347,7 +347,7 @@ cdef class CachedGraph:
                 _store_address(at + 2 * self._leaf_count, target)
             if opened.has_streams:
                 stream = current_handle(opened.device)
-                self._share(matched, target, stream)
+                self._record_stream(matched, target, stream)
             for k in range(self._act_count):
                 act = &self._acts[k]
                 self._allocate(act, at, keep, stream)
@@ -374,7 +374,7 @@ cdef class CachedGraph:
                 Py_XDECREF(keep[k])
 
     cdef _launch_listed(self, PyObject** matched, PyObject** numbers, Expr target):
-        """Run the plan by `launching.launch`, for backends that take launches in batches."""
+        """Run the plan by `launching.launch_plan`, for backends that take launches in batches."""
         cdef Py_ssize_t k
         leaves = [<Expr>matched[self._leaves[k]] for k in range(self._leaf_count)]
         stream = current_handle(self._opened.device) if self._opened.has_streams else None
@@ -382,7 +382,7 @@ cdef class CachedGraph:
         launch_plan(self._opened, self._plan, nodes, leaves, values, target, stream)
 
     cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream):
-        """Allocate the memory that a step writes first."""
+        """Allocate the memory that a step writes first; store it in `keep`, its address in `at`."""
         cdef Py_ssize_t k, slot
         cdef DataPtr ptr
         for k in range(act.fresh, act.fresh + act.fresh_count):
@@ -395,8 +395,8 @@ cdef class CachedGraph:
             _store_reference(&at[2 * slot], ptr.address())
             _store_reference(&at[2 * slot + 1], ptr.offset)
 
-    cdef _enter(self, Act* act, PyObject** at, PyObject** numbers):
-        """Launch a step by its C function."""
+    cdef _launch_by_entry(self, Act* act, PyObject** at, PyObject** numbers):
+        """Launch a step by the C function of its kernel."""
         cdef long long addresses[_SLOTS]
         cdef PyObject* scalars[_SLOTS]
         cdef Py_ssize_t* words = self._words + act.picked
@@ -410,12 +410,12 @@ cdef class CachedGraph:
         act.entry(act.block, addresses, scalars)
 
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream):
-        """Launch a step, or run a bound library call."""
+        """Launch a step or run a bound library call, and count it. Raises: PluginError."""
         cdef BoundPlanStep step = <BoundPlanStep>act.step
         cdef tuple args, scalars = EMPTY
         try:
             if act.entry != NULL:
-                self._enter(act, at, numbers)
+                self._launch_by_entry(act, at, numbers)
             else:
                 args = _pick(at, self._words + act.picked, act.picked_count)
                 if step.offsets:
@@ -444,7 +444,7 @@ cdef class CachedGraph:
     cdef _run_checked(
         self, Act* act, PyObject** at, PyObject** matched, PyObject** numbers, object stream
     ):
-        """Launch a step with bounds checks, and raise for a bad index; see `launching.run_prompt`."""
+        """Launch a step with bounds checks; read its cells at once. Raises: IndexOutOfRange."""
         cdef tuple checks = (<BoundKernel>act.step).checks
         cdef Py_ssize_t k = 0, slot
         prompt = self._opened.faults.host_cells()
@@ -464,8 +464,8 @@ cdef class CachedGraph:
                 raise out_of_range_error(purpose, index, (<Expr>matched[<Py_ssize_t>i]).check_line)
             k += 1
 
-    cdef _share(self, PyObject** matched, Expr target, object stream):
-        """Mark the memory of leaves and target as used by a stream."""
+    cdef _record_stream(self, PyObject** matched, Expr target, object stream):
+        """Record that a stream uses the memory of leaves and target."""
         cdef Py_ssize_t k
         storages = [(<Expr>matched[self._leaves[k]]).storage for k in range(self._leaf_count)]
         if target is not None:
@@ -474,7 +474,7 @@ cdef class CachedGraph:
 
 
 cdef _find_entry(Act* act, object run):
-    """Store the C function of a launch that has one (`interface.Entry`)."""
+    """Store in `act` the C function of a launch that has one (`interface.Entry`)."""
     cdef object own = getattr(run, "__self__", None)
     if type(run) is _builtin and type(own) is tuple and len(own) > 1:
         block, entry = own[0], own[1]
@@ -488,6 +488,7 @@ cdef inline bint _has_same_elements(Expr e, Expr t):
 
 
 cdef void* _malloc(Py_ssize_t nbytes) except NULL:
+    """Allocate `nbytes` + 1 bytes. Raises: MemoryError."""
     cdef void* memory = PyMem_Malloc(nbytes + 1)
     if memory == NULL:
         raise MemoryError
@@ -495,7 +496,7 @@ cdef void* _malloc(Py_ssize_t nbytes) except NULL:
 
 
 cdef inline _store_reference(PyObject** slot, object value):
-    """Store a strong reference in a slot."""
+    """Store a strong reference in a slot, and drop the old one."""
     Py_INCREF(<PyObject*>value)
     Py_XDECREF(slot[0])
     slot[0] = <PyObject*>value

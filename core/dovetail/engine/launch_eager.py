@@ -43,8 +43,9 @@ def launch_steps(
     numbers: list[Number],
     line: str | None,
 ) -> None:
-    """Launch steps over `leaves`; `written` has the positions of those that the steps write.
+    """Launch or record steps over `leaves`; `written`: the positions of those that the steps write.
 
+    Pending leaves and readers of written ones are evaluated first.
     Raises: IndexOutOfRange, after a step that checks its indices has run.
     """
     _lock.held(_launch_locked, (name, steps, leaves, written, numbers, line))
@@ -76,7 +77,7 @@ def _launch_locked(
 
 
 def _addresses(leaves: Sequence[Expr]) -> Addresses:
-    """Return the handle and the byte offset of each leaf."""
+    """Return a flat list with the handle and the byte offset of each leaf."""
     at: Addresses = []
     for e in leaves:
         ptr = e.storage.ptr
@@ -86,7 +87,10 @@ def _addresses(leaves: Sequence[Expr]) -> Addresses:
 
 
 def prepare_leaves(leaves: list[Expr], written: tuple[int, ...]) -> OpenedDevice:
-    """Evaluate pending leaves and readers of written ones, settle checks; return the device."""
+    """Evaluate pending leaves and readers of written ones, settle checks; return the device.
+
+    It waits for storages that overlap written ones. Raises: IndexOutOfRange, for a failed check.
+    """
     for e in leaves:
         if e.op is not None or storage_of(e).pending is not None:
             _evaluate_pending(leaves)
@@ -115,7 +119,7 @@ def _evaluate_pending(leaves: Sequence[Expr]) -> None:
 
 
 def _evaluate_readers(target: Expr, storage: Storage) -> None:
-    """Evaluate the pending nodes that read the target's memory."""
+    """Evaluate pending nodes that read the target's memory; many readers, of all its storage."""
     pending_readers = find_readers(storage)
     if pending_readers:
         if len(pending_readers) <= PENDING_READERS_MAX:
@@ -148,8 +152,9 @@ def launch_raw(
     work: RawLaunch,
     grid: Grid | None,
 ) -> None:
-    """Call `work` with leaves, numbers and a grid; prepare and mark leaves as `launch_steps` does.
+    """Call or record `work` on leaves' addresses, numbers and grid; prepare and mark the leaves.
 
+    That is done as by `launch_steps`.
     `name`: the writer that errors about overwritten values report.
     """
     _lock.held(_launch_raw_locked, (name, source, leaves, written, numbers, work, grid))
@@ -193,6 +198,7 @@ def _record_call(
     assert recorder is not None
 
     def replay(at: Addresses, values: Sequence[Number], stream: StreamHandle) -> None:
+        """Call `work` with the recorded grid."""
         work(at, values, grid, stream)
 
     recorder.call(name, source, replay, leaves, written, numbers)
@@ -201,7 +207,7 @@ def _record_call(
 def _mark_written(
     leaves: list[Expr], written: tuple[int, ...], opened: OpenedDevice, name: str
 ) -> None:
-    """Mark written leaves as overwritten by op `name`; wait if their memory is seen outside."""
+    """Mark written leaves as overwritten by `name`; wait if memory is visible or ops are eager."""
     for k in written:
         e = leaves[k]
         mark_value_overwritten(e, name)

@@ -130,7 +130,7 @@ class BoundPlan:
     is_cached: bool  # True if the graph is in the cache of `plan_cache`
 
     def is_prompt(self, opened: OpenedDevice, reports_checks: bool) -> bool:
-        """Return True if the error cells are readable as soon as the launches return."""
+        """Return True without checks, or if they are reported and readable as launches return."""
         if self.checks == 0:
             return True
         return (
@@ -151,7 +151,10 @@ class BoundPlan:
 
 
 def initial_addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> Addresses:
-    """Return handle and byte offset of each slot that is in memory before the plan starts."""
+    """Return the flat handles and offsets of all slots, set for the leaves and the target.
+
+    Those of other slots are None and 0 until the slots are allocated.
+    """
     at: Addresses = plan.empty_addresses[:]
     k = 0
     for e in leaves:
@@ -282,7 +285,7 @@ class LaunchList:
             self._steps.append(step)
 
     def _flush(self) -> None:
-        """Submit the queued launches in one call and free dropped slots. Raises: PluginError."""
+        """Submit the queued launches in one call, and free dropped slots. Raises: PluginError."""
         if self._queued_launches:
             try:
                 self.opened.backend.launch_all(self._queued_launches, self.stream)
@@ -387,7 +390,7 @@ def run_deferred(
     numbers: Sequence[Number],
     stream: StreamHandle,
 ) -> list[tuple[int, IndexCheck]]:
-    """Launch a step without waiting; return its pending checks with their nodes' positions."""
+    """Launch a step without a wait; put error cells into `at`; return (node, check) pairs."""
     checks = []
     for slot, i, purpose in step.step.checks:
         check = opened.faults.create_check(purpose, stream)
@@ -435,6 +438,6 @@ def run_library_call(
 
 
 def strided_operand(at: Addresses, p: OperandLayout) -> StridedOperand:
-    """Return the address and the layout of an operand of a library call."""
+    """Return the handle, byte offset, shape, strides and dtype of an operand of a library call."""
     slot, start, shape, strides, dtype = p
     return at[2 * slot], at[2 * slot + 1] + start, shape, strides, dtype

@@ -16,4 +16,4 @@ cpdef bint match_cached_graphs(list roots, bint reports_checks) except -1
 cpdef int try_cached_write(Expr value, Expr target, Py_ssize_t other_references=*) except -1
 @cython.locals(graph=CachedGraph, outcome=int)
 cpdef int try_cached_update(Expr value, Expr target) except -1
-cdef tuple _candidates(IdentityCache identity_cache, Expr root, tuple strides, object kind)
+cdef tuple _find_candidates(IdentityCache identity_cache, Expr root, tuple strides, object kind)

@@ -51,18 +51,18 @@ program_caches += [value_graphs, update_graphs, referenced_graphs, joint_graphs]
 
 
 def match_cached_graph(root: Expr, reports_checks: bool = False) -> bool:
-    """Evaluate `root` if its graph is cached; return True if it was.
+    """Evaluate `root` if its graph matches a cached one; return True if it was.
 
     reports_checks: report out-of-range indices, if the device knows them when launches return.
     """
-    for graph in _candidates(_value_graphs, root, None, None):
+    for graph in _find_candidates(_value_graphs, root, None, None):
         if graph.run(root, None, reports_checks) == HIT:
             return True
     return False
 
 
 def match_cached_graphs(roots: Sequence[Expr], reports_checks: bool) -> bool:
-    """Evaluate several nodes if their joint graph is cached; return True if it was."""
+    """Evaluate several nodes if their joint graph matches a cached one; return True if it was."""
     root, count = roots[0], len(roots)
     if count == 1:
         return match_cached_graph(root, reports_checks)
@@ -79,13 +79,13 @@ def match_cached_graphs(roots: Sequence[Expr], reports_checks: bool) -> bool:
 
 
 def try_cached_write(value: Expr, target: Expr, other_references: int = 0) -> int:
-    """Write `value` into the memory that leaf `target` views, if graph and leaf are cached.
+    """Write `value` into leaf `target` if a cached graph matches; return HIT, MISS or NEEDS_TEMP.
 
-    Return `HIT`, `MISS`, or `NEEDS_TEMP` if the value must go through other memory. No other
-    pending node may read the target's memory.
+    `NEEDS_TEMP`: nothing was written, and the value must go through other memory. No other pending
+    node may read the target's memory.
     other_references: the number of references to the value beyond the caller's.
     """
-    for graph in _candidates(_value_graphs, value, target.strides, None):
+    for graph in _find_candidates(_value_graphs, value, target.strides, None):
         if not (
             other_references and graph.overlaps
         ):  # the others must not read what is overwritten
@@ -93,7 +93,7 @@ def try_cached_write(value: Expr, target: Expr, other_references: int = 0) -> in
             if outcome != MISS:
                 return outcome
     if other_references:
-        for graph in _candidates(_referenced_graphs, value, target.strides, KIND_REFERENCED):
+        for graph in _find_candidates(_referenced_graphs, value, target.strides, KIND_REFERENCED):
             outcome = graph.run(value, target, True)
             if outcome != MISS:
                 return outcome
@@ -101,21 +101,21 @@ def try_cached_write(value: Expr, target: Expr, other_references: int = 0) -> in
 
 
 def try_cached_update(value: Expr, target: Expr) -> int:
-    """Run an unreferenced op that updates `target`, if it is cached; return the outcome."""
-    for graph in _candidates(_update_graphs, value, target.strides, KIND_UPDATE):
+    """Run an unreferenced op that updates `target` if a cached graph matches; return an outcome."""
+    for graph in _find_candidates(_update_graphs, value, target.strides, KIND_UPDATE):
         outcome = graph.run(value, target, True)
         if outcome != MISS:
             return outcome
     return MISS
 
 
-def _candidates(
+def _find_candidates(
     identity_cache: IdentityCache[tuple[CachedGraph, ...]],
     root: Expr,
     strides: Shape | None,
     kind: str | None,
 ) -> tuple[CachedGraph, ...]:
-    """Return the cached graphs of a root with these strides; memoize them by identity."""
+    """Return the cached graphs of a root with these strides, or (); memoize them by identity."""
     candidates = identity_cache.get(root.op, root.spec, strides)
     if candidates is None:
         candidates = _cached_graphs.find((root.op, root.spec, strides, kind)) or ()
@@ -126,9 +126,10 @@ def _candidates(
 def cache_graph(
     walk: OrderedGraph, plan: BoundPlan, referenced: Sequence[int], target: WriteTarget | None
 ) -> None:
-    """Cache a graph, unless it is too large or stores less than its roots.
+    """Cache a graph, unless it is too large, repeats a root, or its plan does not store all roots.
 
-    A cached graph stores its roots, and perhaps other nodes that are referenced from outside.
+    A cached graph may store other nodes, too, that are referenced from outside. One graph too many
+    for a root's op and Spec evicts the oldest.
     """
     if len(walk.nodes) > GRAPH_NODES_MAX:
         return

@@ -52,7 +52,10 @@ def bind_plan(opened: OpenedDevice, plan: Plan, scalars: int) -> BoundPlan:
 
 
 def bind_launch(opened: OpenedDevice, step: PlannedLaunch) -> Launch:
-    """Return the bound launch of a step; compile its program if it is missing."""
+    """Return the bound launch of a step (that of an empty grid does nothing); compile its program.
+
+    A program that is in memory or on disk is not compiled. Raises: PluginError.
+    """
     if 0 in step.grid:
         return _launch_nothing
     executable = get_program(opened, step.kernel)
@@ -82,7 +85,11 @@ def get_program(opened: OpenedDevice, kernel: Kernel) -> Program:
 
 
 def compile_all(opened: OpenedDevice, kernels: dict[str, Kernel]) -> None:
-    """Compile together those kernels that have no program in memory; the keys are their texts."""
+    """Compile the kernels without a program in memory in one batch; cache the programs in memory.
+
+    The keys are the kernels' texts. The disk cache is neither read nor written.
+    Raises: PluginError.
+    """
     backend = opened.backend
     new = [k for text, k in kernels.items() if opened.programs.find(text) is None]
     legal = [legalize(k, backend.info.capabilities) for k in new]
@@ -117,7 +124,7 @@ def find_executing_device(opened: OpenedDevice, kernel: Kernel) -> OpenedDevice 
 
 
 def fallback_copy_bytes(opened: OpenedDevice, step: PlannedLaunch) -> int:
-    """Return the number of bytes copied to the companion and back for a step that it runs."""
+    """Return the bytes copied to the companion and back if that runs a step; 0 if none are."""
     backend = opened.backend
     if (
         0 in step.grid
@@ -153,7 +160,10 @@ def describe_program_source(opened: OpenedDevice, kernel: Kernel) -> str:
 
 
 def _load_or_compile(opened: OpenedDevice, kernel: Kernel) -> Program:
-    """Load a program from the disk cache, or compile and store it there. Raises: PluginError."""
+    """Load a program from the disk cache, or compile it and store its binary there.
+
+    A binary that does not load is removed from the disk. Raises: PluginError, for compile errors.
+    """
     backend, begun = opened.backend, time.perf_counter_ns()
     legal = legalize(kernel, backend.info.capabilities)
     key = (backend.info.fingerprint, str(legal))

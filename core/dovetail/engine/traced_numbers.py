@@ -85,7 +85,7 @@ class TracedFloat:
         return f"<a float argument, {self.value} while it is captured>"
 
     def _refuse_use(self, *args: object) -> NoReturn:
-        """Raise CaptureError for an operator that would need the value during capture."""
+        """Raise CaptureError, always: the operator would need the value of the argument."""
         tracer_api.refuse_read("a float argument is compared or asked for its value")
         raise CaptureError("dt.jit: a float argument is used after its function was captured")
 
@@ -124,9 +124,11 @@ def _install_operators() -> None:
         compute = getattr(operator, name)
 
         def forward(self: TracedFloat, other: object, compute: Formula = compute) -> Result:
+            """Record `self op other` as a formula."""
             return _record_formula(self, compute, self, other)
 
         def reflected(self: TracedFloat, other: object, compute: Formula = compute) -> Result:
+            """Record `other op self` as a formula."""
             return _record_formula(self, compute, other, self)
 
         setattr(TracedFloat, f"__{name}__", forward)
@@ -135,6 +137,7 @@ def _install_operators() -> None:
         compute = getattr(operator, name)
 
         def unary(self: TracedFloat, compute: Formula = compute) -> Result:
+            """Record `op self` as a formula."""
             return _record_formula(self, compute, self)
 
         setattr(TracedFloat, f"__{name}__", unary)

@@ -80,30 +80,36 @@ class Tracer(ABC):
 
     @abstractmethod
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
-        """Run or trace an evaluation; return False, with nothing done, if the target overlaps."""
+        """Run or trace an evaluation; return False, with nothing done, if the target overlaps.
+
+        A tracer may refuse batched writes in the same way; the caller then writes one by one.
+        """
 
     def record_allocation(self, storage: Storage) -> None:
-        """Record that memory without contents was allocated."""
+        """Report to the outer tracer, if any, that memory without contents was allocated."""
         if self.outer is not None:
             self.outer.record_allocation(storage)
 
     def record_fill(self, storage: Storage, values: bytes) -> None:
-        """Record that the host has put these values into memory."""
+        """Report to the outer tracer, if any, that the host has put these values into memory."""
         if self.outer is not None:
             self.outer.record_fill(storage, values)
 
     def record_array(self, array: Any) -> None:
-        """Record that a tensor was made from the values of an array."""
+        """Report to the outer tracer, if any, that a tensor was made from an array's values."""
         if self.outer is not None:
             self.outer.record_array(array)
 
     def record_constant(self, x: Tensor) -> None:
-        """Record that the function may keep a tensor that no path of its closure leads to."""
+        """Report to the outer tracer, if any, a tensor that the function may keep.
+
+        No path of the function's closure leads to it.
+        """
         if self.outer is not None:
             self.outer.record_constant(x)
 
     def knows_leaf(self, e: Expr) -> bool:
-        """Return True if a leaf without contents, or a placeholder, is known to the tracer."""
+        """Return True if this or an outer tracer knows a leaf without contents or placeholder."""
         return self.outer is not None and self.outer.knows_leaf(e)
 
     @abstractmethod
@@ -140,7 +146,7 @@ class Tracer(ABC):
 
     @abstractmethod
     def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """Raise CaptureError unless the host may read these tensors."""
+        """Raise CaptureError or TransformError unless the host may read these tensors."""
 
     # --- random numbers, and others that the host gives
     @abstractmethod
@@ -152,11 +158,11 @@ class Tracer(ABC):
         """Mark the first two of a node's arguments as the numbers that were drawn last."""
 
     def read_numbers(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-        """Return the `count` numbers that `read` gives; each replay calls it again."""
+        """Return the `count` numbers that `read` gives; a capture calls it again in each replay."""
         return read() if self.outer is None else self.outer.read_numbers(read, count)
 
     def run_effect(self, action: Callable[[], object]) -> None:
-        """Run an action now, and record it for each replay at the same position."""
+        """Run an action; a capture also records it, for each replay at the same position."""
         if self.outer is None:
             action()
         else:
@@ -170,10 +176,16 @@ class Tracer(ABC):
         """
 
     def check_retaped(self, e: Expr) -> None:  # noqa: B027 - no default check
-        """Check a write that changes how gradients flow to a leaf. Raises: UnrolledLoop."""
+        """Raise UnrolledLoop if a write to `e` in a loop's body retapes a tensor from outside.
+
+        By default nothing is checked.
+        """
 
     def check_grad(self, order: int) -> None:  # noqa: B027 - no default check
-        """Check that the `grad` of a place on the tape may change. Raises: UnrolledLoop."""
+        """Raise UnrolledLoop if a loop's body sets the `grad` of a tape node older than the body.
+
+        `order`: that of the node. By default nothing is checked.
+        """
 
     # --- nodes that stand for many examples
     def call_batched(
@@ -181,7 +193,7 @@ class Tracer(ABC):
     ) -> Sequence[Tensor] | None:
         """Call a function of batches on tensors; return its results, or None if none is batched.
 
-        After None, the caller calls the function itself.
+        After None, the caller calls the function itself. By default none is.
         """
         return None
 
@@ -194,7 +206,10 @@ class Tracer(ABC):
         raise capture_error("a bool of a tensor")
 
     def use_write_mask(self, mask: Tensor) -> AbstractContextManager[None]:
-        """Return a context in which only examples of `mask` and the current mask write."""
+        """Return a context in which only examples of `mask` and the current mask write.
+
+        By default it has no effect.
+        """
         return nullcontext()
 
 
@@ -219,15 +234,18 @@ class BatchTracer(Tracer):
 
     @abstractmethod
     def adopt_tensor(self, x: Tensor) -> Tensor:
-        """Return a tensor from outside as one that the mapped function created."""
+        """Mark a tensor's memory as created by the mapped function, and return the tensor."""
 
     @abstractmethod
     def check_pending_reads(self) -> None:
-        """Raise UnrolledLoop if a pending tensor reads memory that examples overwrote since."""
+        """Evaluate all examples' nodes. Raises: UnrolledLoop if one reads overwritten memory."""
 
     @abstractmethod
     def iteration_scope(self) -> AbstractContextManager[BatchTracer]:
-        """Return a context in which the body of a loop runs, captured by the current tracer."""
+        """Return a context that traces a loop's body; a write to older memory raises UnrolledLoop.
+
+        The body is captured by the current tracer.
+        """
 
 
 class UnrolledLoop(BaseException):
@@ -246,18 +264,21 @@ class Tapes(Protocol):
     """The services of autograd for captured functions."""
 
     def order(self) -> int:
-        """Return a number above the `order` of each place on a tape so far."""
+        """Take and return an order number above that of each tape node so far."""
 
     def has_direct_paths(self, result: Tensor, sources: Sequence[Tensor]) -> bool:
-        """Return True if gradients flow from a result to these alone, to each on one way.
+        """Return True if gradients flow from a result to `sources` alone, to each on one path.
 
-        No hook sees what passes. With several ways the parts would be added in another order.
+        No hook sees what passes. With several paths the parts would be added in another order.
         """
 
     def gradients(
         self, result: Tensor, sources: Sequence[Tensor], g: Tensor
     ) -> Sequence[Tensor | None]:
-        """Return the gradients of these; keep the tape. Raises: GradientError."""
+        """Return the gradients of `sources`, None where none flows, from `g` of the result.
+
+        The tape is kept. Raises: GradientError.
+        """
 
     def attach(
         self,
@@ -281,11 +302,12 @@ class Tapes(Protocol):
         closure: Sequence[Tensor],
         find_untaped_reads: Callable[[], Sequence[Tensor]],
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Run a loop through which gradients flow, as one loop; so is their way back.
+        """Run a loop and its way back as one loop each; return the last carry and the stacked ys.
 
-        `rerun_body`: the body, for the way back. `closure`: tensors with gradients that the body
-        may find outside of the loop. `find_untaped_reads`: when the loop has run, gives other
-        tensors that it has read, which must not be written before the way back.
+        Gradients flow through it. `rerun_body`: the body, for the way back. `closure`: tensors with
+        gradients that the body may find outside of the loop. `find_untaped_reads`: when the loop
+        has run, gives other tensors that it has read, which must not be written before the way
+        back.
         Raises: UnrolledLoop, if it cannot be one loop.
         """
 
@@ -325,7 +347,7 @@ def current() -> Tracer | None:
 
 
 def _current_scope() -> _Scope | None:
-    """Return this thread's innermost live scope; drop scopes left by an interrupt."""
+    """Return this thread's innermost live scope, or None; drop scopes left by an interrupt."""
     thread = get_ident()
     scope = _scopes.get(thread)
     if scope is _entered.get():
@@ -349,7 +371,7 @@ def _is_on_stack(scope: _Scope) -> bool:
 
 
 def _set_scope(thread: int, scope: _Scope | None) -> None:
-    """Set a thread's innermost scope (None removes it), and recount `flags.captures`."""
+    """Set a thread's innermost scope (None removes it), recount `flags.captures`; needs a lock."""
     if scope is None:
         _scopes.pop(thread, None)
     else:
@@ -428,7 +450,7 @@ def record_array(array: Any) -> None:
 
 
 def refuse_read(what: str, *tensors: Tensor) -> None:
-    """Raise CaptureError if this thread's tracer forbids the host to read these tensors.
+    """Raise CaptureError, or TransformError under `vmap`, if the host may not read these tensors.
 
     Without tensors: if a function is captured.
     """

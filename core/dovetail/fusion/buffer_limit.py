@@ -30,12 +30,12 @@ def exceeds_buffer_limit(decisions: Decisions, group: FusionGroup) -> bool:
 
 
 def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Prerequisite | None:
-    """Return what to materialise to keep the buffer limit, or None. Raises: DeviceError.
+    """Return the operand to materialise to keep the buffer limit, or None if it is kept.
 
     writes: how many buffers the kernel writes; these are not in its accesses yet.
 
-    Of the first node that reads too many buffers it is the operand that reads buffers_max: a long
-    sum becomes sums of as many operands as fit. Raises: DeviceError if all operands are in memory
+    Of the first node that reads too many buffers it is the operand that reads most: a long sum
+    becomes sums of as many operands as fit. Raises: DeviceError if all operands are in memory
     already.
     """
     buffers_max = decisions.graph.max_buffers
@@ -79,7 +79,10 @@ def _need_largest_operand(
 
 
 def _find_source(decisions: Decisions, i: int) -> int:
-    """Return the node that a node is a view of, unless that is larger and not in memory."""
+    """Return the node at the end of a chain of views, or the view before a large pending one.
+
+    A node that is larger than its view, and not in memory, is not materialised for it.
+    """
     view = decisions.graph.view_of(i)
     while view is not None and i not in decisions.materialised:
         source, _ = view

@@ -26,7 +26,7 @@ COST_MAX = 10_000  # higher costs make no difference
 
 
 def recompute_cost(decisions: Decisions, i: int) -> int:
-    """Return the estimated number of instructions to compute node `i` where used; cached."""
+    """Return the estimated instructions to compute node `i` at a use, 0 if it is loaded; cached."""
     estimate = decisions.costs.get(i)
     if estimate is None:
         estimate = decisions.costs[i] = _sum_costs(decisions, i)
@@ -35,7 +35,7 @@ def recompute_cost(decisions: Decisions, i: int) -> int:
 
 
 def _sum_costs(decisions: Decisions, i: int) -> int:
-    """Return the cost of a node's op and of the operands that it computes on the fly."""
+    """Return the cost of a node's op and of operands that it computes on the fly; 0 in memory."""
     expr, index = decisions.graph.nodes[i], decisions.graph.index
     if expr.op is None:
         pending = expr.storage.pending

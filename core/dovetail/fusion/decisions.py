@@ -23,10 +23,7 @@ def has_own_kernels(expr: Expr) -> bool:
 
 
 def operands(expr: Expr) -> Iterator[Expr]:
-    """Yield the nodes that a node is computed from; for a leaf, the node that fills its storage.
-
-    For a leaf it is the node that its storage waits for.
-    """
+    """Yield the nodes that a node is computed from; for a leaf, the node that fills its storage."""
     for a in expr.args if expr.op is not None else (expr.storage.pending,):
         if type(a) is Expr:
             yield a
@@ -133,9 +130,10 @@ class Decisions:
         self.steps: list[PlannedLaunch | PlannedCall] = []
 
     def materialise(self, i: int, reason: Reason, order: Shape = ()) -> None:
-        """Decide that a node is written to memory: assign a slot, update costs of its users.
+        """Decide that a node is written to memory: assign a slot, drop cached costs of users.
 
-        Its axes have the given order there, or are row-major.
+        Its axes have the given order there, or are row-major. It may get the slot of the target or
+        of an operand that it updates. Raises: InternalError, if it is decided already.
         """
         if i in self.materialised:
             raise InternalError(f"fusion asks twice to materialise node {i}", str(reason))
@@ -183,10 +181,7 @@ class Decisions:
         return dense_layout(expr.spec.shape, self.axis_orders.get(i, ()))
 
     def allocations_of(self, i: int) -> tuple[tuple[int, int], ...]:
-        """Return the memory to allocate for a node, as (slot, bytes); empty if it exists.
-
-        There is none if the node goes into existing memory.
-        """
+        """Return the memory to allocate for a node, as (slot, bytes); empty if it exists."""
         if i in self.updated_operand or self.graph.is_target(i):
             return ()
         s = self.graph.nodes[i].spec

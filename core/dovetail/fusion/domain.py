@@ -87,7 +87,7 @@ def apply_path(base: StridedView, path: Path) -> StridedView | int:
 
 
 def same_elements(a: StridedView, b: StridedView) -> bool:
-    """Return True if two layouts of one shape visit the same elements.
+    """Return True if two layouts of one shape visit the same elements in the same order.
 
     Strides of size-1 axes do not count.
     """

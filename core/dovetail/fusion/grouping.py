@@ -75,7 +75,10 @@ class _Placer:
         self.reshaping_paths: dict[int, list[Path]] | None = None
 
     def run(self) -> None:
-        """Place all nodes; stop at a target hazard. Raises: InternalError."""
+        """Place all nodes; stop at a target hazard, and set `target_overlaps`.
+
+        Raises: InternalError, for a node that no kernel can compute.
+        """
         undo_budget = UNDONE_PER_NODE_MAX * len(self.decisions.graph.nodes)
         while self.pending_nodes:
             i = heappop(self.pending_nodes)
@@ -100,10 +103,7 @@ class _Placer:
                 undo_budget -= 1
 
     def _materialise_first(self, i: int, needs: Prerequisite) -> None:
-        """Materialise another node, and queue both for placement; drop drafts that it changes.
-
-        Drafts that compute the other node on the fly are discarded.
-        """
+        """Materialise another node, and queue both for placement; drop drafts that inline it."""
         self.decisions.materialise(needs.node, needs.reason, needs.order)
         del self.latest_kernel[needs.node :]
         self.wait_counts[i] = self.wait_counts.get(i, 0) + 1
@@ -132,7 +132,7 @@ class _Placer:
         return placement.node
 
     def _place_node(self, i: int) -> Refusal | None:
-        """Put a node into a kernel; return the refusal if that is not possible yet."""
+        """Put a node into an open or new kernel; return None, or the refusal if it must wait."""
         decisions = self.decisions
         if has_own_kernels(decisions.graph.nodes[i]):
             own_kernels = build_own_kernels(decisions, i)
@@ -197,7 +197,7 @@ class _Placer:
         return Domain(shape, ())
 
     def _place_split(self, i: int, domain: Domain) -> Refusal | None:
-        """Place a reduction whose rows are cut into chunks, or return the refusal."""
+        """Place a reduction whose rows are cut into chunks; return None, or the refusal."""
         draft = NodeDraft(FusionGroup(len(self.decisions.kernels), domain), i, in_chunks=True)
         output = _build_output(self.decisions, draft)
         if not isinstance(output, Output):
@@ -228,7 +228,7 @@ class _Placer:
         self.placements.append(placement)
 
     def _start_kernel(self, i: int, domain: Domain) -> Refusal | None:
-        """Start a kernel for a node, which others may join, or return the refusal."""
+        """Start a kernel for a node, which others may join; return None, or the refusal."""
         draft = self._find_or_create_draft(i, domain)
         group = draft.group
         output = _build_output(self.decisions, draft)
@@ -253,7 +253,7 @@ class _Placer:
         return None
 
     def _find_or_create_draft(self, i: int, domain: Domain) -> NodeDraft:
-        """Return the draft that waited for another node, or a new one; update its kernel index."""
+        """Return the node's draft for this domain, or a new one, with the next kernel's index."""
         draft = self.drafts.get(i)
         if draft is None or draft.group.domain != domain:
             draft = self.drafts[i] = NodeDraft(FusionGroup(len(self.decisions.kernels), domain), i)
@@ -261,7 +261,10 @@ class _Placer:
         return draft
 
     def _join_group(self, group: FusionGroup, i: int) -> Refusal | None:
-        """Add a node to a kernel, or leave the kernel as it was and return the refusal."""
+        """Add a node to a kernel and return None, or restore the kernel and return the refusal.
+
+        A kernel that was too large REFUSALS_MAX times takes no more nodes.
+        """
         draft = NodeDraft(group, i)
         placement = _Placement(i, group, len(group.accesses), len(group.terms), group.value_count)
         output: Output | Refusal = _build_output(self.decisions, draft)
@@ -314,14 +317,14 @@ class _Placer:
 
 
 def _restore_group(group: FusionGroup, placement: _Placement) -> None:
-    """Restore the accesses and terms that a kernel had before."""
+    """Remove the accesses and terms that a kernel got after the state in `placement`."""
     del group.accesses[placement.access_count :]
     while len(group.terms) > placement.term_count:
         group.terms.popitem()
 
 
 def _build_output(decisions: Decisions, draft: NodeDraft) -> Output | Refusal:
-    """Return a node's output in a kernel (term and access), or the refusal."""
+    """Build a node's output or return the refusal; terms and loads stay in the group either way."""
     i, group = draft.node, draft.group
     path = group.domain.path(decisions.graph.nodes[i].spec.shape)
     if path is None:

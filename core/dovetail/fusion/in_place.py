@@ -21,7 +21,7 @@ def redirect_to_targets(plan: Plan, roots: Sequence[int], targets: Sequence[Writ
     """Return the plan with `roots` written to `targets`, or one that `target_overlaps`.
 
     The targets' slots come right after those of leaves, in order. If that is impossible, the result
-    is a plan without steps that `overlaps`.
+    is a plan without steps that `target_overlaps`.
     """
     leaves, count = targets[0].slot, len(targets)
     slot_by_node = dict(plan.output_slots)
@@ -47,10 +47,11 @@ def redirect_to_targets(plan: Plan, roots: Sequence[int], targets: Sequence[Writ
 def redirect_to_rows(
     plan: Plan, roots: Sequence[int], targets: Sequence[WriteTarget], leaf_slots: Sequence[int]
 ) -> Plan:
-    """Return a plan whose roots go to target rows named by a leaf, or one that overlaps.
+    """Return the plan with roots written to rows that a leaf names, or a refused one.
 
     The leaf names each row once, and is in each of the slots `leaf_slots`. That is possible if a
-    launch that reads the leaf computes row by row.
+    launch that reads the leaf computes row by row. A refused plan has no steps, and
+    `target_overlaps` is True.
     """
     slot_by_node = dict(plan.output_slots)
     row_strides = {slot_by_node[i]: t.strides[0] for i, t in zip(roots, targets, strict=True)}

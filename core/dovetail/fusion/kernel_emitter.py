@@ -214,7 +214,10 @@ class KernelEmitter:
         self.row_length = self.add_integer("m", length)
 
     def declare_row(self, outer: int, extents: Shape) -> None:
-        """Add the row's extents after coalescing (usually one) as parameters."""
+        """Add the row's coalesced extents as parameters; set the row length and the grid's rank.
+
+        `outer`: the number of a point's indices that are the grid's.
+        """
         self._grid_rank = outer
         sizes = [self.add_integer("m", n) for n in extents]
         length = sizes[0] if sizes else const(1, int64)
@@ -261,7 +264,10 @@ class KernelEmitter:
     def record_check(
         self, node: int, number: int, in_range: Value, raw_index: Value, purpose: IndexPurpose
     ) -> None:
-        """Record a check of a node's index: `raw_index` is out of range unless `in_range`."""
+        """Record a check of a node's index: `raw_index` is out of range unless `in_range`.
+
+        A check of the same index at another point is joined with it.
+        """
         out_of_range, earlier = ~in_range, self.index_checks.get((node, number))
         if earlier is not None:  # the node is computed at several points
             out_of_range, raw_index = (
@@ -271,10 +277,7 @@ class KernelEmitter:
         self.index_checks[node, number] = out_of_range, raw_index, purpose
 
     def emit_checks(self, decisions: Decisions) -> tuple[tuple[int, int, IndexPurpose], ...]:
-        """Add the stores that report indices out of range; return (slot, node, purpose) of each.
-
-        Return (slot, node, purpose) of each.
-        """
+        """Add the stores that report indices out of range; return (slot, node, purpose) of each."""
         cells: list[tuple[int, int, IndexPurpose]] = []
         for (node, _), (out_of_range, raw_index, purpose) in self.index_checks.items():
             slot = decisions.new_slot()
@@ -288,7 +291,7 @@ class KernelEmitter:
         return self.buffer(access.slot, access.dtype, access.offset, "w")
 
     def build_stores(self, outputs: Sequence[Output], point: Point) -> list[Store]:
-        """Build the stores of all outputs at a point along the row."""
+        """Build the stores of all outputs at a point; the caller adds them to the kernel."""
         return [
             Store(self.output_buffer(a), self.index(a, point), self.value(t, point))
             for _, t, a in outputs
@@ -322,7 +325,7 @@ def widen_half(v: Value) -> Value:
 
 
 def kernel_name(terms: Sequence[Term]) -> str:
-    """Return a kernel's name: the names of at most six of its ops."""
+    """Return a kernel's name: at most six names of its ops but copies and casts, else "copy"."""
     op_names: list[str] = []
     visited: set[int] = set()
     stack = list(terms)

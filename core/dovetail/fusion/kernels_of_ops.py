@@ -68,18 +68,18 @@ class OpSite:
         return len(self._operands[operand].view.shape)
 
     def extent(self, operand: int, axis: int) -> int:
-        """Return the extent of an axis as a number, to choose a plan.
-
-        A kernel must not depend on it.
-        """
+        """Return an axis' extent, to choose a plan; the kernel must not depend on it."""
         return self._operands[operand].view.shape[axis]
 
     def number(self, name: str, value: int) -> Value:
-        """Return a run-time integer that is no size or stride; equal names are one parameter."""
+        """Return an integer parameter that is no size or stride; equal names are one.
+
+        A name keeps its first value.
+        """
         return self._find_or_add_integer((name, NO_OPERAND, 0), value)
 
     def scalar(self, position: int, dtype: DType) -> Value:
-        """Return the op's Python number at `position` among its scalars."""
+        """Return the parameter of the op's Python number at `position` among its scalars."""
         return self._emitter.scalar(
             Term("scalar", dtype, scalar_index=self._first_scalar + position)
         )
@@ -132,12 +132,12 @@ class OpSite:
         return self._emitter.buffer(slot, dtype, view.offset, self._access[operand])
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
-        """Build the store of an operand's element, which must be one that the kernel writes."""
+        """Build the store of an element of an operand that the kernel writes; do not add it."""
         stored = convert(value, self._operands[operand].dtype)
         return Store(self._find_or_add_buffer(operand), self.index(operand, at), stored, when)
 
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
-        """Build the store of a result's element, as an effect for a loop."""
+        """Build the store of a result's element, as an effect for a loop; do not add it."""
         return self.put(-1, value, *at, when=when)
 
     def check(self, fine: Value, given: Value, asked: tuple[str, int, int]) -> None:
@@ -199,7 +199,7 @@ class OpLaunches:
         return self._operands[operand].view.strides[axis] == 0
 
     def has_rows(self, operand: int) -> bool:
-        """Return True if elements along an operand's last axis are neighbours and need no cast."""
+        """Return True if the last axis has stride 1 and its elements need no cast or widening."""
         _, view, dtype = self._operands[operand]
         return view.strides[-1] == 1 and dtype is self.dtype(operand).compute
 
@@ -211,7 +211,7 @@ class OpLaunches:
         return self._casts[operand] if operand < self.result else self._operands[operand].dtype
 
     def block(self, rows: Shape, n: int, least: int) -> int:
-        """Return the size of a block if each of `rows` of n elements is cut into blocks.
+        """Return the length of blocks, at least `least`, into which `rows` of `n` elements are cut.
 
         There are several blocks for each unit of the device's concurrency, so that late ones fill
         the gaps. There are no more blocks than a block has elements, since results of blocks are
@@ -236,7 +236,7 @@ class OpLaunches:
         changes: Sequence[int] = (),
         why: str = "",
     ) -> None:
-        """Build a kernel over these operands, and append its launch.
+        """Build a kernel over these operands by `build`, and append its launch.
 
         Operand k of its site is `operands[k]`, the last one its result; `changes` are those, by k,
         that it reads and writes.

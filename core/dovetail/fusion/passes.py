@@ -49,10 +49,7 @@ PASSES: tuple[Callable[[Decisions], None], ...] = (
 
 
 def plan(graph: PlanGraph) -> Plan:
-    """Run all passes; return the launches, or none if the target overlaps an operand.
-
-    The plan has no launches if the graph's target overlaps what is read.
-    """
+    """Run all passes; return the plan, without launches if the target overlaps an operand."""
     with GcPause():
         decisions = Decisions(graph)
         traced = "fusion" in read_words("DOVETAIL_TRACE", TRACES)

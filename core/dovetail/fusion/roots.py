@@ -30,7 +30,10 @@ def select_roots(decisions: Decisions) -> None:
 def _add_sources(
     graph: PlanGraph, i: int, count: int, reason: Reason, reasons: dict[int, Reason]
 ) -> None:
-    """Set a default reason for the first operands of a node, or for the nodes they view."""
+    """Add a reason to `reasons` for nodes behind a node's first operands, unless there is one.
+
+    Views are followed to the node that they view; leaves in memory need none.
+    """
     for a in graph.nodes[i].args[:count]:
         if type(a) is Expr:
             j = graph.index[a]

@@ -62,10 +62,7 @@ def build_chunk_launches(
 def _reduce_chunks(
     decisions: Decisions, group: FusionGroup, term: Term, steps: list[PlannedLaunch | PlannedCall]
 ) -> tuple[list[Access], int]:
-    """Append the launch that reduces every chunk; return its results and the number of chunks.
-
-    Return its results and the number of chunks.
-    """
+    """Append the launch that reduces every chunk; return its results and the number of chunks."""
     domain, accesses = group.domain, group.accesses
     n, rows = math.prod(domain.row), math.prod(domain.outer)
     chunks = -(-n // CHUNK)

@@ -61,10 +61,7 @@ class NodeDraft:
 
 
 def view_through(base: StridedView, path: Path) -> StridedView | Prerequisite:
-    """Return the layout `base` viewed through `path`, or the need to materialise a node.
-
-    If strides do not permit that, return what has to be materialised.
-    """
+    """Return the layout `base` viewed through `path`, or the need to materialise a node."""
     view = apply_path(base, path)
     if isinstance(view, StridedView):
         return view
@@ -73,7 +70,7 @@ def view_through(base: StridedView, path: Path) -> StridedView | Prerequisite:
 
 
 def find_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
-    """Return the term of node `i` viewed through `path`; build and store it if it is new."""
+    """Return the term of node `i` viewed through `path`, cached in the draft's kernel."""
     key = (i, path)
     cached = draft.group.terms.get(key)
     if cached is not None:
@@ -86,7 +83,10 @@ def find_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Ter
 
 
 def build_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
-    """Build the term of a node viewed through `path`, or return the refusal; no caching."""
+    """Build the term of a node viewed through `path`, or return the refusal; no caching.
+
+    Terms of its operands are cached, and accesses are added to the kernel, also before a refusal.
+    """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised and i != draft.node:
         return _load_materialised(decisions, i, path, draft.group)
@@ -106,7 +106,7 @@ def build_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Te
 
 
 def _check_limits(decisions: Decisions, i: int, op: Op, draft: NodeDraft) -> Refusal | None:
-    """Return a refusal if the kernel would grow too large, or would repeat a costly node."""
+    """Return a refusal if the kernel would grow too large or repeat a costly node, else None."""
     group = draft.group
     if group.value_count + draft.value_count > cost.KERNEL_VALUES_MAX:
         return (
@@ -169,7 +169,8 @@ def _find_padding(
 ) -> tuple[tuple[JoinRange, ...], int]:
     """Return the ranges where a padded view has elements, and their maximal number.
 
-    There are no ranges if the path does not pad the node.
+    There are no ranges if the path does not pad the node. Positions along padded axes become
+    accesses of the kernel.
     """
     ranges, elements_max = list[JoinRange](), lay.ELEMENTS_MAX
     for k, (m, _) in enumerate(path):
@@ -185,7 +186,7 @@ def _find_padding(
 
 
 def _add_position_access(shape: Shape, axis: int, path: Path, group: FusionGroup) -> Access | None:
-    """Return the position along an axis, viewed through `path`, as an access of the kernel.
+    """Add an access for the position along an axis, viewed through `path`, and return it.
 
     Return None if strides do not permit it.
     """
@@ -402,10 +403,10 @@ def _build_join_term(
 
 
 def _find_costly_source(decisions: Decisions, i: int, elements_max: int) -> int:
-    """Return the node that makes a node costly: the one that it views, or its costliest operand.
+    """Return the node to materialise: behind views, and the costliest operand of joins.
 
-    Other parts are read from that node, too. If it has more than `elements_max` elements, only the
-    elements that are read are computed.
+    Other parts are read from that node, too. If it has more than `elements_max` elements, the view
+    is returned, so that only the elements that are read are computed.
     """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised:

@@ -21,19 +21,21 @@ def are_disjoint(
 
     False also if only a search could tell.
     """
-    low, high, dense = _ends(shape, strides, offset)
-    low_b, high_b, dense_b = _ends(shape_b, strides_b, offset_b)
+    low, high, dense = _find_ends(shape, strides, offset)
+    low_b, high_b, dense_b = _find_ends(shape_b, strides_b, offset_b)
     if high < low_b or high_b < low or low > high or low_b > high_b:
         return True
     if dense and dense_b:
         return False
-    return _are_axes_disjoint(_axes(shape, strides), _axes(shape_b, strides_b), low_b - low)
+    return _are_axes_disjoint(
+        _find_axes(shape, strides), _find_axes(shape_b, strides_b), low_b - low
+    )
 
 
-def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
-    """Return the first and last offset, and True if it has as many elements, repeats included.
+def _find_ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
+    """Return the lowest and highest offset, and True if enough elements exist to fill the range.
 
-    The last offset of an empty view is before the first.
+    Repeated elements count. The last offset of an empty view is before the first.
     """
     low = high = offset
     count = 1
@@ -50,8 +52,8 @@ def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
     return low, high, high - low < count
 
 
-def _axes(shape: Shape, strides: Shape) -> Axes:
-    """Return (stride magnitude, last index) of axes that move, merged by stride, longest first."""
+def _find_axes(shape: Shape, strides: Shape) -> Axes:
+    """Return (s, sum of last indices of axes with stride s or -s) for each s > 0, falling."""
     last_by_stride: dict[int, int] = {}
     for n, s in zip(shape, strides, strict=True):
         if n > 1 and s:
@@ -98,5 +100,5 @@ def _span(axes: Axes) -> int:
 
 
 def _split_rows(axes: Axes, row: int) -> tuple[int, Axes]:
-    """Return the last index along the stride `row` (0 if there is none), and the other axes."""
+    """Return the last index along the stride `row` (0 if no axis has it), and the other axes."""
     return (axes[0][1], axes[1:]) if axes and axes[0][0] == row else (0, axes)

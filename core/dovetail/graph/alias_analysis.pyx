@@ -24,6 +24,7 @@ cpdef bint are_disjoint(
     tuple shape, tuple strides, Py_ssize_t offset,
     tuple shape_b, tuple strides_b, Py_ssize_t offset_b,
 ) except -1:
+    """Return True if the strides prove that two views share no element."""
     cdef View a, b
     _find_ends(&a, shape, strides, offset)
     _find_ends(&b, shape_b, strides_b, offset_b)
@@ -37,7 +38,7 @@ cpdef bint are_disjoint(
 
 
 cdef int _find_ends(View* v, tuple shape, tuple strides, Py_ssize_t offset) except -1:
-    """Set the first and the last offset, and if the view has all elements in between."""
+    """Set the lowest and highest offset, and `dense` if enough elements exist to fill them."""
     cdef Py_ssize_t n, s, count = 1
     v.low = v.high = offset
     for k in range(len(shape)):
@@ -55,7 +56,7 @@ cdef int _find_ends(View* v, tuple shape, tuple strides, Py_ssize_t offset) exce
 
 
 cdef int _find_axes(View* v, tuple shape, tuple strides) except -1:
-    """Set the axes with more than one element, by descending strides."""
+    """Set the falling strides of axes with over one element; add last indices of equal ones."""
     cdef Py_ssize_t n, s
     cdef int at, m
     v.count = 0
@@ -76,7 +77,7 @@ cdef int _find_axes(View* v, tuple shape, tuple strides) except -1:
 
 
 cdef bint _are_axes_disjoint(Axis* a, int count, Axis* b, int count_b, Py_ssize_t distance) noexcept:
-    """Return True if the axes prove that two views share no element, as in `alias_analysis.py`."""
+    """Return True if the axes prove that `b`, `distance` after `a`, shares no element with `a`."""
     cdef Py_ssize_t step, span, span_b, row, rows = 0, rows_b = 0, first, at
     while True:
         step = _step(b, count_b, _step(a, count, 0))
@@ -115,6 +116,7 @@ cdef Py_ssize_t _step(Axis* axes, int count, Py_ssize_t step) noexcept:
 
 
 cdef Py_ssize_t _span(Axis* axes, int count) noexcept:
+    """Return the distance from the first to the last element of the axes."""
     cdef Py_ssize_t span = 0
     for k in range(count):
         span += axes[k].stride * axes[k].last

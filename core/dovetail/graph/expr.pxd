@@ -71,7 +71,7 @@ cpdef _register_recent()
 @cython.locals(stack=list, a=Expr)
 cpdef bint _is_needed_by(Expr e, Expr writer, set needed_by) except -1
 @cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, needed_by=set, storage=Storage)
-cpdef bint _has_recent_reader(Expr target, Expr writer) except -1
+cpdef bint _must_recent_node_run_first(Expr target, Expr writer) except -1
 @cython.locals(still_pending=list, needed_by=set, needed_by_overlap=set, e=Expr, storage=Storage)
 cpdef bint has_other_reader(Expr target, Expr writer) except -1
 cpdef bint _must_run_before_write(Expr e, Expr target, Expr writer, set needed_by) except -1

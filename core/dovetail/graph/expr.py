@@ -171,7 +171,7 @@ _rematerialized_nodes: list[
 
 
 def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
-    """Create a pending node, tape it if an operand is on a tape, and append it to the log."""
+    """Create a pending node, with a tape if an operand has one, and append it to the log."""
     e = Expr.__new__(Expr)
     e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
     depth, taped = 0, False
@@ -215,7 +215,7 @@ def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
 
 
 def prune() -> None:
-    """Remove dead and computed nodes from the log, and double its limit from their number.
+    """Remove dead and computed nodes from the log; set its limit to twice the rest, 512 or more.
 
     Other threads may append meanwhile, so only the entries from the start are replaced.
     """
@@ -299,7 +299,7 @@ def _prune_rematerialized() -> None:
 
 
 def has_other_reader(target: Expr, writer: Expr) -> bool:
-    """Return False only if no pending node but those `writer` needs reads the leaf.
+    """Return False only if no pending node but those that `writer` needs reads the leaf `target`.
 
     Also True if too many nodes read other parts of that storage. The conditions of `find_readers`
     hold.
@@ -317,7 +317,7 @@ def has_other_reader(target: Expr, writer: Expr) -> bool:
         ]
         return bool(early)
     if _registered_count != len(_pending_log) and _log_lock.held(
-        _has_recent_reader, (target, writer)
+        _must_recent_node_run_first, (target, writer)
     ):
         return True
     if storage.readers is None:
@@ -335,7 +335,10 @@ def has_other_reader(target: Expr, writer: Expr) -> bool:
 
 
 def _must_run_before_write(e: Expr, target: Expr, writer: Expr, needed_by: set[Expr]) -> bool:
-    """Return True if node `e` reads the leaf and `writer` does not compute `e` itself."""
+    """Return True if `e` reads the leaf, and is no part of `writer` or is recomputed later.
+
+    An empty `needed_by` is filled with the nodes that `writer` depends on.
+    """
     if e is writer or not reads(e, target):
         return False
     return not _is_needed_by(e, writer, needed_by) or is_recomputed(e, needed_by)
@@ -392,8 +395,8 @@ def _is_needed_by(e: Expr, writer: Expr, needed_by: set[Expr]) -> bool:
     return e in needed_by
 
 
-def _has_recent_reader(target: Expr, writer: Expr) -> bool:
-    """Return True if an unregistered node reads the leaf; register those if there are many.
+def _must_recent_node_run_first(target: Expr, writer: Expr) -> bool:
+    """Return True if an unregistered node must run before the write; else register many of them.
 
     A few of them, as in a loop, stay unregistered.
     """
@@ -464,7 +467,7 @@ def mark_overwritten(owner: Expr | Storage, name: str) -> None:
 
 
 def _value_owner(e: Expr) -> Expr | Storage:
-    """Return the object that has the value's watch: the pending node, or the storage of a leaf."""
+    """Return what holds the value's watch: the node that is to compute it, else its storage."""
     if e.op is not None:
         return e
     storage = storage_of(e)
@@ -472,7 +475,7 @@ def _value_owner(e: Expr) -> Expr | Storage:
 
 
 def mark_index_check(e: Expr, line: Line) -> None:
-    """Mark a node as one that checks its indices when it runs; store the user's line."""
+    """Mark a node as one that checks its indices when it runs; store the user's line in it."""
     e.check_line = line
     _checking_nodes.append(weakly(e))
     if len(_checking_nodes) % 512 == 0:
@@ -495,7 +498,7 @@ def _prune_checking() -> None:
 
 
 def has_unresolved_check(e: Expr) -> bool:
-    """Return True if the value depends on an unfinished or failed bounds check."""
+    """Return True if the value depends on a bounds check that is pending, unsettled or failed."""
     visited: set[Expr] = set()
     stack = [e]
     while stack:
@@ -588,7 +591,7 @@ def leaf(
 
 
 def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
-    """Return a tape of an op's result that is not evaluated; None if no operand has a tape."""
+    """Record the tape of an op that never runs; return it, or None if no operand has a tape."""
     if all(type(a) is not Expr or a.tape is None for a in args):
         return None
     e = Expr.__new__(Expr)

@@ -32,9 +32,9 @@ def is_sole_owner(box: Box[T], known_references: int = 0) -> bool:
 def find_external_references(
     nodes: Sequence[object], internal_references: Iterable[int]
 ) -> list[int]:
-    """Return the positions of nodes with more references than `internal_references`.
+    """Return positions of nodes referenced beyond the list, one dict and `internal_references`.
 
-    The list `nodes` and a dict that has the nodes as keys are part of the baseline.
+    The caller holds the nodes in the list `nodes` and as keys of exactly one dict.
     """
     counts = zip(map(getrefcount, nodes), internal_references, strict=True)
     return [i for i, (count, inner) in enumerate(counts) if count - inner > INDEX_REFERENCES_MIN]

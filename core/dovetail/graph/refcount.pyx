@@ -27,9 +27,9 @@ def is_sole_owner(list box, Py_ssize_t known_references=0):
 
 
 def find_external_references(list nodes, internal_references):
-    """Return the positions of nodes with more references than `internal_references`.
+    """Return positions of nodes referenced beyond the list, one dict and `internal_references`.
 
-    The list `nodes` and a dict that has the nodes as keys are part of the baseline.
+    The caller holds the nodes in the list `nodes` and as keys of exactly one dict.
     """
     cdef Py_ssize_t i = 0
     positions = []

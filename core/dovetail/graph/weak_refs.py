@@ -18,5 +18,5 @@ def referent(r: ref[T]) -> T | None:
 
 
 def live_refs(refs: Sequence[ref[T]]) -> list[ref[T]]:
-    """Return the references whose referents are alive."""
+    """Return a list of the references whose referents are alive."""
     return [r for r in refs if r() is not None]

@@ -52,7 +52,7 @@ def _try_write_directly(
 
 
 def _prepare_target_leaf(x: Tensor) -> Expr:
-    """Return the leaf of a target; a pending tensor gets a lazy storage."""
+    """Return the leaf of a target; give a pending tensor a lazy storage."""
     e = expr_of(x)
     recorder = tracer_api.current()
     if recorder is not None and e.op is not None:

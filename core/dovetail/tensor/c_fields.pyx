@@ -116,7 +116,7 @@ cdef class AliasGroup:
         _forget(&self.first)
 
     cpdef add(self, object y):
-        """Add a tensor."""
+        """Add a tensor without a reference, and set its `_aliases` to this group."""
         if type(y) is _tensor:
             _store_reference(y, _aliases_at, self)
         else:
@@ -126,7 +126,7 @@ cdef class AliasGroup:
             self.has_tape = True
 
     def remove(self, x):
-        """Remove a tensor that no longer shares the memory."""
+        """Remove a tensor that no longer shares the memory; its `_aliases` becomes None."""
         _unlink(<PyObject*>x)
         x._aliases = None
 
@@ -142,6 +142,7 @@ cdef class AliasGroup:
 
 
 cdef inline _store_reference(object x, Py_ssize_t at, object value):
+    """Store a reference in the slot at byte `at` of an object, and drop the old one."""
     cdef PyObject** slot = <PyObject**>((<char*><void*>x) + at)
     cdef PyObject* previous = slot[0]
     Py_INCREF(value)
@@ -150,7 +151,7 @@ cdef inline _store_reference(object x, Py_ssize_t at, object value):
 
 
 def register_tensor_class(tensor):
-    """Register the class Tensor."""
+    """Store the class Tensor, its slots' offsets and its deallocator; pool its objects."""
     global _tensor
     _tensor = tensor
     _bind(tensor, tensor.__dict__["_expr"], tensor.__dict__["_aliases"])
@@ -168,7 +169,7 @@ cpdef Expr expr_of(object x):
 
 
 cpdef become(object x, Expr e):
-    """Replace the node of a tensor."""
+    """Replace the node of a tensor in place; its aliases are not changed."""
     if type(x) is _tensor:
         _store_reference(x, _expr_at, e)
     else:
@@ -181,7 +182,7 @@ cpdef bint is_strided(object x):
 
 
 cpdef object aliases_of(object x):
-    """Return the tensors that share the memory, or None if there are no others."""
+    """Return the group of tensors that share the memory, or None if there are no others."""
     cdef PyObject* group = NULL
     if type(x) is _tensor:
         group = (<PyObject**>((<char*><void*>x) + _aliases_at))[0]
@@ -189,7 +190,7 @@ cpdef object aliases_of(object x):
 
 
 cpdef object record_alias(object x, object y):
-    """Record that `y` shares the memory of `x`, and return `y`."""
+    """Add `x` and `y` to one alias group, since they share memory, and return `y`."""
     found = aliases_of(x)
     cdef AliasGroup group
     if found is None:
@@ -202,7 +203,7 @@ cpdef object record_alias(object x, object y):
 
 
 cpdef object new_tensor(object kind, Expr e):
-    """Create a tensor of a node."""
+    """Create a tensor of class `kind` over a node, without aliases and without evaluation."""
     cdef PyObject* memory = (<PyTypeObject*>kind).tp_alloc(<PyTypeObject*>kind, 0)
     if memory == NULL:
         raise MemoryError

@@ -51,6 +51,7 @@ cdef object _product = None, _product_reflected = None, _write_at = None
 
 
 cdef inline object _binary(int k, object a, object b):
+    """Record op `k` of two operands, or call the method; return NotImplemented without a tensor."""
     if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
         return record_binary(_ops[k], a, b)
     if type(a) is _tensor:
@@ -77,17 +78,20 @@ cdef object _divide(object a, object b):
 
 
 cdef object _multiply_matrices(object a, object b):
+    """Call `__matmul__` or `__rmatmul__` of the tensor; return NotImplemented without one."""
     if type(a) is _tensor:
         return _product(a, b)
     return _product_reflected(b, a) if type(b) is _tensor else NotImplemented
 
 
 cdef object _subscript(object x, object key):
+    """Return the view `x[key]` of a tensor in memory, or call the default slot."""
     cdef Expr e = basic_leaf(x, key)
     return _default_subscript(x, key) if e is None else record_alias(x, create_tensor(e))
 
 
 cdef int _assign(object x, object key, PyObject* value) except -1:
+    """Write `x[key] = value`; call the default slot for `del x[key]` and other classes."""
     cdef Expr e = None
     if value != NULL:  # null: `del x[key]`
         e = basic_leaf(x, key)
@@ -107,7 +111,7 @@ cdef int _buffer(object x, Buffer* view, int flags) except -1:
 
 
 def fill(type tensor):
-    """Fill the slots of Tensor, once the class has all of its methods."""
+    """Fill the slots of Tensor, once the class has all of its methods; do nothing when repeated."""
     global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _write_at
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping

@@ -79,7 +79,10 @@ def allocate_leaf(s: Spec) -> Expr:
 
 
 def allocate_leaf_from(op: str, s: Spec, allocator: Allocator) -> Expr:
-    """Return a leaf over uninitialised memory from an allocator that the user chose."""
+    """Return a leaf over new memory from the user's allocator. Raises: CaptureError.
+
+    The memory is not initialised, and may overlap other memory. A captured function must not ask.
+    """
     tracer_api.refuse_read("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize
     ptr = allocate_from(op, nbytes, s.device, allocator)
@@ -208,7 +211,10 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
 
 
 def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
-    """Implement `numpy.asarray(x)`. Raises: ArgumentError if a cast is needed and copy=False."""
+    """Return the values as a NumPy array, cast and copied as NumPy asks: `numpy.asarray(x)`.
+
+    Raises: ArgumentError if a cast is needed and copy=False.
+    """
     values = numpy(strided("__array__", x))
     if dtype is not None and np.dtype(dtype) != values.dtype:
         if copy is False:
@@ -220,14 +226,18 @@ def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) ->
 
 
 def buffer(x: Tensor, flags: int) -> memoryview:
-    """Implement `memoryview(x)`; in pure Python only from Python 3.12 on."""
+    """Return a memoryview of the memory of `x`, or of a copy where the host cannot reach it.
+
+    `flags` are ignored. It implements `memoryview(x)`; in pure Python only from Python 3.12 on.
+    Raises: DTypeError for dtypes that NumPy lacks.
+    """
     return memoryview(numpy(strided("memoryview", x)))  # type: ignore[arg-type]  # it is a buffer
 
 
 def read_values(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
-    """Return the host values of a tensor, in the name of `name`; return an array unchanged.
+    """Return the host values of a tensor, as `printable_values`; return an array unchanged.
 
-    Raises: LayoutError.
+    Raises: LayoutError that names `name`.
     """
     return printable_values(strided(name, x)) if isinstance(x, Tensor) else x
 
@@ -287,7 +297,10 @@ def _select_element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
 
 
 def _host_address(e: Expr) -> int | None:
-    """Wait for the stream, settle checks; return the host address of a leaf's data, or None."""
+    """Wait for the stream, settle checks; return the host address of a leaf's data, or None.
+
+    Raises: IndexOutOfRange, if a check failed.
+    """
     device: OpenedDevice = e.spec.device.opened or opened(e.spec.device)
     if device.asynchronous or device.faults.pending:
         wait_for_stream(device, current_handle(e.spec.device))
@@ -314,7 +327,7 @@ def tolist(x: Tensor) -> Nested:
 
 
 def as_bool(x: Tensor) -> bool:
-    """Implement `bool(x)`, which evaluates. Raises: ShapeError unless `x` has one element."""
+    """Return `bool(x)`, and evaluate it. Raises: ShapeError unless `x` has one element."""
     if x.size != 1:
         raise ShapeError(
             f"bool: the truth of a tensor of shape {x.shape} is ambiguous; use dt.any or dt.all"
@@ -323,12 +336,12 @@ def as_bool(x: Tensor) -> bool:
 
 
 def as_float(x: Tensor) -> float:
-    """Implement `float(x)`. Raises: ShapeError, and DTypeError for a complex value."""
+    """Return `float(x)`. Raises: ShapeError unless it has one element, DTypeError if complex."""
     return float(_read_real_item("float", x))
 
 
 def as_int(x: Tensor) -> int:
-    """Implement `int(x)`. Raises: ShapeError, and DTypeError for a complex value."""
+    """Return `int(x)`. Raises: ShapeError unless it has one element, DTypeError if complex."""
     return int(_read_real_item("int", x))
 
 
@@ -343,19 +356,22 @@ def _read_real_item(name: str, x: Tensor) -> bool | int | float:
 
 
 def as_complex(x: Tensor) -> complex:
-    """Implement `complex(x)`. Raises: ShapeError unless `x` has one element."""
+    """Return `complex(x)`. Raises: ShapeError unless `x` has one element."""
     return complex(_single_element(x, "complex"))
 
 
 def as_index(x: Tensor) -> int:
-    """Implement `__index__` for a tensor of one integer, of any shape. Raises: DTypeError."""
+    """Return the int of a tensor of one integer, of any shape. Raises: DTypeError for others."""
     if not x.dtype.is_integer or x.size != 1:
         raise DTypeError(f"index: expected one integer, got {x.dtype.name} of shape {x.shape}")
     return int(item(x))
 
 
 def iterate_rows(x: Tensor) -> Iterator[Tensor]:
-    """Implement `iter(x)`: compute `x` once, then yield the views x[0], x[1], ..."""
+    """Return an iterator that evaluates `x` and yields the views x[0], x[1], ...
+
+    Raises: DTypeError, at once, for a tensor without dimensions.
+    """
     if x.ndim == 0:
         raise DTypeError("iter: expected at least 1 dimension, got shape (); use x.item()")
     return _iterate_rows(x)
@@ -386,7 +402,9 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     """Evaluate a tensor and return its values as a NumPy array: a view, or a copy if unreachable.
 
     The array is over the memory itself where the host reaches it, and a copy elsewhere. Over the
-    memory it is read-only unless `writable` is given and the tensor can be written.
+    memory it is read-only unless `writable` is given and the tensor can be written; then pending
+    readers of the memory are computed first.
+    Raises: IndexOutOfRange, if the values depend on an index out of range.
     """
     if flags.captures:
         tracer_api.refuse_read(f"the host reads a tensor, {x._expr.spec!r},", x)

@@ -21,7 +21,7 @@ class LayoutHooks:
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_layout_info() -> LayoutInfo:  # type: ignore[empty-body]  # a spec
-        """Return the layout, and the names that it adds to the public namespace."""
+        """Return the LayoutInfo: the layout, and names that it adds to `dt` and Tensor."""
 
     @staticmethod
     @hookspec(firstresult=True)

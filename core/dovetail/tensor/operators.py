@@ -46,7 +46,7 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
 
 
 def record_reflected(op: Op, number: object, x: Tensor) -> Result:
-    """Record `number op x` for a Python number."""
+    """Record `number op x` for a Python number, by `apply` for an int out of range."""
     b, kind = expr_of(x), type(number)
     inferred = recent_binary.get(op, kind, b.spec)
     if inferred is None:
@@ -134,7 +134,7 @@ def divide_with_remainder_reflected(self: Tensor, other: object) -> tuple[Tensor
 
 
 def contains(self: Tensor, value: object) -> bool:
-    """Evaluate `value in self`: return True if an element equals the value."""
+    """Return `value in self`: evaluate, and return True if an element equals the value."""
     return bool((self == value).any())
 
 

@@ -130,9 +130,9 @@ def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
 def apply_cached(
     ops_by_key: IdentityCache[Op], key: object, x1: object, x2: object, out: Tensor | None
 ) -> Tensor | None:
-    """Record the op that is cached for `key` and the operands' specs, or return None.
+    """Record the op that is cached for `key` and the operands' specs; return None without one.
 
-    Return None if none is cached. `x2`: MISSING if there is one operand.
+    `x2`: MISSING if there is one operand.
     """
     if type(x1) is not Tensor:
         return None
@@ -205,7 +205,7 @@ def _create_complex_node(op: Op, x: complex, operands: Sequence[object]) -> Expr
 def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor:
     """Write op(x, others) into the memory of `x`, for all its views, and return `x`.
 
-    The result must have x's shape and a dtype that fits.
+    The result must have x's shape and a dtype that fits. Raises: LayoutError, for another layout.
     """
     require_strided_target(op.name, x)
     return write_result(op.name, x, [apply(op, (x, *others), attrs)])
@@ -355,7 +355,7 @@ def select_along(x: Tensor, axis: int, position: int, name: str = "") -> Tensor:
 
 
 def is_viewable(x: Tensor, m: Move) -> bool:
-    """Return True if a move needs no copy."""
+    """Return True if a move needs no copy; pending memory counts as contiguous."""
     e = x._expr
     strides = e.spec.strides if e.op is not None else e.strides
     return lay.apply_move(StridedView(e.spec.shape, strides, 0), m) is not None

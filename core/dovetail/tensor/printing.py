@@ -82,7 +82,7 @@ def _format_with_exponent(chosen: Mapping[str, Any], value: Any) -> str:
 
 
 def texts(x: Tensor) -> np.ndarray:
-    """Evaluate the tensor; return its formatted elements as a string array, without the elided."""
+    """Evaluate the tensor; return its shown elements as an array of strings, without the elided."""
     chosen = current_options()
     evaluate_leaf(x)
     if x.size <= chosen["threshold"]:
@@ -131,7 +131,7 @@ def text(x: Tensor) -> str:
 
 
 def format_value(x: Tensor, spec: str) -> str:
-    """Return `format(x, spec)`; one element is formatted as a number."""
+    """Return `format(x, spec)`: a number for one element; `spec` is ignored for others."""
     return format(item(x), spec) if spec and x.size == 1 else text(x)
 
 

@@ -25,10 +25,10 @@ _WIDENED_DTYPES = {float32: float64, complex64: complex128}
 
 
 def convert_operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]:
-    """Return tensors and Python numbers, at least one a tensor, all on one device.
+    """Convert arrays and lists to tensors, keep Python numbers; require one device in all.
 
-    NumPy arrays, NumPy scalars and lists become tensors there. As in NumPy, a NumPy scalar has its
-    dtype, and a Python number takes the dtype that it is used beside.
+    At least one must be a tensor, on whose device the others are created. As in NumPy, a NumPy
+    scalar has its dtype, and a Python number takes the dtype that it is used beside.
 
     Raises: DTypeError, DeviceError.
     """
@@ -109,7 +109,7 @@ def _as_uint64(x: object, tensor: Tensor) -> Tensor:
 def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
     """Return operands as tensors; lists and arrays on the others' device. Raises: DTypeError.
 
-    Raises: DTypeError, also for numbers.
+    It is raised for other types, also numbers, and if no operand is a tensor.
     """
     if {*map(type, operands)} == {Tensor}:
         return operands  # type: ignore[return-value]  # mypy does not infer it

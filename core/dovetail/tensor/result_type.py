@@ -65,7 +65,10 @@ def infer_unary(op: Op, a: Expr, attrs: object) -> Inferred:
 
 
 def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
-    """Infer an elementwise op's result spec and the limits of its Python ints; no caching."""
+    """Infer an elementwise op's result spec and the limits of its Python ints; no caching.
+
+    Raises: DTypeError, also without a tensor; DeviceError, ShapeError.
+    """
     tensors = [a for a in operands if type(a) is Expr]
     if not tensors:
         raise DTypeError(f"{op.name}: at least one operand must be a tensor; use dt.asarray")
@@ -85,7 +88,7 @@ def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
 
 
 def _int_range(d: DType) -> Range:
-    """Return the least and largest int that an operand of dtype `d` accepts, and its name."""
+    """Return the least and largest int that an operand of dtype `d` accepts, and d's name."""
     if d.is_integer:
         return d.min, d.max, d.name
     return 1 - BEYOND_FLOAT, BEYOND_FLOAT - 1, d.name

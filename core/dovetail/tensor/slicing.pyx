@@ -127,6 +127,7 @@ cdef bint _are_near(PySliceObject* key, Py_ssize_t extent, Py_ssize_t* start, Py
 
 
 cdef inline bint _clamp_index(PyObject* part, Py_ssize_t extent, Py_ssize_t* to) noexcept:
+    """Store an int index, from the end if negative, clamped to the axis; False for others."""
     if not PyLong_CheckExact(part):
         return False
     cdef Py_ssize_t index = PyLong_AsSsize_t(part)
@@ -169,6 +170,7 @@ cdef Spec _spec_of_shape(Spec parent, Py_ssize_t* shape, Py_ssize_t ndim):
 
 
 cdef bint _is_shape(tuple expected, Py_ssize_t* shape, Py_ssize_t ndim) except -1:
+    """Return True if a tuple has exactly these `ndim` extents."""
     cdef Py_ssize_t d
     if len(expected) != ndim:
         return False
@@ -179,6 +181,7 @@ cdef bint _is_shape(tuple expected, Py_ssize_t* shape, Py_ssize_t ndim) except -
 
 
 cdef tuple _to_tuple(Py_ssize_t* numbers, Py_ssize_t count):
+    """Return `count` C integers as a tuple."""
     if count == 1:
         return (numbers[0],)
     if count == 2:

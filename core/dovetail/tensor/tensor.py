@@ -278,14 +278,14 @@ register_tensor_class(Tensor)
 
 
 def required(op: str, x: object) -> Tensor:
-    """Return `x` if it is a tensor. Raises: DTypeError."""
+    """Return `x`. Raises: DTypeError if it is no tensor."""
     if not isinstance(x, Tensor):
         raise DTypeError(f"{op}: expected a tensor, got {type(x).__name__}; use dt.asarray")
     return x
 
 
 def strided(op: str, x: object) -> Tensor:
-    """Return `x` if it is a tensor over strided memory. Raises: DTypeError, LayoutError."""
+    """Return `x`. Raises: LayoutError if it is not strided, DTypeError if it is no tensor."""
     if type(x) is not Tensor:
         raise LayoutError(unsupported_layout_text(op, required(op, x)))
     return x
@@ -308,7 +308,7 @@ def parts_of(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def unsupported_layout_text(name: str, x: Tensor, addition: str = "") -> str:
-    """Return the text of the error for an op that a tensor's layout does not support."""
+    """Return the error text for an op `name` that the layout of `x` does not support."""
     return (
         f"{name}: not supported for the layout {x.layout.name}{addition} "
         f"({x.dtype.name}{list(x.shape)} on {x.device}); use x.to_dense()"
@@ -324,7 +324,10 @@ def create_tensor(e: Expr) -> Tensor:
 
 
 def _limit_pending(e: Expr) -> None:
-    """Evaluate a node that is too deep, reads exported memory, or is recorded in eager mode."""
+    """Evaluate a node that is too deep, reads exported memory, or is recorded in eager mode.
+
+    Record its line under `debug_lines`; leave an eager one to the anomaly checker, if any.
+    """
     eager = settings.is_eager()
     if flags.depth == 0 and settings.current().records_lines:
         provenance.record_line(e)

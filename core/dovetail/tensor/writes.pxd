@@ -24,10 +24,10 @@ cpdef _before_write(object name, object x, Expr value)
 @cython.locals(want=Spec)
 cpdef write_value(object name, object x, object value)
 @cython.locals(before=Expr, after=Expr, e=Expr)
-cpdef _move(object name, object x, object value)
+cpdef _write_pending(object name, object x, object value)
 cpdef bint _is_pending_as(Expr e, Spec want) except -1
 cpdef bint _views_same_memory(Expr a, Expr b) except -1
-cpdef Expr _result(object name, object made)
+cpdef Expr _node_of_result(object name, object made)
 @cython.locals(value=list, want=Spec)
 cpdef write_result(object name, object x, list made)
 cpdef write_node_out(object name, object out, list result)

@@ -100,7 +100,7 @@ def write_tensor(
 
 
 def _replace_pending(name: str, x: Tensor, value: Box[Expr]) -> None:
-    """Replace the node of a pending tensor by that of another value.
+    """Give a pending tensor the node of `value`, emptying it; mark the old value as overwritten.
 
     A value with other owners (a leaf always has some) is copied: otherwise later writes to the
     tensor would change it for them, too.
@@ -141,7 +141,10 @@ def _before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | Non
 
 
 def write_value(name: str, x: Tensor, value: object) -> None:
-    """Write a tensor, number or array-like into `x`, broadcast and cast. Raises: as `copy_`."""
+    """Write a tensor, number or array-like into `x`, broadcast and cast, unless it is that view.
+
+    A pending `value` of x's spec becomes a pending copy of `x`. Raises: the errors of `copy_`.
+    """
     want = expr_of(x if is_strided(x) else strided(name, x)).spec
     if is_strided(value):
         if _views_same_memory(expr_of(x), expr_of(value)):
@@ -150,18 +153,17 @@ def write_value(name: str, x: Tensor, value: object) -> None:
         if recorder is not None and expr_of(value).op is not None:
             recorder.evaluate_earlier(expr_of(value))  # it must outlive the trace
         if _is_pending_as(expr_of(value), want) and tracer_api.current_write_mask() is None:
-            _move(name, x, value)
+            _write_pending(name, x, value)
             return
     write_tensor(
         name, x, [cast_to_spec(name, value_node(name, value, want.dtype, want.device), want)]
     )
 
 
-def _move(name: str, x: Tensor, value: Tensor) -> None:
+def _write_pending(name: str, x: Tensor, value: Tensor) -> None:
     """Write a pending value right into the memory of `x`; its tensor gets a pending copy of `x`.
 
-    The tensor then gets a pending copy of the target, which is computed before the next write to
-    the target if the tensor is alive then.
+    The copy is computed before the next write to the target if the tensor is alive then.
     """
     before = expr_of(x)
     write_tensor(name, x, [expr_of(value)], False, 1)
@@ -188,10 +190,10 @@ def _views_same_memory(a: Expr, b: Expr) -> bool:
 
 
 def write_result(name: str, x: Tensor, result: Box[Tensor]) -> Tensor:
-    """Write the result of op `name` on `x`, cast if needed, into `x`; return `x`."""
+    """Write the result of op `name` on `x`, popped and cast if needed, into `x`; return `x`."""
     if not is_strided(x):
         strided(f"{name} in place", x)
-    value = [_result(name, pop(result))]
+    value = [_node_of_result(name, pop(result))]
     want = expr_of(x).spec
     if value[0].spec is not want:
         value.append(cast_to_spec(name, value.pop(), want, " in place"))
@@ -208,7 +210,7 @@ def require_strided_target(name: str, x: Tensor) -> None:
         )
 
 
-def _result(name: str, result: Tensor) -> Expr:
+def _node_of_result(name: str, result: Tensor) -> Expr:
     """Return the node of a result. Raises: LayoutError if the result is not strided."""
     if not is_strided(result):
         raise LayoutError(
@@ -219,19 +221,28 @@ def _result(name: str, result: Tensor) -> Expr:
 
 
 def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
-    """Write a result into `out`, which must have exactly its shape, dtype and device; return it."""
+    """Write a result into `out`, and return it; their shape, dtype and device must be equal.
+
+    Raises: LayoutError for a result that is not strided, and what `require_fits_out` raises.
+    """
     return write_node_out(name, out, [strided(name, result)._expr])
 
 
 def write_node_out(name: str, out: Tensor, result: Box[Expr]) -> Tensor:
-    """Write a result node, which only its box holds, into `out`, and return `out`."""
+    """Pop a result node from its box, write it into `out`, and return `out`.
+
+    Only the box may hold the node. Raises: what `require_fits_out` raises.
+    """
     require_fits_out(name, out, result[0])
     write_tensor(name, out, result)
     return out
 
 
 def require_fits_out(name: str, out: object, result: Expr) -> None:
-    """Raise an error unless `out` is a tensor of the result's spec without a gradient."""
+    """Raise an error unless `out` has the spec of a result, and that has no gradient.
+
+    Raises: DTypeError, LayoutError, ShapeError or DeviceError for `out`, GradientError.
+    """
     if not isinstance(out, Tensor):
         raise DTypeError(f"{name}: out= must be a tensor, got {type(out).__name__}")
     have, want = strided(name, out)._expr.spec, result.spec
@@ -305,7 +316,7 @@ def array_of(name: str, value: object) -> np.ndarray:
 def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
     """Return large ints that NumPy made floats as uint64, or as objects if that is too small.
 
-    They become uint64, or objects if they do not fit that either. Other values are unchanged.
+    Other values are unchanged.
     """
     if values.dtype != np.float64 or not (values >= 2.0**63).any():
         return values
@@ -338,7 +349,7 @@ def _number(name: str, value: bool | int | float | complex, want: DType, device:
 
 
 def full_complex(x: complex, s: Spec) -> Expr:
-    """Return a node filled with a complex number."""
+    """Return a pending node of spec `s` filled with a complex number."""
     part = s.dtype.part
     return node(ops.FULL_COMPLEX, (x.real, x.imag), s, ((part, part), s.dtype))
 
@@ -356,7 +367,7 @@ def _fits(kind: str, target_kind: str) -> bool:
 
 
 def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
-    """Return `e` broadcast and cast to `want`. Raises: DTypeError for float to int and the like.
+    """Return `e` broadcast and cast to `want`. Raises: DTypeError, ShapeError, DeviceError.
 
     For example, a float into an int is an error. `name_suffix`: an addition to the name in
     messages.
@@ -388,7 +399,7 @@ def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
 
 
 def _build_expand_move(name: str, shape: Shape, want: Shape) -> Move:
-    """Return the move that broadcasts a shape to another. Raises: ShapeError."""
+    """Return the move that broadcasts a shape to `want`. Raises: ShapeError if none does."""
     if len(shape) > len(want) or lay.broadcast_shapes(name, shape, want) != want:
         raise ShapeError(f"{name}: the value must broadcast to shape {want}, got shape {shape}")
     return "expand", want
