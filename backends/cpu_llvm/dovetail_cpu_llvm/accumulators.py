@@ -48,7 +48,7 @@ class ReduceLoop:
         self._render_block(self.loop.body, self.loop.update)
 
     def updates(self) -> list[str]:
-        """Return the vectors that the rendered body adds to the result."""
+        """Return the vectors of the rendered body, one for each number that the loop reduces."""
         return [self.exprs.vector(u) for u in self.loop.update]
 
     def combine(self, left: Sequence[str], right: Sequence[str]) -> list[str]:

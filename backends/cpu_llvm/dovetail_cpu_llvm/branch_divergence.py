@@ -142,12 +142,12 @@ class _Cone(NamedTuple):
 
     @property
     def outs(self) -> list[Value]:
-        """The values that the choices take from this side."""
+        """Return the values that the choices take from this side."""
         return [c.args[self.side] for c in self.choices]
 
     @property
     def weight(self) -> int:
-        """The cost of all statements in plain ops."""
+        """Return the cost of all statements in plain ops."""
         return sum(self.weights.values())
 
 

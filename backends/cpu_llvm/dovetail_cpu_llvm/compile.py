@@ -84,7 +84,7 @@ def _create_linker() -> Any:
 
 
 def link(binary: bytes, symbols: tuple[str, ...], imports: dict[str, int] | None = None) -> Any:
-    """Link object code into the process; the returned object maps `symbols` to addresses."""
+    """Link object code while the returned object lives, which maps `symbols` to addresses."""
     library = llvm.JITLibraryBuilder().add_object_img(binary)
     library.add_current_process()  # libm, for the fma of a CPU that has none
     for symbol in symbols:

@@ -37,7 +37,7 @@ def find_compress_store(loop: Loop) -> Store | None:
 
 
 def render_compress_store(vectors: VectorLoops, loop: Loop, store: Store) -> None:
-    """Render a fold that `find_compress_store` accepts."""
+    """Render a fold that `find_compress_store` accepts, in vectors; bind its result."""
     exprs, w, memory = vectors.exprs, vectors.exprs.writer, vectors.exprs.memory
     dtype, slot, next_position = store.buffer.dtype, w.slot("i64"), loop.update[0]
     w.store(slot, exprs.uniform(loop.init[0]))

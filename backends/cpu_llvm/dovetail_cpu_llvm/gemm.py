@@ -83,7 +83,7 @@ def _find_address(library: ctypes.CDLL, symbol: str) -> int:
 
 
 def choose_routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine | None:
-    """Return the call that NumPy would make, or None if that depends on the operands' addresses."""
+    """Return the BLAS call that NumPy would make; None for operands where it may differ."""
     (_, _, x, xs, dtype), (_, _, y, ys, _) = inputs
     _, _, shape, outs, _ = output
     letter = _LETTERS.get(dtype)
@@ -181,7 +181,7 @@ def _choose_blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]
 def _build_gemv_routine(
     kernel: str, shape: Shape, strides: Shape, vector_stride: int, result_stride: int, itemsize: int
 ) -> Routine | None:
-    """Return the product of a matrix and a strided vector, written with `result_stride`."""
+    """Return the product of a matrix and a strided vector, or None if BLAS refuses the strides."""
     (rows, columns), layout = shape, _find_order(shape, strides)
     if layout is None or not 1 <= vector_stride <= SIZE_MAX or not 1 <= result_stride <= SIZE_MAX:
         return None
@@ -391,7 +391,7 @@ done:
 
 
 def ir(triple: str) -> str:
-    """Return the IR of all kernels."""
+    """Return the LLVM IR text of all kernels that call BLAS."""
     parts, declared = [f'target triple = "{triple}"', _ONE_THREAD_GUARD], {}
     for letter, real in _REAL.items():
         for form, (name, ints, before, arguments, after) in _KERNEL_FORMS.items():
@@ -405,7 +405,7 @@ def ir(triple: str) -> str:
 
 
 def _render_kernel(name: str, ints: Sequence[str], block: str) -> str:
-    """Return the IR of a function that computes the blocks begin..end-1."""
+    """Return the IR text of a function that computes the blocks begin..end-1."""
     names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in ints]]
     addresses = "\n".join(f"  %a{i} = inttoptr i64 %w{i} to ptr" for i in range(3))
     return f"""

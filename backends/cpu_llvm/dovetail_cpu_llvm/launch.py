@@ -62,7 +62,7 @@ class Launcher:
             self._gemm_code = _link_cached(compiler, fingerprint, ir, gemm.KERNELS, blas)
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """Return a launch function of `program`; start the pool if several threads share it."""
+        """Return a launch of `program`; start the pool if several threads are to share it."""
         k = program.kernel
         blocks = program.schedule.blocks(grid)
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
@@ -85,7 +85,7 @@ class Launcher:
     def bind_product(
         self, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """Return a built-in function of (buffers, scalars, stream) that multiplies, or None."""
+        """Return a function of (buffers, scalars, stream) that calls BLAS; None if NumPy must."""
         routine = gemm.choose_routine(inputs, output) if self._gemm_code is not None else None
         if routine is None:
             return None

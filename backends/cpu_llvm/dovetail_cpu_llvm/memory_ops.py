@@ -35,7 +35,7 @@ class MemoryOps:
     # --- addresses
 
     def address(self, buffer: Buffer, index: str) -> str:
-        """Return the address of an element, or a vector of them; `index` includes its type."""
+        """Render the address of an element, or a vector of them; `index` includes its type."""
         start = self.addresses[buffer.name]
         return self.writer.let(f"getelementptr {memory_type(buffer.dtype)}, ptr {start}, {index}")
 

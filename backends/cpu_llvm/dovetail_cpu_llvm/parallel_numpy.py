@@ -31,7 +31,7 @@ def split_range(n: int, count: int) -> list[slice]:
 
 
 def map_parts(work: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
-    """Return the results of `work` for all parts. It raises what `work` raises, after all ended."""
+    """Return the results of `work` for all parts; raise its first error after all have ended."""
     first, *others = parts
     futures = _submit(work, others)
     try:

@@ -36,7 +36,7 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
-    """Return the one device."""
+    """Return the one device, or Unavailable if llvmlite cannot be imported."""
     try:
         import llvmlite
         import llvmlite.binding as llvm
@@ -71,7 +71,7 @@ def _read_total_memory() -> int:
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """Open the device."""
+    """Open the device, and return its backend."""
     device = importlib.import_module(f"{__package__}.device")  # which loads llvmlite
     backend: Backend = device.CpuBackend(info)
     return backend
@@ -79,5 +79,5 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
 
 @hookimpl
 def dovetail_diagnostics() -> Mapping[str, str]:
-    """Return what `dovetail doctor` says of the compiled module."""
+    """Return "compiled", or the effects of a missing compiled module, for the doctor."""
     return {"threads and launches": "compiled" if native.native else native.NOT_COMPILED}

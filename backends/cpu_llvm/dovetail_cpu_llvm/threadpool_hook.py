@@ -31,7 +31,7 @@ _is_registered = False
 
 
 def register(pool: HasThreadCount) -> None:
-    """Add a pool to those that threadpoolctl controls, once that is imported."""
+    """Add a pool, by a weak reference; register at threadpoolctl, once, if that is imported."""
     global _is_registered
     _pools.add(pool)
     # before version 3.2, and while it is being imported, it has no `register`

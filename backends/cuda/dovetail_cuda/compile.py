@@ -53,11 +53,11 @@ class Compiler(ScheduledCompiler[CudaFunction]):
         return schedule.best(kernel, ints, grid)
 
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
-        """Return the schedule with this name for a kernel."""
+        """Return the schedule that `first` or `best` names; the plain one for any other name."""
         return schedule.schedule(kernel, name)
 
     def build(self, kernel: Kernel, source: str) -> tuple[CudaFunction, bytes]:
-        """Compile a source by NVRTC and load it; return the function and its cubin."""
+        """Compile a source by NVRTC; return the loaded function and cubin. Raises: CompileError."""
         cubin = compile_cubin(source, self.arch, kernel)
         return self.revive(kernel, cubin), cubin
 

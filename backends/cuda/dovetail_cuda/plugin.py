@@ -38,7 +38,7 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
-    """Return every GPU, in the driver's order (CUDA_VISIBLE_DEVICES selects among them)."""
+    """Return all GPUs in the driver's order (see CUDA_VISIBLE_DEVICES), or Unavailable."""
     try:
         cuda = importlib.import_module(f"{__package__}.driver")
         version = ".".join(map(str, cuda.nvrtc.nvrtcVersion()[1:]))
@@ -108,7 +108,7 @@ _ATTRIBUTES = (
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """Open a device."""
+    """Open a device, and return its backend."""
     device = importlib.import_module(f"{__package__}.device")  # loads the bindings
     backend: Backend = device.CudaBackend(info)
     return backend

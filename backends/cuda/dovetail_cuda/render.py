@@ -87,7 +87,7 @@ class CudaStyle(CStyle):
         return lines + self.along_x(*x)
 
     def along_z(self, axes: Sequence[tuple[str, str]]) -> list[str]:
-        """Return the loop along all axes but the last two, over blocks in z, with their indices."""
+        """Return the C loop along all axes but the last two, over blocks in z, and the indices."""
         lines = [_render_loop("outer", "blockIdx.z", "gridDim.z", " * ".join(n for _, n in axes))]
         index_left = "outer"
         for index, n in reversed(axes):
@@ -96,12 +96,12 @@ class CudaStyle(CStyle):
         return lines
 
     def along_x(self, index: str, size: str) -> list[str]:
-        """Return the loop along the last axis, over threads in x."""
-        return [_render_loop(index, *_find_thread_range("x", "x"), size)]
+        """Return the C loop along the last axis, over threads in x."""
+        return [_render_loop(index, *_render_thread_range("x", "x"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
-        """Return the loop along the second last axis, over threads in y."""
-        return [_render_loop(index, *_find_thread_range("y", "y"), size)]
+        """Return the C loop along the second last axis, over threads in y."""
+        return [_render_loop(index, *_render_thread_range("y", "y"), size)]
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
         """Return the bits of `x` read as `target`, by CUDA's intrinsics for floats."""
@@ -150,10 +150,13 @@ def _render_loop(index: str, begin: str, step: str, size: str) -> str:
     return f"for (long long {index} = {begin}; {index} < {size}; {index} += {step}) {{"
 
 
-def _find_thread_range(block: str, thread: str) -> tuple[str, str]:
-    """Return the first point of a thread, and the distance to its next one."""
-    width = f"(long long)blockDim.{thread}"
-    return f"blockIdx.{block} * {width} + threadIdx.{thread}", f"gridDim.{block} * {width}"
+def _render_thread_range(block_axis: str, thread_axis: str) -> tuple[str, str]:
+    """Return C text of a thread's first point and of its stride, along these axes ("x", "y")."""
+    width = f"(long long)blockDim.{thread_axis}"
+    return (
+        f"blockIdx.{block_axis} * {width} + threadIdx.{thread_axis}",
+        f"gridDim.{block_axis} * {width}",
+    )
 
 
 class WarpStyle(CudaStyle):
@@ -163,7 +166,7 @@ class WarpStyle(CudaStyle):
 
     def along_x(self, index: str, size: str) -> list[str]:
         """Return the loop along the last axis; each row of threads (a warp) takes one point."""
-        return [_render_loop(index, *_find_thread_range("x", "y"), size)]
+        return [_render_loop(index, *_render_thread_range("x", "y"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
         """Return the loop along the second last axis, over blocks in y."""

@@ -47,7 +47,7 @@ COARSENED_STATEMENTS_MAX = 512  # statements of a text, above which it is not ma
 
 
 def schedule(kernel: Kernel, name: str) -> Schedule:
-    """Return the schedule that `first` or `best` names."""
+    """Return the schedule that `first` or `best` names; the plain one for any other name."""
     if name == JAMMED:
         joined = ((-2, TILE_ROWS), (-1, TILE_COLUMNS))
         return Schedule(tile_kernel(kernel) or kernel, STYLE, joined=joined)

@@ -55,7 +55,7 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         return best(kernel, self.has_fast_groups, ints, grid, self.row_reductions_max)
 
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
-        """Return the schedule with this name for a kernel."""
+        """Return the schedule with this name. Raises: KeyError if the kernel does not have it."""
         return schedules(kernel, self.has_fast_groups, self.row_reductions_max)[name]
 
     def build(self, kernel: Kernel, source: str) -> tuple[BuiltFunction, bytes]:
@@ -73,7 +73,7 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         return built, STYLE.entry(kernel)
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
-        """Build kernels together, at most BUILD_KERNELS_MAX at once; programs have no binaries."""
+        """Build kernels together, at most BUILD_KERNELS_MAX at once, without binaries."""
         programs: list[OpenCLProgram] = []
         for first in range(0, len(kernels), BUILD_KERNELS_MAX):
             programs += self._build_batch(kernels[first : first + BUILD_KERNELS_MAX])

@@ -137,6 +137,7 @@ class OpenCLBackend(BindingBackend):
     # --- work
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
+        """Build a kernel for its first schedule. Raises: CompileError, DeviceError."""
         self._process.check()
         return self._compiler.compile(kernel)
 
@@ -146,6 +147,7 @@ class OpenCLBackend(BindingBackend):
         return self._compiler.compile_all(kernels)
 
     def load(self, kernel: Kernel, binary: bytes) -> OpenCLProgram:
+        """Build a program from its binary. Raises: ValueError or cl.Error if it is unusable."""
         self._process.check()
         return self._compiler.load(kernel, binary)
 
@@ -190,11 +192,12 @@ class OpenCLBackend(BindingBackend):
         return cl.enqueue_marker(stream or self.queue)
 
     def event_done(self, event: EventHandle) -> bool:
+        """Return True if the event's marker has been passed, without waiting."""
         complete: bool = event.command_execution_status == cl.command_execution_status.COMPLETE
         return complete
 
     def wait_event(self, stream: StreamHandle, event: EventHandle) -> None:
-        """Queue a barrier that waits for the event; for None block the host."""
+        """Queue a barrier on `stream` that waits for the event; without stream block the host."""
         self._process.check()
         if stream is None:
             event.wait()

@@ -128,7 +128,7 @@ def explain_no_device() -> str:
 
 
 def suggest_fix() -> str:
-    """Return the steps that may give a device, as text, without installed packages."""
+    """Return the steps that may give a device, as text, omitting installed packages."""
     steps = []
     if set_driver_variables():
         steps.append(f"unset {' and '.join(set_driver_variables())}, which hides all other drivers")

@@ -62,7 +62,7 @@ class Memory:
             buffer.owner.release()
 
     def adopt(self, address: int, nbytes: int) -> Any:
-        """Return a buffer over foreign memory, of any alignment, or None if it is not shared."""
+        """Return a buffer over host memory, of any alignment, or None if it is not shared."""
         if not self.shared:
             return None
         if nbytes == 0:

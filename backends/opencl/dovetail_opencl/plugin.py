@@ -37,7 +37,7 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
-    """Return every device of every platform, in the order of the loader."""
+    """Return the usable devices of all platforms, or Unavailable with the reasons and a fix."""
     try:
         platforms = loader.platforms()
     except (ImportError, OSError) as error:
@@ -119,7 +119,7 @@ def capabilities(device: Any) -> Capabilities:
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """Open a device."""
+    """Open a device, and return its backend."""
     device = importlib.import_module(f"{__package__}.device")  # loads pyopencl
     backend: Backend = device.OpenCLBackend(info)
     return backend

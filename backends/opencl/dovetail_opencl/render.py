@@ -190,7 +190,7 @@ class UnrolledStyle(OpenCLStyle):
 
 
 def _tile_points(extents: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Rewrite index lines of a group per point so that a group covers neighbours."""
+    """Return the index lines of a group per point, changed so that a group covers neighbours."""
     size = "(long)get_local_size(0)"
     first = f"min((long)get_group_id(0) * {size}, {extents[-1]} - {size})"
     own = f"const long i{len(extents) - 1} = {first} + (long)get_local_id(0);"

@@ -42,7 +42,7 @@ REDUCTIONS_UNLIMITED = 1 << 30  # reductions that a group may do
 def schedules(
     kernel: Kernel, has_fast_groups: bool, row_reductions_max: int = REDUCTIONS_UNLIMITED
 ) -> dict[str, Schedule]:
-    """Return the schedules of a kernel, the first choice first.
+    """Map names to the schedules of a kernel; the first one is built before sizes are known.
 
     `has_fast_groups`: the device is good at work items that work together. `row_reductions_max`:
     the number of reductions along rows that a kernel may have for that.

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(name: str, run: Any, options: Sequence[str]) -> int:
-    """Call a command's `main`; print an interrupt or dovetail error and return an exit status."""
+    """Call a command's `main`, and return its status; print an interrupt or a user's error."""
     try:
         return int(run(options) or 0)
     except KeyboardInterrupt:

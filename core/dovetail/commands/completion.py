@@ -68,7 +68,7 @@ def _add_subcommands(parent: CommandParser, commands: Mapping[str, tuple[str, st
 
 
 def _set_completion(action: argparse.Action) -> None:
-    """Set the values that a shell offers for an option, if these are files or devices."""
+    """Set on an option the values that a shell offers for it, if these are files or devices."""
     if action.dest in FILE_OPTIONS:
         action.complete = importlib.import_module("shtab").FILE  # type: ignore[attr-defined]  # shtab has no types
     elif action.dest in ("device", "replay"):

@@ -126,7 +126,7 @@ def components(x: Tensor, start: Tensor, iterations: int, tick: Callable[[], Non
 
 
 def distances(points: Tensor, centroids: Tensor) -> Tensor:
-    """Return squared distances of points from centroids, in one kernel without temporaries."""
+    """Return squared distances, (points, centroids), in one kernel without temporaries."""
     difference = dt.expand_dims(points, axis=1) - dt.expand_dims(centroids, axis=0)
     return dt.sum(difference * difference, axis=2)
 
@@ -199,7 +199,7 @@ def sort_digits(
 def _best_of_seeds(
     points: Tensor, size: DemoSize, tick: Callable[[], None]
 ) -> tuple[Tensor, Tensor, float]:
-    """Run k-means from each seed, and return the result with the least squared distance."""
+    """Run k-means from each seed; return the result with the least sum of squared distances."""
     results = []
     for seed in range(size.seeds):
         order = dt.random.default_rng(seed).permutation(points.shape[0], device=points.device)
@@ -329,7 +329,7 @@ def load_digits() -> tuple[Array, Array]:
 
 
 def disagreements(outcomes: Sequence[DigitsOutcome]) -> list[str]:
-    """Return a line for each device whose bits differ from the first one's."""
+    """Return a line for each device whose bits differ from the first of as many digits."""
     first: dict[int, DigitsOutcome] = {}
     lines = []
     for out in outcomes:
@@ -372,7 +372,7 @@ INK, PAPER = "#1b2a41", "#faf9f6"
 
 
 def draw(out: DigitsOutcome, labels: Array, path: Path) -> None:
-    """Draw the points along two components and the mean digit of each cluster to a file."""
+    """Draw the points along two components and the mean digit of each cluster; save the picture."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     colors = importlib.import_module("matplotlib").colormaps["tab10"]

@@ -53,7 +53,7 @@ FULL, SMALL = PictureSize(), PictureSize(side=48, rounds=40, steps=40, numbers=2
 def mandelbrot(
     out: dt.Out, rounds: int, left: dt.float32, low: dt.float32, size: dt.float32
 ) -> None:
-    """Count the rounds until each point leaves the disc of radius 2."""
+    """Store in `out` the number of rounds until each point leaves the disc of radius 2."""
     for i, j in dt.grid(*out.shape):
         x = left + j * size / out.shape[1]
         y = low + i * size / out.shape[0]
@@ -69,7 +69,7 @@ def mandelbrot(
 
 @dt.kernel
 def spread(after: dt.Out, before: dt.In, rate: float) -> None:
-    """Compute one step of the heat equation; the halo keeps its values."""
+    """Store in `after` one step of the heat equation from `before`; the halo keeps its values."""
     rows, columns = before.shape
     for i, j in dt.grid((1, rows - 1), (1, columns - 1)):
         around = before[i - 1, j] + before[i + 1, j] + before[i, j - 1] + before[i, j + 1]
@@ -78,7 +78,7 @@ def spread(after: dt.Out, before: dt.In, rate: float) -> None:
 
 @dt.kernel
 def count(counts: dt.InOut, x: dt.In, y: dt.In, low: float, width: float) -> None:
-    """Count the points in each square of a plane."""
+    """Add to `counts` the number of points in each square of a plane; others do not count."""
     for k in dt.grid(len(x)):
         i, j = math.floor((y[k] - low) / width), math.floor((x[k] - low) / width)
         if 0 <= i < counts.shape[0] and 0 <= j < counts.shape[1]:
@@ -87,7 +87,7 @@ def count(counts: dt.InOut, x: dt.In, y: dt.In, low: float, width: float) -> Non
 
 @dt.kernel
 def attend(weights: dt.InOut, q: dt.In, k: dt.In, scale: float) -> None:
-    """Compute the softmax of each row of q k^T."""
+    """Store in `weights` the softmax of each row of q k^T times `scale`."""
     n, size = k.shape
     for i in dt.grid(len(q)):
         for j in range(n):
@@ -102,14 +102,14 @@ def attend(weights: dt.InOut, q: dt.In, k: dt.In, scale: float) -> None:
 
 
 def _draw_mandelbrot(device: str, size: PictureSize) -> Array:
-    """Draw the Mandelbrot set."""
+    """Return the rounds of each point of the Mandelbrot set's square, as a host array."""
     out = dt.zeros((size.side, size.side), dtype=dt.int32, device=device)
     mandelbrot(out, size.rounds, -2.1, -1.4, 2.8)
     return out.numpy()
 
 
 def _heat_plate(device: str, size: PictureSize) -> Array:
-    """Compute the temperatures of a heated plate after `size.steps` steps."""
+    """Return the temperatures of a heated plate after `size.steps` steps, as a host array."""
     plate = dt.zeros((size.side, size.side), device=device)
     middle, part = size.side // 2, size.side // 6
     plate[0] = 100.0
@@ -122,7 +122,7 @@ def _heat_plate(device: str, size: PictureSize) -> Array:
 
 
 def _count_points(device: str, size: PictureSize) -> Array:
-    """Count random points in the squares of a plane."""
+    """Return the number of random points in each square of a plane, as a host array."""
     x, y = dt.random.default_rng(0).normal((2, size.numbers), device=device)
     bins = min(size.side, 96)
     counts = dt.zeros((bins, bins), dtype=dt.int32, device=device)
@@ -131,7 +131,7 @@ def _count_points(device: str, size: PictureSize) -> Array:
 
 
 def _compute_attention(device: str, size: PictureSize) -> Array:
-    """Compute the attention weights of rows of sines and cosines."""
+    """Return the attention weights of rows of sines and cosines, as a host array."""
     at = dt.linspace(0.0, 12.0, size.rows, device=device)
     angle = dt.expand_dims(at, axis=1) * dt.linspace(0.5, 4.0, 12, device=device)
     q = dt.concat([dt.sin(angle), dt.cos(angle)], axis=1)
@@ -173,7 +173,7 @@ def draw_pictures(device: str, size: PictureSize) -> PicturesOutcome:
 
 
 def disagreements(outcomes: Sequence[PicturesOutcome]) -> list[str]:
-    """Return a line for each picture whose bits differ from the first device's."""
+    """Return a line for each picture whose bits differ from the first device's of its size."""
     first: dict[PictureSize, PicturesOutcome] = {}
     return [
         f"{out.device} and {other.device} differ: {name}"
@@ -249,7 +249,7 @@ COLORS = {
 
 
 def draw(out: PicturesOutcome, path: Path) -> None:
-    """Draw the four pictures, side by side, to a file."""
+    """Draw the four pictures, side by side, and save them in one file."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(13, 4), facecolor=PAPER, layout="constrained")

@@ -79,7 +79,7 @@ def _docstrings(source: str) -> Iterator[str]:
 
 
 def draw_batch(text: Array, random: np.random.Generator) -> tuple[Array, Array]:
-    """Draw BATCH random stretches of CONTEXT letters, and those one letter further."""
+    """Draw BATCH random stretches of CONTEXT letters, and the same ones shifted by one letter."""
     starts = random.integers(0, len(text) - CONTEXT, BATCH)
     rows = text[starts[:, None] + np.arange(CONTEXT + 1)]
     return rows[:, :-1], rows[:, 1:]
@@ -331,7 +331,7 @@ def complaints(outcomes: Sequence[LetterModelOutcome]) -> list[str]:
 
 
 def draw(out: LetterModelOutcome, path: Path) -> None:
-    """Draw losses of batches and held-out text, in bits per letter, to a file by matplotlib."""
+    """Draw the losses of batches and held-out text, in bits per letter, and save the picture."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(9, 4.6), facecolor=PAPER, layout="constrained")

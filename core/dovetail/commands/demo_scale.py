@@ -86,18 +86,18 @@ class ScaleOutcome:
 
 
 def block_sums(x: Tensor) -> Tensor:
-    """Return the sums of rows: (blocks, FEATURES)."""
+    """Return the sums of each block's rows: (blocks, FEATURES)."""
     return dt.sum(x, axis=1)
 
 
 def block_products(x: Tensor, mean: Tensor) -> Tensor:
-    """Return products of centred columns: (blocks, FEATURES, FEATURES)."""
+    """Return the products of each block's centred columns: (blocks, FEATURES, FEATURES)."""
     centred = x - mean
     return centred.mT @ centred
 
 
 def block_clusters(x: Tensor, mean: Tensor, basis: Tensor, centroids: Tensor) -> Tensor:
-    """Return sum and count of the points nearest to each centroid.
+    """Return the sum and the count of each block's points nearest to each centroid.
 
     The shape is (blocks, CLUSTERS, COMPONENTS + 1).
     """
@@ -219,7 +219,7 @@ def work_partitions(memory: int) -> list[WorkPartition]:
 
 
 def run(source: RowSource, cut: WorkPartition, memory: int) -> ScaleOutcome:
-    """Run once, on new worker processes whose tensors may have `memory` bytes in total."""
+    """Analyse once, on new worker processes whose tensors may have `memory` bytes in total."""
     distributed: Any = importlib.import_module("distributed")
     with (
         distributed.LocalCluster(

@@ -145,13 +145,13 @@ class SearchOutcome:
 
 
 def count_pairs(pairs: Array, shape: tuple[int, int], device: str) -> Any:
-    """Return how often each pair occurs, as a sparse matrix."""
+    """Return how often each column of `pairs`, of shape (2, n), occurs, as a sparse matrix."""
     ones = dt.ones(pairs.shape[1], dtype=dt.float32, device=device)
     return dt.sparse_coo_tensor(dt.asarray(pairs, device=device), ones, shape).coalesce()
 
 
 def tf_idf(counts: Any) -> Any:
-    """Return log(1 + count) * log(modules / modules with the word), in rows of length 1."""
+    """Return log(1 + count) log(modules / modules with the word), sparse, in rows of length 1."""
     present = dt.sparse_coo_tensor(counts.indices(), dt.ones_like(counts.values()), counts.shape)
     spread = dt.sum(present, axis=0).to_dense()
     weights = dt.log1p(counts) * dt.log(counts.shape[0] / dt.maximum(spread, 1.0))
@@ -160,7 +160,7 @@ def tf_idf(counts: Any) -> Any:
 
 
 def page_rank(links: Any) -> Tensor:
-    """Return the PageRank of each module: its share of the attention of its importers."""
+    """Return the PageRank of each module; `links` counts imports as (imported, importing)."""
     n = links.shape[0]
     leaving = dt.sum(links, axis=0).to_dense()
     flow = links * (1 / dt.maximum(leaving, 1.0))
@@ -332,7 +332,7 @@ def matches_table(out: SearchOutcome, query: Sequence[str]) -> Table:
 
 
 def results_table() -> Table:
-    """Return the table of devices, without rows."""
+    """Return a table with the headings of the results, and still without rows."""
     table = Table(
         title="Results; ms to coalesce + search + rank, including compilation on the first use"
     )
@@ -346,7 +346,7 @@ def results_table() -> Table:
 
 
 def draw(out: SearchOutcome, query: Sequence[str], path: Path) -> None:
-    """Draw the best modules for the query, and the most imported ones, to a file."""
+    """Draw the best modules for the query, and the most imported ones; save the picture."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(12, 4.6), facecolor=PAPER, layout="constrained")

@@ -115,7 +115,7 @@ class TrainingRun:
         return float(np.mean([loss.item() for loss in losses]))
 
     def accuracy(self) -> float:
-        """Return the share of held-out pictures that are classified correctly."""
+        """Switch to evaluation; return the share of held-out pictures classified correctly."""
         self.model.eval()
         pictures, labels = self.test_data
         with dt.no_grad():
@@ -145,7 +145,7 @@ class TrainingOutcome:
 
 
 def split() -> tuple[Array, Array, Array, Array]:
-    """Return pictures and labels to train on, then the held-out ones: every fifth digit."""
+    """Return pictures (n, 1, 8, 8) and labels to train on, then every fifth ones, held out."""
     pixels, labels = load_digits()
     pictures, held_out = pixels.reshape(-1, 1, 8, 8), np.arange(len(pixels)) % 5 == 4
     return pictures[~held_out], labels[~held_out], pictures[held_out], labels[held_out]
@@ -279,7 +279,7 @@ def table(outcomes: Sequence[TrainingOutcome]) -> Table:
 
 
 def draw(out: TrainingOutcome, path: Path) -> None:
-    """Draw training loss and held-out accuracy by epoch to a file."""
+    """Draw training loss and held-out accuracy by epoch, and save the picture."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(10, 4.2), facecolor=PAPER, layout="constrained")

@@ -118,7 +118,7 @@ def inspect_plugin(type: str) -> Finding:
 
 
 def _add_hook_results(record: PluginRecord, finding: Finding) -> None:
-    """Store a plugin's diagnostics; add a complaint for each optional hook that fails."""
+    """Store a plugin's diagnostics in `finding`; add a complaint for each hook that fails."""
     for hook in (validate_hooks.DIAGNOSTICS_HOOK, validate_hooks.GAPS_HOOK):
         try:
             texts = registry.call_texts_hook(record, hook)
@@ -168,7 +168,7 @@ def _run_program(name: str, program: Program) -> None:
 
 
 def load_complaints(name: str) -> list[str]:
-    """Return an error if the program cannot be loaded from its binary; else an empty list.
+    """Return one line if the program cannot be loaded from its binary; else an empty list.
 
     The core works without it, but every process would compile every kernel anew, without a warning.
     """
@@ -194,7 +194,7 @@ def _build_kernel(backend: Backend) -> Kernel:
 
 
 def _make_finding(record: PluginRecord) -> Finding:
-    """Return the state of a plugin's record as a finding, without running its code."""
+    """Convert a plugin's record to a finding, without running the plugin's code."""
     return Finding(
         type=record.type,
         state=record.state.value,
@@ -214,7 +214,10 @@ def _make_finding(record: PluginRecord) -> Finding:
 
 # --- in the doctor's process
 def examine_plugin(record: PluginRecord, time_limit: float = TIME_LIMIT) -> Finding:
-    """Run `inspect_plugin` in a new process; a hang or a crash becomes a finding."""
+    """Run `inspect_plugin` in a new process, unless the plugin's state is already known.
+
+    A hang or a crash of the process becomes a finding.
+    """
     if record.state is not PluginState.DISCOVERED:
         return _make_finding(record)
     finding = _make_finding(record)

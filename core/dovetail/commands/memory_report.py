@@ -120,7 +120,7 @@ def _replay_and_print(trace: Path, name: str) -> None:
 
 
 def _read_trace(trace: Path) -> list[TraceStep]:
-    """Read a trace from .json or text. Raises: ArgumentError if the text is invalid."""
+    """Read a trace from a .json or a text file. Raises: ArgumentError for an invalid text."""
     if trace.suffix == ".json":
         return list(steps_of(load(trace)))
     try:
@@ -138,7 +138,7 @@ def _write_page(snapshot: Path, output: Path | None) -> None:
 
 
 def table(opened: OpenedDevice, nbytes: int) -> Table:
-    """Measure allocations and copies of `nbytes`, and return times and allocator statistics."""
+    """Measure allocations and copies of `nbytes`; return a table of times and statistics."""
     rows = Table("on " + str(opened.device), "")
     allocate = opened.allocator.allocate
     rows.add_row(

@@ -92,7 +92,7 @@ def new_backend(name: str, into: Path, kind: str = HOST) -> Path:
 
 
 def files(name: str, kind: str = HOST) -> Iterator[tuple[Path, str]]:
-    """Yield the files of the package for a device type: path in the package, and text."""
+    """Yield path and text of each file of the new package, with the device type as NAME."""
     folder = TEMPLATE / kind
     for path in sorted(folder.rglob("*")):
         if path.suffix in SUFFIXES:

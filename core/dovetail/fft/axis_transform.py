@@ -16,7 +16,7 @@ from .twiddles import convolution_length, factors, roots, table
 
 
 def transform(x: Tensor, axis: int, attrs: FourierAttrs) -> Tensor:
-    """Return the sums over j of x[j] exp(-2 pi i j k / n), times a scale.
+    """Return the transform along `axis`: sums over j of x[j] exp(-2 pi i j k / n), times a scale.
 
     The inverse has + in place of -.
     """
@@ -30,13 +30,15 @@ def transform(x: Tensor, axis: int, attrs: FourierAttrs) -> Tensor:
 
 
 def broadcast_along(values: Tensor, axis: int, ndim: int) -> Tensor:
-    """Return a vector along one of several axes, to be broadcast along the others."""
+    """Return the vector `values` along `axis` of `ndim` axes; the other axes have size 1."""
     shape: Shape = tuple(values.shape[0] if d == axis else 1 for d in range(ndim))
     return view(values, ("reshape", shape))
 
 
 def _convolve_with_chirp(x: Tensor, attrs: FourierAttrs) -> Tensor:
-    """Return the transform of any length by a convolution: jk = (j^2 + k^2 - (k - j)^2) / 2.
+    """Return the transform along axis 1, of any length n, as a convolution with a chirp.
+
+    The identity is jk = (j^2 + k^2 - (k - j)^2) / 2.
 
     Source: Bluestein, A linear filtering approach to the computation of discrete Fourier transform,
     1970.
@@ -63,7 +65,7 @@ def _chirp(n: int, is_inverse: bool) -> np.ndarray:
 
 
 def _filter(n: int, m: int, is_inverse: bool) -> np.ndarray:
-    """Return the spectrum of the filter that the chirped numbers are convolved with, over m."""
+    """Return the spectrum of the convolution's filter, padded to m points, divided by m."""
     chirp = _chirp(n, not is_inverse)
     padded = np.zeros(m, np.complex128)
     padded[:n] = chirp

@@ -25,7 +25,7 @@ RADIX_FACTORS = {
 
 
 def transform(x: Sequence[Point], on_intermediate: Callable[..., None]) -> list[Point]:
-    """Return the transform of as many points as there are, for a power of two or an odd prime.
+    """Return the forward transform of `x`, a number of points that is a radix, as IR values.
 
     `on_intermediate` gets intermediate values, in an order in which few of them wait in registers.
     """

@@ -21,7 +21,7 @@ __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 def _create_frequencies(
     name: str, k: np.ndarray, n: int, d: float, dtype: DTypeLike, device: DeviceLike
 ) -> Tensor:
-    """Return k / (n * d) as a tensor. Raises: ArgumentError for a d of 0, DTypeError."""
+    """Return k / (n d) as a tensor. Raises: ArgumentError if d is 0, DTypeError unless a float."""
     spacing = real(name, d, "d")
     if spacing == 0:
         raise ArgumentError(f"{name}: d, the spacing of the samples, must not be 0")
@@ -88,7 +88,7 @@ def rfftfreq(
 def fftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """Return a spectrum with the frequency 0 in the middle of some axes, of all for None.
+    """Return a spectrum rolled so that frequency 0 is in the middle of some axes, of all for None.
 
     `axes`: the axes to shift.
     Shapes: any; the result has the same.
@@ -121,6 +121,6 @@ def ifftshift(
 
 
 def _roll_half(name: str, x: Tensor, axes: int | Sequence[int] | None, direction: int) -> Tensor:
-    """Return `x` rolled by half of each axis, forwards or backwards. Raises: AxisError."""
+    """Return `x` rolled by half of each axis, forwards (1) or backwards (-1). Raises: AxisError."""
     chosen = lay.axes(name, axes, required(name, x).ndim)
     return roll(x, shift=tuple([direction * (x.shape[a] // 2) for a in chosen]), axis=chosen)

@@ -42,7 +42,7 @@ __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn
 
 
 def _spectrum(x: Tensor, axis: int, factor: float) -> Tensor:
-    """Return the first n // 2 + 1 points of the transform of n real points."""
+    """Return the first n // 2 + 1 points of the transform of n real points, times `factor`."""
     n = x.shape[axis]
     if n % 2:
         spectrum = transform(cast(x, _complex_dtype(x)), axis, FourierAttrs(False, factor))
@@ -76,7 +76,7 @@ def _complex_dtype(x: Tensor) -> DType:
 
 
 def _half_twiddles(n: int, axis: int, like: Tensor) -> Tensor:
-    """Return -i exp(-2 pi i k / n) for k of 0..n / 2 along an axis."""
+    """Return -i exp(-2 pi i k / n) for k in 0..n / 2, along an axis, from the cached table."""
 
     def phases() -> np.ndarray:
         """Return the roots on the host, for the cached table."""
@@ -86,10 +86,10 @@ def _half_twiddles(n: int, axis: int, like: Tensor) -> Tensor:
 
 
 def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
-    """Return `x` without imaginary parts that no spectrum of n real points has."""
+    """Return `x` with the imaginary parts of bin 0, and of bin n / 2 if n is even, set to 0."""
 
     def interior_mask() -> np.ndarray:
-        """Return True for the points whose imaginary part counts."""
+        """Return True, on the host, for the bins whose imaginary part counts."""
         k = np.arange(n // 2 + 1)
         middle: np.ndarray = (k > 0) & (2 * k != n)
         return middle
@@ -101,7 +101,7 @@ def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
 def _real_to_half_spectrum(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Return `rfft` with the scale of the forward or the inverse transform."""
+    """Check `n`, `axis` and `norm`; return `rfft`, scaled as a forward or inverse transform."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
     by = scale(name, norm, points, is_inverse)
@@ -111,7 +111,7 @@ def _real_to_half_spectrum(
 def _half_spectrum_to_real(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Return `irfft` with the scale of the forward or the inverse transform."""
+    """Check `n`, `axis` and `norm`; return `irfft`, scaled as a forward or inverse transform."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, 2 * (x.shape[axis] - 1))
     by = scale(name, norm, points, is_inverse)
@@ -226,7 +226,7 @@ def ihfft(
 
 
 def _real_to_half_spectrum_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
-    """Return `rfftn`: `rfft` along the last of the axes, then `fft` along the others."""
+    """Check the arguments; return `rfft` along the last axis, then `fft` along the others."""
     x = real_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
     if not chosen:
@@ -238,7 +238,7 @@ def _real_to_half_spectrum_along(name: str, x: Tensor, s: Sizes, axes: Sizes, no
 
 
 def _half_spectrum_to_real_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
-    """Return `irfftn`: `ifft` along the axes but the last, then `irfft` along the last."""
+    """Check the arguments; return `ifft` along all axes but the last, then `irfft` along it."""
     result = complex_input(name, x)
     sizes, chosen = lengths(name, result, s, axes)
     if not chosen:

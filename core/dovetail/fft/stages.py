@@ -76,7 +76,7 @@ class _Stage(NamedTuple):
             site.builder.effect(stored)
 
     def build_loop(self, site: KernelSite, outer: Value) -> Loop:
-        """Return a loop over all of a row, where p or q is 0 throughout."""
+        """Return the loop that transforms row `outer`; only p varies, in the last stage only q."""
         axis, count = ("q", self.s) if self.last else ("p", self.m)
         zero = const(0, int64)
 
@@ -92,7 +92,7 @@ class _Stage(NamedTuple):
     def _create_stores(
         self, site: KernelSite, at: Mapping[str, Value], on_intermediate: Callable[..., None]
     ) -> list[Store]:
-        """Return the stores of a grid point; `on_intermediate` as for `butterflies.transform`."""
+        """Return the stores of a grid point; pass values to emit first to `on_intermediate`."""
         points = butterflies.transform(self._read_points(site, at), on_intermediate)
         if not self.last:
             points = self._rotate_points(site, at["p"], points)
@@ -106,11 +106,11 @@ class _Stage(NamedTuple):
         return stores
 
     def _row_distance(self, site: KernelSite) -> Value:
-        """Return the distance of neighbouring p, as a run-time integer unless it is 1."""
+        """Return s, the distance of neighbouring p in elements; a run-time integer unless 1."""
         return const(1, int64) if self.s == 1 else site.number("q", self.s)
 
     def _read_points(self, site: KernelSite, at: Mapping[str, Value]) -> list[butterflies.Point]:
-        """Return a butterfly's points as read; the first stage of an inverse exchanges parts."""
+        """Return a butterfly's points; an inverse's first stage swaps real and imaginary parts."""
         row, points = at["p"], []
         read = site.current if self.in_place else partial(site.read, 1)
         distance = site.number("p", self.m) if self.first else site.number("apart", self.m * self.s)
@@ -135,7 +135,7 @@ class _Stage(NamedTuple):
         return rotated
 
     def _scale_output(self, site: KernelSite, z: butterflies.Point) -> butterflies.Point:
-        """Scale a point of the last stage, parts exchanged for an inverse; leave other stages'."""
+        """Scale a point of the last stage, and swap an inverse's parts; leave other stages'."""
         if not self.last:
             return z
         re, im = reversed(z) if self.attrs.is_inverse else z
@@ -193,7 +193,7 @@ def _launch_fused_rows(launches: Launches, outer: int, a: int, b: int) -> None:
 
 
 def _fourier_dtypes(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Return complex points, real roots and a real scale, and a complex result."""
+    """Return the dtypes of the operands (complex points, real roots, real scale) and the result."""
     x = operands[0]
     assert isinstance(x, DType)
     return (x, x.part, x.part), x
@@ -219,7 +219,7 @@ FOURIER = Op(
 
 
 def run_stages(x: Tensor, attrs: FourierAttrs) -> Tensor:
-    """Return transforms along the second axis of (outer, n, inner), as (outer, n * inner)."""
+    """Return pending transforms along axis 1 of (outer, n, inner), as (outer, n * inner)."""
     outer, n, inner = x.shape
     table = stage_roots(n, x.dtype.part, x.device)
     s = spec((outer, n * inner), x.dtype, x.device, "fft")

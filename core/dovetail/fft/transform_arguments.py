@@ -22,14 +22,14 @@ NORMS = ("backward", "ortho", "forward")
 
 
 def complex_input(name: str, x: Tensor) -> Tensor:
-    """Return a strided tensor in complex64 or complex128. Raises: LayoutError."""
+    """Cast a tensor to complex64, or complex128 if it has float64 parts. Raises: LayoutError."""
     x = strided(name, required(name, x))
     wide = x.dtype.part is float64
     return cast(x, complex128 if wide else complex64)
 
 
 def real_input(name: str, x: Tensor) -> Tensor:
-    """Return a strided tensor in float32 or float64. Raises: DTypeError for complex numbers."""
+    """Cast a tensor to float32 unless it is float64. Raises: DTypeError if complex, LayoutError."""
     x = strided(name, required(name, x))
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: x must be real, got {x.dtype.name}; use dt.fft.fft")
@@ -37,7 +37,7 @@ def real_input(name: str, x: Tensor) -> Tensor:
 
 
 def length(name: str, n: int | None, default: int) -> int:
-    """Return the number of points. Raises: ArgumentError below 1, ArgumentTypeError."""
+    """Return `n`, or `default` for None. Raises: ArgumentError below 1, ArgumentTypeError."""
     if n is not None:
         points = integer(name, n, "n", 1)
         if points > LARGEST:
@@ -75,7 +75,7 @@ def lengths(name: str, x: Tensor, s: Sizes, axes: Sizes) -> tuple[list[int | Non
 
 
 def scale(name: str, norm: Norm, n: int, is_inverse: bool) -> float:
-    """Return the factor of the sums over n points. Raises: ArgumentError."""
+    """Return the factor of the sums over n points. Raises: ArgumentError for an unknown norm."""
     norm_name = choice(name, "backward" if norm is None else norm, "norm", NORMS)
     if norm_name == "ortho":
         return 1.0 / math.sqrt(n)

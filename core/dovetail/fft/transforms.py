@@ -25,7 +25,7 @@ def transform_axis(
 def transform_axes(
     name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Return `fftn` or `ifftn`. Raises: ArgumentError, AxisError, LayoutError."""
+    """Cast to complex, return `fftn` or `ifftn`. Raises: ArgumentError, AxisError, LayoutError."""
     x = complex_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
     scale(name, norm, 1, is_inverse)

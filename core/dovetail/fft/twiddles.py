@@ -98,7 +98,7 @@ def table(
 
 
 def stage_roots(n: int, dtype: DType, device: Device) -> Tensor:
-    """Return the roots that follow the butterflies of all stages, stage after stage.
+    """Return the cached table of the roots of all stages but the last, on a device, in stage order.
 
     For a stage of radix r on m * r points: for k in 1..r-1 the real, then the imaginary parts of
     exp(-2 pi i p k / (m r)) for p in 0..m-1.
@@ -117,7 +117,7 @@ def _concatenate_roots(n: int) -> np.ndarray:
 
 
 def starts(n: int) -> list[int]:
-    """Return the position in that table at which each stage begins."""
+    """Return the position of each stage's roots in the table of `stage_roots`, in real numbers."""
     at, positions, m = 0, list[int](), n
     for r in factors(n) or ():
         positions.append(at)
@@ -126,5 +126,5 @@ def starts(n: int) -> list[int]:
 
 
 def convolution_length(n: int) -> int:
-    """Return a length of at least n, little more, that takes few stages."""
+    """Return a length from n to 1.25 n that `factors` splits into few stages."""
     return min(odd << (-(-n // odd) - 1).bit_length() for odd in (1, 3, 5, 9, 15))

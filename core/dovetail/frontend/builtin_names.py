@@ -90,7 +90,7 @@ SYNTAX_HINTS = {  # syntax that kernels lack: what to write in its place
 
 @cache
 def _elementwise_names() -> dict[int, str]:
-    """Return the op names of dovetail's elementwise functions, by the id of the function."""
+    """Return the op names of dovetail's elementwise functions, by the function's id; cached."""
     names = {
         id(getattr(module, name)): name
         for module in (op_functions, decompose, special_functions)
@@ -134,7 +134,7 @@ def as_dtype_object(x: object) -> DType | None:
 
 
 def as_user_function(f: Any) -> types.FunctionType | None:
-    """Return the Python function of the user's that `f` is or wraps, or None."""
+    """Return the Python function that `f` is or wraps if it is the user's, else None."""
     function = getattr(f, "__wrapped__", f)
     is_user = isinstance(function, types.FunctionType)
     return function if is_user and not function.__module__.startswith("dovetail.") else None

@@ -64,7 +64,7 @@ class KernelDefinition:
         self._positions: dict[tuple[int, str], int] = {}
 
     def outer_position(self, source: FunctionSource, name: str) -> int:
-        """Return an outer number's position among the scalar arguments; append a new number."""
+        """Return an outer number's position among the scalar arguments; append a new name."""
         key = id(source.function), name
         if key not in self._positions:
             self._positions[key] = len(self.parameters) + len(self.outer_names)
@@ -72,7 +72,7 @@ class KernelDefinition:
         return self._positions[key]
 
     def outer_numbers(self) -> list[Any]:
-        """Return the present values of the outer numbers."""
+        """Return the present values of the outer numbers, in the order of their positions."""
         return [source.outer_value(name)[1] for source, name in self.outer_names]
 
 
@@ -186,7 +186,7 @@ def _compile_grid(
 def _declare(
     builder: UserKernelBuilder, position: int, p: Parameter, tensor_type: TensorType | None
 ) -> Any:
-    """Return a parameter's value in a kernel's scope; declare tensors and typed numbers at once."""
+    """Return a parameter's value in the kernel; an untyped number is declared when used."""
     if tensor_type is not None:
         return builder.tensor(position, p.name, p.access, tensor_type)
     if p.dtype is None:

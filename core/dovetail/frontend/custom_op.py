@@ -96,7 +96,7 @@ class CustomOp:
         return {n: arguments[n] for n in names[written:]}
 
     def _run(self, arguments: Mapping[str, object]) -> Any:
-        """Call the function and return its checked results, or the outputs that it has written."""
+        """Call the function; return its checked results, or the new outputs that it has written."""
         specs, several = self._result_specs(arguments)
         if self._writes:
             assert specs is not None
@@ -117,7 +117,7 @@ class CustomOp:
         return tuple(result) if isinstance(result, list) else result
 
     def _result_specs(self, arguments: Mapping[str, object]) -> tuple[list[Spec] | None, bool]:
-        """Call `result=`; return its specs or None, and True if it returns a list."""
+        """Call `result=`; return its specs (None without it), and True if it returns a list."""
         if self._result is None:
             return None, False
         needs = inspect.signature(self._result).parameters
@@ -182,7 +182,7 @@ class CustomOp:
         return result
 
     def _backward(self, ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return None for the names, then a gradient for each tensor, and None for other values."""
+        """Return None for the names, a gradient or None for each value. Raises: GradientError."""
         if self._rules is None:
             raise GradientError(
                 f"{self.name}: has no gradient; pass gradient= to dt.custom_op, or call it with "

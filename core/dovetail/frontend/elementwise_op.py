@@ -155,7 +155,7 @@ class Elementwise:
     def _resolve(
         self, args: Sequence[object], static: StaticOptions
     ) -> tuple[Sequence[object], tuple[Op, ...], bool]:
-        """Return the operands, the cached ops of the results, and True if there are several."""
+        """Convert NumPy operands; return all, the cached ops of the results, True for several."""
         if len(args) != len(self.operands) or any(n not in self.options for n in static):
             args, static = self._bind(args, static)
         if not static:
@@ -181,7 +181,7 @@ class Elementwise:
     def _bind(
         self, args: Sequence[object], static: StaticOptions
     ) -> tuple[Sequence[object], StaticOptions]:
-        """Return the operands by place, and static options by name. Raises: ArgumentTypeError."""
+        """Return the operands in order, static options by name. Raises: ArgumentTypeError."""
         try:
             bound = self._signature.bind(*args, **static)
         except TypeError as error:
@@ -214,7 +214,7 @@ class Elementwise:
     def _make_ops(
         self, kinds: tuple[OperandKind, ...], static: StaticOptions
     ) -> tuple[tuple[Op, ...], bool]:
-        """Trace the function; return an op for each result, and whether it returns a tuple."""
+        """Trace the function; return an op for each result, and True if it returns a tuple."""
         inputs = [TracedValue("operand", d) for d in self._casts(kinds)]
         trace = trace_function(self.name, self.function, inputs, **static)
         if self._result is not None:
@@ -233,7 +233,7 @@ class Elementwise:
         return tuple(ops), trace.returns_tuple
 
     def _casts(self, kinds: tuple[OperandKind, ...]) -> Sequence[DType]:
-        """Return the dtypes that operands are cast to; numbers take the tensors' common dtype."""
+        """Return the dtypes of the casts; numbers take the common one. Raises: DTypeError."""
         rule = self._dtypes
         if isinstance(rule, str):
             return _CAST_RULES[rule](self.name, kinds, None)[0]
@@ -252,7 +252,7 @@ class Elementwise:
 
 
 def _dtype_of(kind: OperandKind, kinds: Sequence[OperandKind], common: DType) -> DType:
-    """Return the dtype of an operand. common: that of all operands together."""
+    """Return an operand's dtype; `common`, of all operands, decides for a Python int or float."""
     if isinstance(kind, DType):
         return kind
     if kind is bool:
@@ -285,7 +285,7 @@ def _operand_names(name: str, signature: inspect.Signature) -> tuple[str, ...]:
 def _trace_user_rule(
     rules: UserRules, name: str, trace: FunctionTrace, k: int, static: StaticOptions, i: int
 ) -> Rule | None:
-    """Return the traced rule of output `k` for operand `i`, or None if no gradient flows."""
+    """Return the user's rule for output `k` and operand `i`, traced; None, or one that raises."""
     if not has_gradient(trace, k, i):
         return None
     operand_dtype, dtype_out = trace.inputs[i].dtype, trace.outputs[k].dtype

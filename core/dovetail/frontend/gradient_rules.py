@@ -64,14 +64,14 @@ class UserRules:
 
     @property
     def needs(self) -> set[str]:
-        """The names that any rule needs."""
+        """Return the names that the rules need."""
         rules = [self._joint] if self._by_operand is None else self._by_operand.values()
         return {n for rule in rules if rule is not None for n in rule.needs}
 
     def gradients(
         self, values: Mapping[str, object], operands: Sequence[str] | None = None
     ) -> list[Any]:
-        """Call the rules, and return a gradient or None for each operand.
+        """Call the rules with `values` by name; return a gradient or None for each operand.
 
         operands: those that are tensors, if not all. Raises: GradientError for another number.
         """

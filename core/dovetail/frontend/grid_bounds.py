@@ -15,7 +15,7 @@ class NonUniformBoundError(Exception):
 def evaluate_bound(
     value: Value, numbers: Mapping[str, int], cache: dict[int, int] | None = None
 ) -> int:
-    """Return an integer value, computed from `numbers` by name; `cache` is extended."""
+    """Compute an integer IR value on the host, from `numbers` by name; add results to `cache`."""
     cache = {} if cache is None else cache
     if id(value) not in cache:
         if value.op == "const":
@@ -29,7 +29,7 @@ def evaluate_bound(
 
 
 def required_numbers(bound: Value) -> set[str]:
-    """Return the names of the numbers of a bound. Raises: NonUniformBoundError."""
+    """Return the names of a bound's numbers. Raises: NonUniformBoundError for one of a kernel."""
     names: set[str] = set()
     seen: set[int] = set()
     stack = [bound]

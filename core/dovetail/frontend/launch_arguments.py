@@ -30,7 +30,7 @@ def collect_leaves(
     written: tuple[int, ...],
     args: tuple[Any, ...],
 ) -> list[Expr]:
-    """Return the expressions of the tensor arguments, overlapping inputs copied.
+    """Check tensor arguments and return their expressions; copy inputs that overlap outputs.
 
     tensors: the positions of these arguments. written: the positions within `tensors` of those
     that the kernel writes. An argument that is read, and shares memory with one that is written,
@@ -71,7 +71,7 @@ def collect_leaves(
 
 
 def _require_strided(kernel: str, name: str, x: object) -> Tensor:
-    """Return a tensor in strided layout. Raises: ArgumentTypeError for other objects."""
+    """Return a tensor in strided layout. Raises: ArgumentTypeError, LayoutError for others."""
     if not isinstance(x, Tensor):
         raise ArgumentTypeError(
             f"{kernel}: {name} must be a tensor, got {type(x).__name__}; use dt.asarray"
@@ -99,7 +99,7 @@ def _copy_overlapping(
     written: tuple[int, ...],
     leaves: list[Expr],
 ) -> None:
-    """Replace in `leaves` each input that overlaps an output by a copy. Raises: ReadOnlyError."""
+    """Replace inputs that overlap outputs by copies. Raises: ReadOnlyError if outputs overlap."""
     for i in written:
         target = leaves[i]
         for j, e in enumerate(leaves):
@@ -116,5 +116,5 @@ def _copy_overlapping(
 
 
 def _may_overlap(a: Expr, b: Expr) -> bool:
-    """Return True if two leaves may have memory in common."""
+    """Return True if two expressions may share memory; two different pending ones do not."""
     return a is b or (a.op is None and b.op is None and overlaps(a, b))

@@ -110,7 +110,7 @@ class LoopKernel:
             launch_eager.launch_steps(self.__name__, (step,), leaves, self._written, numbers, line)
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments in the order of the parameters. Raises: ArgumentTypeError."""
+        """Return the arguments in parameter order, with defaults. Raises: ArgumentTypeError."""
         names = [p.name for p in self._parameters]
         defaults = self.__wrapped__.__defaults__ or ()  # type: ignore[attr-defined]  # a function
         bound = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
@@ -126,7 +126,7 @@ class LoopKernel:
     def _bound_steps(
         self, leaves: Sequence[Expr], numbers: list[Any]
     ) -> tuple[tuple[BoundKernel, ...], list[Any]]:
-        """Return the bound launches, and the argument numbers followed by the outer numbers."""
+        """Return the bound launches, cached, and the numbers: the arguments', then the outer."""
         outer = self._definition.outer_numbers()
         scalars = numbers + outer
         key = (tuple([(e.spec, _strides(e)) for e in leaves]), *map(type, outer))
@@ -219,7 +219,7 @@ class LoopKernel:
     def _open_specialised(
         self, args: tuple[Any, ...], named: dict[str, Any]
     ) -> tuple[OpenedDevice, _Specialisation]:
-        """Return the device and the kernels of a call with these arguments, without a launch."""
+        """Return the opened device, and the kernels for these arguments, compiled if new."""
         if named or len(args) != len(self._parameters):
             args = self._bind(args, named)
         leaves = collect_leaves(self.__name__, self._parameters, self._tensors, (), args)
@@ -245,7 +245,7 @@ def _strides(e: Expr) -> tuple[int, ...]:
 
 
 def _check_number(kernel_name: str, p: Parameter, x: Any) -> Any:
-    """Return an argument as a Python number. Raises: ArgumentTypeError."""
+    """Return an argument as a number of the parameter's kind. Raises: ArgumentTypeError."""
     if type(x) is TracedFloat:
         x = x.to_argument()
     elif isinstance(x, np.generic):

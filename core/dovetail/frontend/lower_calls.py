@@ -37,7 +37,7 @@ Builtin: TypeAlias = Callable[[Lowering, ast.Call, list[Any]], Any]
 
 
 def lower_call(ctx: Lowering, node: ast.Call) -> Any:
-    """Lower a call of a function that a kernel can call."""
+    """Lower a call, and return its value. Raises: KernelError if a kernel cannot call it."""
     args = node.args
     if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
         owner = ctx.lower(node.func.value)
@@ -164,7 +164,7 @@ def _python_cast_rule(python_type: type[int | float]) -> Builtin:
     kind = KINDS[python_type]
 
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
-        """Return a constant as a Python number, another number in the widest dtype of the kind."""
+        """Return a constant as a Python number, others weakly typed in the kind's widest dtype."""
         if len(args) != 1 or not is_number(args[0]):
             ctx.refuse(node, f"{text_of(node)}: expected one number")
         if is_constant(args[0]):

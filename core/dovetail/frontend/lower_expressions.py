@@ -97,7 +97,7 @@ def lower_attribute(ctx: Lowering, node: ast.Attribute) -> Any:
 
 
 def lower_subscript(ctx: Lowering, node: ast.Subscript) -> Any:
-    """Lower `t[i, j]` to a load of a tensor's element, or `t[k]` to an item of a tuple."""
+    """Lower `t[i, j]` to a load, in order with stores if `t` is written, or `t[k]` of a tuple."""
     owner = ctx.lower(node.value)
     if isinstance(owner, tuple):
         k = ctx.lower(node.slice)
@@ -117,7 +117,7 @@ def lower_subscript(ctx: Lowering, node: ast.Subscript) -> Any:
 
 
 def lower_access(ctx: Lowering, node: ast.Subscript) -> tuple[TensorParameter, ElementAccess]:
-    """Return the tensor of a subscript, and the access to its element."""
+    """Return the tensor of a subscript, and the access. Raises: KernelError for another object."""
     tensor = ctx.lower(node.value)
     if not isinstance(tensor, TensorParameter):
         ctx.refuse(
@@ -130,7 +130,7 @@ def lower_access(ctx: Lowering, node: ast.Subscript) -> tuple[TensorParameter, E
 def element_access(
     ctx: Lowering, node: ast.expr, tensor: TensorParameter, subscript: ast.expr
 ) -> ElementAccess:
-    """Return the access to an element, under the condition that the code runs there."""
+    """Return the access to an element, where the code runs there and a checked index fits."""
     subscripts = subscript.elts if isinstance(subscript, ast.Tuple) else [subscript]
     for each in subscripts:
         if isinstance(each, ast.Slice):
@@ -260,7 +260,7 @@ def _and_conditions(a: Any, b: Any) -> Any:
 
 
 def lower_boolean(ctx: Lowering, node: ast.BoolOp) -> Any:
-    """Lower `and` or `or`. Each operand is evaluated where the ones before it do not decide."""
+    """Lower `and` or `or`; an operand is evaluated where the earlier ones do not decide."""
     deciding = isinstance(node.op, ast.Or)
     outer = ctx.condition
     result: Condition = None

@@ -90,7 +90,7 @@ def _lower_iterations(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> N
 
 
 def _lower_range(ctx: Lowering, node: ast.For) -> None:
-    """Lower a sequential loop, which carries the numbers that it assigns."""
+    """Lower a loop over `range`, which carries the numbers that it assigns, to a fold."""
     call = node.iter
     assert isinstance(call, ast.Call)
     if not isinstance(node.target, ast.Name) or not 1 <= len(call.args) <= 3 or call.keywords:
@@ -213,7 +213,7 @@ def _trip_count(start: Value, stop: Value, step: int) -> Value:
 
 
 def _assigned_names(body: Sequence[ast.stmt]) -> list[str]:
-    """Return the names that statements assign, without the variables of comprehensions."""
+    """Return the names that statements assign, nested ones too, but not in comprehensions."""
     nodes = [node for statement in body for node in ast.walk(statement)]
     generators = [node.target for node in nodes if isinstance(node, ast.comprehension)]
     targets = {target for generator in generators for target in ast.walk(generator)}
@@ -235,7 +235,7 @@ def _contains_jump(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
 
 
 def _lower_inner_grid(ctx: Lowering, node: ast.For) -> None:
-    """Lower independent iterations within a point."""
+    """Lower a loop over `dt.grid` within a point, and append its effects. Raises: KernelError."""
     axes, names = grid_axes(ctx, node)
     changed = [n for n in _assigned_names(node.body) if is_number(ctx.scope.get(n))]
     if changed:

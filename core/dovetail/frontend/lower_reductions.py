@@ -23,7 +23,7 @@ def lower_generator(ctx: Lowering, node: ast.GeneratorExp) -> Any:
 
 
 def lower_reduction(ctx: Lowering, name: str, node: ast.GeneratorExp) -> Any:
-    """Return the value of a reduction.
+    """Lower the reduction `name` of a generator, and return its value.
 
     With index checks, a loop before it checks the indices: a reduction has no effects.
     """
@@ -41,7 +41,7 @@ def lower_reduction(ctx: Lowering, name: str, node: ast.GeneratorExp) -> Any:
 def _lower_reduction_loop(
     ctx: Lowering, name: str, node: ast.GeneratorExp, depth: int
 ) -> tuple[Any, tuple[Value, ...]]:
-    """Return the value of the `for`s from `depth` on, and the results of the loop."""
+    """Return the value of the `for`s from `depth` on, and the IR results of their loop."""
     start, stop = _lower_bounds(ctx, node, depth)
     op, is_truth = TABLE[name], name in ("any", "all")
     element: Any = None

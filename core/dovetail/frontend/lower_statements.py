@@ -43,7 +43,7 @@ def lower_block(ctx: Lowering, body: Sequence[ast.stmt]) -> None:
 
 
 def lower_expression_statement(ctx: Lowering, node: ast.Expr) -> None:
-    """Lower an atomic, or a call of a user's function; skip a string."""
+    """Lower an atomic or a call of a user's function; skip a string. Raises: KernelError."""
     value = node.value
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return
@@ -121,7 +121,7 @@ def _store_element(
 
 
 def _as_element(ctx: Lowering, node: ast.expr, value: Any, tensor: TensorParameter) -> Value:
-    """Return a number as an element of the tensor. Raises: DTypeError with the user's line."""
+    """Cast a number to the tensor's dtype. Raises: DTypeError, ValueOverflow, with the line."""
     try:
         return as_element(value, tensor.type.dtype)
     except DovetailError as error:
@@ -137,7 +137,7 @@ def _require_writable(ctx: Lowering, node: ast.expr, tensor: TensorParameter) ->
 
 
 def effects_of(ctx: Lowering, node: ast.AST) -> list[Effect | Value]:
-    """Return the list to which statements append effects. Raises: KernelError in a reduction."""
+    """Return the list that collects effects. Raises: KernelError at a node within a reduction."""
     if ctx.effects is None:
         ctx.refuse(node, "sum(), max(), min(), any() and all() must not write a tensor")
     return ctx.effects

@@ -174,7 +174,7 @@ def _lower_literal(value: complex, d: DType) -> Value:
 def trace_function(
     name: str, function: Callable[..., object], inputs: Sequence[TracedValue], **static: object
 ) -> FunctionTrace:
-    """Return the trace of a function of numbers. Raises: its errors, with the user's line."""
+    """Call a function on traced inputs, and return its trace; errors show the user's line."""
     result: Any = call_traced(name, function, inputs, **static)
     several = isinstance(result, (tuple, list))
     return FunctionTrace(
@@ -185,7 +185,7 @@ def trace_function(
 def call_traced(
     name: str, function: Callable[..., R], inputs: Sequence[object], **static: object
 ) -> R:
-    """Call a function of traced numbers, in traced control flow; errors get the user's line."""
+    """Call a function within traced control flow; add the user's line to its errors."""
     name_before = function_name.set(name)
     control_flow_before = control_flow.number_loops.set(TracedControlFlow())
     try:

@@ -74,21 +74,21 @@ class Lowering:
             self.refuse(node, f"{text_of(node)}: {error}")
 
     def lower_number(self, node: ast.expr) -> Any:
-        """Return the value of an expression that must be a number."""
+        """Return the value of an expression that must be a number. Raises: KernelError."""
         value = self.lower(node)
         if is_number(value):
             return value
         self.refuse(node, f"{text_of(node)} must be a number, got {describe_value(value)}")
 
     def lower_integer(self, node: ast.expr) -> Value:
-        """Return the value of an expression that must be an integer, as int64."""
+        """Return the value of an expression, cast to int64. Raises: KernelError for no integer."""
         value = self.lower_number(node)
         if kind_of(value) not in "iu":
             self.refuse(node, f"{text_of(node)} must be an integer; write int(...)")
         return as_dtype(value, int64)
 
     def called_object(self, node: ast.expr) -> Any:
-        """Return the Python object that an expression calls, or None."""
+        """Return the Python object that a call expression calls, or None for others."""
         callee = self.lower(node.func) if isinstance(node, ast.Call) else None
         return callee.value if isinstance(callee, PythonObject) else None
 
@@ -109,7 +109,7 @@ class Lowering:
 
     @contextmanager
     def preserve_state(self) -> Iterator[None]:
-        """Restore the state at the end of a `with` block, which assigns to a copy of the scope."""
+        """Let a `with` block assign to a copy of the scope, and restore all state at its end."""
         outer = self.__dict__.copy()
         self.scope = dict(self.scope)
         try:

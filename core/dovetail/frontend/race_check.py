@@ -43,7 +43,7 @@ class _WriterRecorder(Cloner):
         self.point = cast(point, int32)
 
     def block(self, block: Block) -> Block:
-        """Return the copy of a block with recorded stores as atomics of the point's number."""
+        """Copy a block; make recorded stores atomics of the point's number, drop other effects."""
         outer, self.statements = self.statements, []
         if not self.emitted:
             self.emit(self.point)
@@ -70,6 +70,8 @@ def check_races(
     numbers: Sequence[float | int | bool],
 ) -> None:
     """Run a recording kernel, and raise KernelError if two points write to one place.
+
+    A grid of POINTS_MAX points or more is not checked.
 
     leaf_of: the tensors, by their positions among the arguments.
     """
@@ -126,7 +128,7 @@ def _allocate_writer_records(e: Expr, value: int) -> Expr:
 
 
 def _read_to_host(opened: OpenedDevice, e: Expr) -> Sequence[int]:
-    """Copy a tensor's int32 elements to the host, and return them."""
+    """Wait for a tensor of int32, copy its elements to the host, and return them."""
     data = bytearray(e.spec.size * e.spec.itemsize)
     ptr, stream = storage_of(e).ptr, current_handle(e.spec.device)
     opened.backend.copy_out(memoryview(data), ptr.handle, ptr.offset, stream)

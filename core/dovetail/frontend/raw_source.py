@@ -108,7 +108,7 @@ class RawKernel:
         )
 
     def _prepare_launch(self, leaves: Sequence[Expr]) -> tuple[RawLaunch, Any]:
-        """Return the compiled launch and the backend. Raises: DTypeError, LayoutError."""
+        """Check dtypes and strides; compile at the first use; return launch and backend."""
         for k, e in enumerate(leaves):
             if e.spec.dtype is not self._dtypes[k]:
                 a = self.arguments[self._tensors[k]]
@@ -167,7 +167,7 @@ class RawKernel:
         return launch_aligned
 
     def _error_lines(self, error: DovetailError) -> str:
-        """Return the lines of the source text that a compiler's log names."""
+        """Return text with the lines of the source that a compiler's log names; "" for none."""
         lines, shown = self.source.split("\n"), []
         for number in dict.fromkeys(int(a or b) for a, b in _ERROR_LINE.findall(str(error))):
             if 1 <= number <= len(lines) and lines[number - 1].strip():
@@ -189,7 +189,7 @@ class RawKernel:
         )
 
     def _check_grid(self, leaves: Sequence[Expr], grid: PointCounts, group: PointCounts) -> Grid:
-        """Return the grid; the first output's size if none is given. Raises: ArgumentError."""
+        """Check and return the grid; by default the first output's size. Raises: ArgumentError."""
         size = leaves[self._written[0]].spec.size
         points = (size,) if grid is None else integers(self.__name__, grid, "grid")
         group_points = None if group is None else integers(self.__name__, group, "group")
@@ -214,7 +214,7 @@ def _require_contiguous(kernel: str, name: str, e: Expr) -> None:
 
 
 def _parse_signature(signature: str) -> tuple[str, tuple[RawArgument, ...]]:
-    """Return the name and the parameters. Raises: ArgumentError."""
+    """Return the name and the parameters. Raises: ArgumentError for an invalid signature."""
     if not isinstance(signature, str):
         raise refused("raw_kernel", "signature", "a string", signature)
     head = _HEAD.fullmatch(signature)

@@ -195,7 +195,7 @@ def _substitute(roots: Sequence[Operand], replaced: Replacements) -> list[Any]:
 
 
 def _copy_with_operands(x: TracedValue, copies: Replacements) -> TracedValue:
-    """Return a copy of a value whose operands are in `copies`; itself if none differs."""
+    """Return `x` with its operands from `copies`, or itself; add a copied loop's results there."""
     if x.op == "result":
         loop: TracedLoop = x.attrs[0]
         if all(copies.get(id(a), a) is a for a in topological_order([x], in_loops=True)):
@@ -276,7 +276,7 @@ def rule_name(op: str, trace: FunctionTrace, i: int) -> str:
 
 
 def _derive_rule(op: str, trace: FunctionTrace, k: int, i: int) -> Rule | None:
-    """Return the rule of output `k` for operand `i`; None if no gradient flows."""
+    """Return the rule of output `k` for operand `i`, None without gradient, or one that raises."""
     if not has_gradient(trace, k, i):
         return None
     try:
@@ -289,7 +289,7 @@ def _derive_rule(op: str, trace: FunctionTrace, k: int, i: int) -> Rule | None:
 def _differentiate(
     trace: FunctionTrace, k: int, i: int, recorded: bool
 ) -> tuple[RuleInputs, FunctionTrace]:
-    """Return the names of the inputs of operand `i`'s gradient, and its trace."""
+    """Return the input names of operand `i`'s gradient, and its trace, with or without a tape."""
     out, operand = trace.outputs[k], trace.inputs[i]
     g, r = TracedValue("operand", out.dtype), TracedValue("operand", out.dtype)
     has_loop = any(x.op == "result" for x in topological_order([out]))
@@ -322,7 +322,7 @@ def gradient_trace(
 
 
 def make_op(name: str, trace: FunctionTrace, k: int, rules: LazyRules | None = None) -> Op:
-    """Return an op of the table for output `k` of a trace, with operands of its inputs' dtypes.
+    """Return a new elementwise op for output `k` of a trace, with operands of its inputs' dtypes.
 
     rules: those of the user; None: those that follow from the trace.
     """

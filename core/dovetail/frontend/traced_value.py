@@ -83,7 +83,7 @@ class TracedValue(LayoutTensor):
         )
 
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
-        """Return the result of an elementwise op. Raises: CaptureError for other primitives."""
+        """Trace an op of the table or a constant. Raises: CaptureError for other primitives."""
         if verb == "constant":
             like, value = args
             assert isinstance(like, TracedValue) and isinstance(value, (int, float))
@@ -170,7 +170,7 @@ def user_line(trace: TracebackType | None) -> str:
 
 
 def traced_constant(value: complex, dtype: DType) -> TracedValue:
-    """Return a number that is the same for all elements."""
+    """Return a traced number that is the same for all elements."""
     return TracedValue("constant", dtype, attrs=value)
 
 
@@ -244,7 +244,7 @@ class TracedLoop:
 
 
 def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: object) -> Any:
-    """Trace `dt.fori_loop` of numbers, as a loop in the kernel.
+    """Trace `dt.fori_loop` of numbers as a loop in the kernel; call the body once or twice.
 
     A Python number in `init` takes the dtype of the body's result in its place.
     """

@@ -81,7 +81,7 @@ class UserKernelBuilder:
         return name
 
     def tensor(self, position: int, name: str, access: str, type_: TensorType) -> TensorParameter:
-        """Declare a parameter that is a tensor."""
+        """Declare and return a parameter that is a tensor."""
         buffer = self._builder.buffer(self._unique_name(name), type_.dtype, access)
         tensor = TensorParameter(position, name, type_, buffer)
         self.tensors.append(tensor)
@@ -140,7 +140,7 @@ class UserKernelBuilder:
         return self.cells[key].buffer
 
     def build(self, effects: Sequence[Effect | Value]) -> Kernel:
-        """Return the finished kernel, without unused parameters."""
+        """Return the kernel with these statements, without parameters that it does not use."""
         for effect in effects:
             if isinstance(effect, Value):
                 self._builder.first(effect)
@@ -157,7 +157,7 @@ class UserKernelBuilder:
 
 
 def read_element(tensor: TensorParameter, access: ElementAccess) -> Value:
-    """Return the element as it is at this point of the kernel."""
+    """Return the load of an element at this point of the kernel, where the access allows it."""
     return load(tensor.buffer, access.linear, access.when)
 
 

@@ -101,7 +101,7 @@ def as_dtype(x: Number, dtype: DType) -> Value:
 
 
 def as_value(x: Number) -> Value:
-    """Return a number in its dtype; a weakly typed one in the widest dtype of its kind."""
+    """Return a number as an IR value; a weakly typed one in the widest dtype of its kind."""
     return x if isinstance(x, Value) else as_dtype(x, WIDEST_DTYPES[kind_of(x)])
 
 
@@ -117,14 +117,14 @@ def as_element(x: Number, dtype: DType) -> Value:
 
 
 def apply_op(op: Op, *operands: Number) -> Number:
-    """Return the result of an elementwise op of the table. Raises: DTypeError."""
+    """Apply an elementwise op of the table; the result is weakly typed if all operands are."""
     if any(isinstance(x, Value) for x in operands):
         return _apply_to_elements(op, operands)
     return _apply_to_weak(op, operands)
 
 
 def _apply_to_elements(op: Op, operands: tuple[Number, ...]) -> Value:
-    """Return an op on numbers of which some have a dtype, with the bits of tensors."""
+    """Apply an op if some numbers have a dtype: promote and compute as on tensors."""
     casts, result = op.dtypes(op.name, [_promotion_type(x) for x in operands], None)
     values = [as_dtype(x, d) for x, d in zip(operands, casts, strict=True)]
     if op.widens:
@@ -133,7 +133,7 @@ def _apply_to_elements(op: Op, operands: tuple[Number, ...]) -> Value:
 
 
 def _apply_to_weak(op: Op, operands: tuple[Number, ...]) -> Number:
-    """Compute on weakly typed numbers alone: in int64, or in float64 where Python has a float."""
+    """Compute on weakly typed numbers in the widest dtype; constants may give a Python number."""
     python_operator = _PYTHON_OPERATORS.get(op.name)
     if python_operator is not None and all(map(is_constant, operands)):
         return python_operator(*operands)  # type: ignore[no-any-return]  # a number of Python's
@@ -165,7 +165,7 @@ _PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def as_condition(x: Number) -> bool | Value:
-    """Return the number as a condition: a bool if it is a constant."""
+    """Return the number as a condition: a bool if it is a constant, else an IR value."""
     return bool(x) if is_constant(x) else convert(as_value(x), bool_)
 
 

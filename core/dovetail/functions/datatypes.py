@@ -63,7 +63,7 @@ def any_dtype(op: str, dtype_like: DTypeLike) -> DType:
 
 
 def scalar(op: str, value: object, d: DType) -> bool | int | float:
-    """Return a real number as dtype `d` holds it. Raises: ValueOverflow, DTypeError."""
+    """Convert a number to a Python number of d's kind. Raises: ValueOverflow, DTypeError."""
     if isinstance(value, complex):
         raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
     if not isinstance(value, REAL):

@@ -135,7 +135,7 @@ def input_properties(e: Expr) -> tuple[object, ...]:
 
 
 def replay_recipe(steps: Recipe, inputs: list[Expr]) -> Expr:
-    """Build the result of a recipe from inputs."""
+    """Build the pending result of a recipe from other inputs of the same specs."""
     exprs = list(inputs)
     storages: dict[int, Storage] | None = None
     for step in steps:
@@ -205,7 +205,7 @@ class CachedFunction:
             creation_caches.append(self.templates)
 
     def call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
-        """Return the function's result for these arguments."""
+        """Return the result: from a template if there is one for such arguments, else by a call."""
         exprs: list[Expr] = []
         key: list[object] | None = None
         if flags.depth and not flags.captures:  # else ops run eagerly, or a tracer records them
@@ -294,7 +294,7 @@ _PENDING = object()  # marks a pending input in a key
 
 
 def _append_argument(a: object, key: list[object], exprs: list[Expr]) -> bool:
-    """Append an argument to the key; return False if the key cannot describe it."""
+    """Append an argument to `key`, a tensor to `exprs`, too; return False if impossible."""
     if is_strided(a):
         return _append_expr(expr_of(a), key, exprs)
     kind = type(a)

@@ -38,7 +38,7 @@ def _is_half(a: object) -> bool:
 
 
 def holds_half(args: tuple[Any, ...], options: Options) -> bool:
-    """Return True if an operand or the wanted dtype may be of reduced precision."""
+    """Return True if an operand is of reduced precision, or a dtype is given, which may be."""
     for a in args:
         if _is_half(a):
             return True
@@ -97,7 +97,7 @@ class _Operands:
         self.dtypes: list[DType] = []
 
     def widen(self, a: Any) -> Any:
-        """Return a tensor of reduced precision as float32, also within lists and tuples."""
+        """Cast halves to float32, also in lists and tuples; record dtypes of floats."""
         if isinstance(a, Tensor):
             return self._wide_tensor(a)
         if isinstance(a, (list, tuple)):

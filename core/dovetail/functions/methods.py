@@ -92,7 +92,7 @@ def raise_if_planned(owner: str, name: str) -> None:
 
 
 def find_method(x: Tensor, name: str) -> MethodType:
-    """Return the method for a name that the Tensor class itself does not have."""
+    """Return the bound method for a name that Tensor lacks, lazily. Raises: AttributeError."""
     raise_if_planned("Tensor", name)
     if name in LAZY_METHODS:
         return MethodType(getattr(import_module(f".{LAZY_METHODS[name]}", __package__), name), x)

@@ -75,7 +75,7 @@ def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
 
 @named(widen=False)
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Split `x` along an axis into views of equal sizes; the last may be smaller.
+    """Split `x` along an axis into at most `chunks` views of one size; the last may be smaller.
 
     `chunks`: the number of parts. If the size is not a multiple of it there may be fewer, as in
     PyTorch; `dt.array_split` always gives this number. `dim`: the axis.
@@ -165,6 +165,7 @@ def _conversion_method(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     """Return a method such as `x.float()`, with its name and docstring."""
 
     def convert(x: Tensor) -> Tensor:
+        """Cast `x` to the dtype; return `x` itself if it has that dtype."""
         return astype(x, dtype, copy=False)
 
     convert.__name__ = convert.__qualname__ = name

@@ -16,7 +16,7 @@ COLUMN_NAMES = ("device", "name", "plugin", "details", "memory", "in use", "unit
 
 
 def html(devices: Sequence[Device]) -> str:
-    """Return a table of these devices, with the default one marked. No device is opened."""
+    """Render an HTML table of devices, the default one marked; no device is opened."""
     plugin_records = records()
     rows = [_build_row(d, plugin_records) for d in devices]
     if not rows:

@@ -86,7 +86,7 @@ class LaunchReport(NamedTuple):
 
     @property
     def _copies(self) -> str:
-        """Return text about the bytes copied to the companion and back."""
+        """Return text about the bytes copied to the companion and back, also if there are none."""
         if not self.copied:
             return f"{self.companion} works on its memory"
         return f"{format_bytes(self.copied)} copied to {self.companion} and back"
@@ -168,7 +168,7 @@ class Explanation:
         return "\n".join([*lines, "", "Stored:", *(f"  {line}" for line in self.stored)])
 
     def _describe_totals(self) -> str:
-        """Return the first line: number of launches, bytes, companion and profiled time."""
+        """Return the heading: number of launches, bytes, companion and profiled time."""
         count, seconds = len(self.launches), self.seconds
         took = "" if seconds is None else f", {svg_boxes.seconds_text(seconds)} when last profiled"
         return (
@@ -178,7 +178,7 @@ class Explanation:
         )
 
     def svg(self) -> str:
-        """Draw the launches as a graph, with bytes and times."""
+        """Draw the launches as a graph in SVG, with bytes and times."""
         boxes, arrows = _build_graph(self.launches, self._plans)
         return svg_boxes.draw_boxes(
             boxes, arrows, self._describe_totals() if self.launches else NOTHING_PENDING
@@ -199,7 +199,7 @@ class Explanation:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a file, .svg or .html, and return its path.
+        """Write the graph as .svg, or the whole report as .html, and return the path.
 
         Raises: ArgumentError for another kind of file; OSError.
         """
@@ -247,7 +247,7 @@ class ReplayReport:
         return "\n".join([self._describe_totals(), *_format_launches(self.launches)])
 
     def _describe_totals(self) -> str:
-        """Return the first line: arguments, launches, bytes, arena and profiled time."""
+        """Return the heading: arguments, launches, bytes, arena and profiled time."""
         count, seconds = len(self.launches), _sum_seconds(self.launches)
         took = "" if seconds is None else f", {svg_boxes.seconds_text(seconds)} when last profiled"
         return (
@@ -257,7 +257,7 @@ class ReplayReport:
         )
 
     def svg(self) -> str:
-        """Draw the launches as a graph."""
+        """Draw the launches as a graph in SVG."""
         boxes, arrows = _build_graph(self.launches, ())
         return svg_boxes.draw_boxes(boxes, arrows, self._describe_totals())
 
@@ -321,13 +321,13 @@ def _sum_seconds(launches: Sequence[LaunchReport]) -> float | None:
 
 
 def _companion_text(launches: Sequence[LaunchReport]) -> str:
-    """Return text about launches on companions for a heading, or ""."""
+    """Return text about launches on companions, to be added to a heading; "" if there are none."""
     count, copied = sum(bool(x.companion) for x in launches), sum(x.copied for x in launches)
     return f", {count} by a companion, {format_bytes(copied)} copied for it" if count else ""
 
 
 def _summarize_largest(launches: Sequence[LaunchReport]) -> list[str]:
-    """Return a line for each of the launches that move most, in order."""
+    """Return a line for each of the 3 launches that move most, in order, and count the others."""
     biggest = nlargest(
         SUMMARY_LAUNCHES_MAX, enumerate(launches, 1), key=lambda pair: pair[1].nbytes
     )
@@ -348,7 +348,7 @@ def _format_launches(launches: Sequence[LaunchReport]) -> list[str]:
 def _build_graph(
     launches: Sequence[LaunchReport], plans: Sequence[PlanReport]
 ) -> tuple[list[Box], list[Arrow]]:
-    """Build boxes for launches, memory that they read and results, with arrows between them."""
+    """Build boxes for launches, at most GRAPH_LAUNCHES_MAX, memory and results, with arrows."""
     boxes: list[Box] = []
     arrows: list[Arrow] = []
     bytes_max = max((step.nbytes for step in launches), default=0)
@@ -398,7 +398,7 @@ def _format_rate(seconds: float, nbytes: int) -> str:
 
 
 def _render_launch_table(launches: Sequence[LaunchReport]) -> str:
-    """Render a folded table of the launches and their folded kernels, up to a limit."""
+    """Render as HTML, folded, a table of at most TABLE_LAUNCHES_MAX launches and their kernels."""
     rows = []
     for n, step in enumerate(launches[:TABLE_LAUNCHES_MAX], 1):
         took = "" if step.seconds is None else svg_boxes.seconds_text(step.seconds)

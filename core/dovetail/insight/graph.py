@@ -57,7 +57,7 @@ class DrawGraph:
                     yield Arrow(self._positions[id(a)], end)
 
     def svg(self) -> str:
-        """Draw the nodes as boxes, inputs above their users."""
+        """Draw the nodes as boxes in SVG, inputs above their users."""
         boxes = []
         for node in self._order:
             left_out = any(id(a) not in self._positions for a in node.inputs)
@@ -72,7 +72,7 @@ class DrawGraph:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a file, .svg or .html, and return its path.
+        """Write the drawing as .svg or .html, and return the path.
 
         Raises: ArgumentError for another kind of file; OSError.
         """
@@ -144,7 +144,7 @@ def draw_graph(
 
 
 def _collect_names(names: object) -> dict[int, str]:
-    """Return the user's names of expressions, storages and tape nodes, by the objects' ids."""
+    """Map the ids of expressions, storages and tape nodes to names. Raises: ArgumentTypeError."""
     if names is None:
         return {}
     if not isinstance(names, Mapping):
@@ -170,7 +170,7 @@ def _find_pending_source(e: Expr) -> Expr:
 
 
 def _build_graph(what: str, roots: Sequence[object], names: Mapping[int, str]) -> DrawGraph:
-    """Build the graph of at most NODES_MAX nodes nearest to the roots, inputs first."""
+    """Build the drawing of at most NODES_MAX nodes nearest to the roots, inputs first."""
     nodes: dict[int, object] = {}  # all of them, the nearest first
     queue = deque(roots)
     while queue:
@@ -195,7 +195,7 @@ def _build_graph(what: str, roots: Sequence[object], names: Mapping[int, str]) -
 
 
 def _inputs_of(n: Any) -> list[Any]:
-    """Return the inputs of an expression or a tape node."""
+    """Return the tensor inputs of a pending expression or of a tape node; none for a value."""
     if type(n) is Expr:
         return (
             [_find_pending_source(a) for a in n.args if type(a) is Expr] if n.op is not None else []

@@ -79,7 +79,7 @@ def unreadable_reason(x: Tensor) -> str:
 
 
 def _render_facts(x: Tensor, why: str) -> str:
-    """Render the line of facts: dtype, shape, device, layout, strides and gradient."""
+    """Render a line of facts: dtype, shape, device, layout, strides, gradient, the text `why`."""
     facts = [str(x.shape), f"on {x.device}", x.layout.name]
     if type(x) is Tensor and not why and not x.is_contiguous():
         facts.append(f"strides {x.stride()}")
@@ -94,7 +94,7 @@ def _render_facts(x: Tensor, why: str) -> str:
 
 
 def _render_values(x: Tensor) -> str:
-    """Render values as HTML: text of a single one, else MATRICES_MAX tables, cut as by `repr`."""
+    """Render values as HTML: a single one as text, else at most MATRICES_MAX tables."""
     if not x.size or not x.ndim:
         return f"<div>{escape(str(texts(x))) if x.size else 'no elements'}</div>"
     tables = _render_vector(x) if x.ndim == 1 else "".join(_render_matrices(x))
@@ -111,7 +111,7 @@ def _find_elided_axes(x: Tensor) -> list[bool]:
 
 
 def _render_matrices(x: Tensor) -> list[str]:
-    """Render a table for each matrix, and the number of further ones."""
+    """Render at most MATRICES_MAX tables of the last two axes, and the number of further ones."""
     cells, (*leading, down, across) = texts(x), _find_elided_axes(x)
     shown_indices = (
         _list_shown_indices(n, gap) for n, gap in zip(x.shape[:-2], leading, strict=True)
@@ -125,7 +125,7 @@ def _render_matrices(x: Tensor) -> list[str]:
 
 
 def _list_shown_indices(n: int, gap: bool) -> list[int]:
-    """Return the indices along an axis that are shown."""
+    """Return the indices of an axis that are shown: both ends for a `gap`, else all."""
     edge = current_options()["edgeitems"]
     return [*range(edge), *range(n - edge, n)] if gap else [*range(n)]
 
@@ -136,7 +136,7 @@ def _render_caption(at: tuple[int, ...]) -> str:
 
 
 def _render_table(matrix: np.ndarray, row_gap: bool, column_gap: bool) -> str:
-    """Render a matrix of texts as a table, with dots in the middle of elided axes."""
+    """Render texts as an HTML table; a gap adds dots between the first and the last ones."""
     rows, edge = [], current_options()["edgeitems"]
     for r, row in enumerate(matrix):
         if row_gap and r == edge:
@@ -172,7 +172,7 @@ def _escape_cell(text: object) -> str:
 
 
 def _render_image(x: Tensor) -> str:
-    """Render a matrix as a grey image, (h, w, 3) or (3, h, w) in colours; "" for others."""
+    """Render a matrix in grey, (h, w, 3) or (3, h, w) in colours; "" for others and small ones."""
     x = x[0] if x.ndim == 3 and x.shape[0] == 1 else x  # grey as PyTorch has it: (1, h, w)
     coloured, channels_first = x.ndim == 3 and _can_hold_colours(x), False
     if coloured and x.shape[2] != 3:

@@ -131,10 +131,11 @@ class Profile:
         return table
 
     def svg(self) -> str:
-        """Draw the events as bars along time, with the memory in use below them."""
+        """Draw the events in SVG as bars along time, with the memory in use below them."""
         return timeline.svg(self.events, self._start_ns, self._end_ns or time.perf_counter_ns())
 
     def _repr_html_(self) -> str:
+        """Render the timeline and a table of the longest rows as HTML."""
         lines = self.lines()
         rows = [_format_row(line, self.seconds) for line in lines[:_PAGE_ROWS_MAX]]
         more = f"... and {len(lines) - _PAGE_ROWS_MAX} more" if len(lines) > _PAGE_ROWS_MAX else ""

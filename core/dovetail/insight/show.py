@@ -56,7 +56,10 @@ class MemoryView(NamedTuple):
         return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
     def count_visits(self, cell: int) -> tuple[int, int | None]:
-        """Return how many elements share a cell, and the first one's walk position, or None."""
+        """Return how many elements share a cell, up to a limit, and the first's walk position.
+
+        That is the number of elements that a walk row by row visits before; None for no element.
+        """
         axes = sorted(range(len(self.shape)), key=lambda d: -abs(self.strides[d]))
         steps = [0] * len(self.shape)  # of places in the walk, by axis
         step = 1
@@ -127,7 +130,7 @@ class Picture:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a file, .svg or .html, and return its path.
+        """Write the picture as .svg or .html, and return the path.
 
         Raises: ArgumentError for another kind of file; OSError.
         """
@@ -265,7 +268,7 @@ def _format_value(value: object) -> str:
 
 
 def _read_cell_texts(v: MemoryView, cells: Sequence[int]) -> dict[int, str]:
-    """Read the values of cells together, and return them as text, by cell."""
+    """Read the values of storage cells on the host at once; return their texts by cell."""
     if not cells:
         return {}
     low, high = min(cells), max(cells) + 1
@@ -286,7 +289,7 @@ def _choose_colours(walk_position: int | None, walk_length: int) -> tuple[str, s
 
 
 def _format_short_number(n: int, digits: int = 5) -> str:
-    """Format a count so that it fits a corner of a cell, in powers of ten if long."""
+    """Format a count; with more than `digits` digits as one digit and a power of ten."""
     return str(n) if n < 10**digits else f"{n:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
@@ -304,7 +307,7 @@ def _draw_cell(
     walk_position: int | None,
     walk_length: int,
 ) -> str:
-    """Draw a cell: its value, and the small texts above and below."""
+    """Draw a cell in SVG: its value, and the small texts above and below."""
     fill, ink = _choose_colours(walk_position, walk_length)
     size = 13 if len(value) <= 5 else 11 if len(value) <= 6 else 9
     middle = left + CELL_WIDTH // 2
@@ -373,7 +376,7 @@ def _draw_panel(views: tuple[MemoryView, ...], pattern: SparseEntries | None) ->
 
 
 def _draw_tables(v: MemoryView, top: int) -> tuple[str, int]:
-    """Draw the elements as tables below `top`; return the SVG and the new bottom."""
+    """Draw at most TABLES_MAX matrices below `top`; return the SVG and the new bottom."""
     shapes: list[str] = []
     rows, columns = (1, *v.shape)[-2:] if len(v.shape) == 1 else v.shape[-2:]
     matrices = v.shape[:-2]
@@ -396,7 +399,7 @@ def _draw_tables(v: MemoryView, top: int) -> tuple[str, int]:
 
 
 def _draw_table(v: MemoryView, at: Shape, rows: int, columns: int, top: int) -> tuple[str, int]:
-    """Draw one matrix of elements below `top`; return the SVG and the new bottom."""
+    """Draw a matrix of rows x columns, abbreviated, below `top`; return SVG and new bottom."""
     down, across = (
         _abbreviate_indices(rows, TABLE_ROWS_MAX),
         _abbreviate_indices(columns, TABLE_COLUMNS_MAX),
@@ -432,7 +435,7 @@ def _draw_table(v: MemoryView, at: Shape, rows: int, columns: int, top: int) -> 
 
 
 def _draw_memory_cells(v: MemoryView, top: int, shows_walk: bool) -> tuple[str, int]:
-    """Draw the storage's cells below `top`, numbered; return the SVG and the new bottom."""
+    """Draw cells of the storage, numbered, below `top`; return the SVG and the new bottom."""
     top += 16
     line = "memory: @ cell" + (", # place in the walk, x how often" if shows_walk else "")
     shapes = [_draw_text_line(0, top, line)]
@@ -497,7 +500,7 @@ def _name_parts(x: Tensor, count: int) -> list[str]:
 
 
 def _read_sparse_entries(x: Tensor, parts: Sequence[Tensor]) -> SparseEntries | None:
-    """Read the entries of a sparse vector or matrix if there are few; None for others."""
+    """Read the entries of a COO vector or matrix on the host; return None for many or others."""
     if x.layout.name != "sparse_coo" or not 1 <= x.ndim <= 2 or parts[-1].ndim != 1:
         return None
     if parts[-1].size > 1 << 12 or len(parts) != x.ndim + 1:
@@ -512,7 +515,7 @@ def _read_sparse_entries(x: Tensor, parts: Sequence[Tensor]) -> SparseEntries | 
 
 
 def _draw_sparse_table(pattern: SparseEntries, top: int) -> tuple[str, int]:
-    """Draw a table with the stored entries alone; return the SVG and the new bottom."""
+    """Draw the stored entries as a table below `top`; return the SVG and the new bottom."""
     down, across = (
         _abbreviate_indices(pattern.shape[0], TABLE_ROWS_MAX),
         _abbreviate_indices(pattern.shape[1], TABLE_COLUMNS_MAX),

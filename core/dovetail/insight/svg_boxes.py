@@ -63,12 +63,12 @@ def make_scrollable(svg: str) -> str:
 
 
 def head(strong: str, text: str) -> str:
-    """Render the first line of a block: a bold word and a text, escaped."""
+    """Render the first line of a block as HTML: a bold word and a text, escaped."""
     return f'<div style="margin:0 0 4px"><b>{escape(strong)}</b> {escape(text)}</div>'
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Render a table of text whose first `left` columns are words, the others numbers."""
+    """Render an HTML table; its first `left` columns are words, the others numbers."""
     cell = f"border:{EDGES};padding:2px 7px"
     words, numbers = "white-space:pre-wrap;text-align:left", "white-space:pre;text-align:right"
     sides = [f"{cell};{words if i < left else numbers}" for i in range(len(names))]
@@ -122,7 +122,7 @@ def save_drawing(path: str | os.PathLike[str], title: str, drawing: str, html: s
 
 
 def write_drawing(path: str | os.PathLike[str], svg: str, page: str) -> Path:
-    """Write the SVG or the HTML page, by the file's suffix; return the path."""
+    """Write the SVG or the page, by the file's suffix; return the path. Raises: ArgumentError."""
     to = Path(file_name("save", path))
     if to.suffix not in (".svg", ".html"):
         raise ArgumentError(f"save: the file must end in .svg or .html, got {to.name!r}")
@@ -158,7 +158,7 @@ def shorten(text: str, length_max: int = BOX_LETTERS_MAX) -> str:
 
 
 def draw_boxes(boxes: Sequence[Box], arrows: Sequence[Arrow], title: str) -> str:
-    """Draw boxes in layers, each below its inputs. Arrows lead from lower numbers to higher."""
+    """Draw boxes in layers in SVG, each below its inputs; arrows lead to higher numbers."""
     if not boxes:
         return svg(f'<text x="{MARGIN}" y="22">nothing to draw</text>', 160, 34, title)
     plan = _LayeredLayout(boxes, arrows)
@@ -223,7 +223,7 @@ class _LayeredLayout:
         return [n if i in into or first[i] == count else first[i] - 1 for i, n in enumerate(layer)]
 
     def _add_route(self, a: Arrow) -> list[int]:
-        """Return an arrow's points; add a bend to each layer between its ends."""
+        """Return an arrow's points, as numbers; append a bend for each layer between its ends."""
         way = [a.start]
         for n in range(self.layer[a.start] + 1, self.layer[a.end]):
             way.append(len(self.layer))
@@ -288,7 +288,7 @@ class _LayeredLayout:
         return self.x[i], self.tops[self.layer[i]]
 
     def arrow(self, a: Arrow, route: list[int]) -> str:
-        """Draw an arrow as a curve through the points of `route`, with its label."""
+        """Draw an arrow in SVG as a curve through the points of `route`, with its label."""
         x, y = self.box_top(route[0])
         y += self.heights[route[0]]
         path = f"M{x:.0f} {y:.0f}"

@@ -30,7 +30,7 @@ OTHER_COLOR = "#6b7280"
 
 
 def svg(events: Sequence[ProfileEvent], start_ns: int, end_ns: int) -> str:
-    """Draw the events from `start_ns` to `end_ns` by thread; of too many, the longest."""
+    """Draw the events of each thread in SVG, from `start_ns` on; of too many, the longest."""
     if not events:
         return svg_boxes.draw_boxes((), (), "an empty profile")
     shown = sorted(
@@ -84,7 +84,7 @@ def _event_duration(e: ProfileEvent) -> int:
 
 
 def _assign_rows(events: Sequence[ProfileEvent]) -> list[int]:
-    """Return the row of each event, so that none overlaps another; events are sorted."""
+    """Return a row for each event, so that none overlaps another; events are sorted by start."""
     ends: list[int] = []
     rows = []
     for e in events:
@@ -95,7 +95,7 @@ def _assign_rows(events: Sequence[ProfileEvent]) -> list[int]:
 
 
 def _draw_bar(e: ProfileEvent, x: float, y: float, width: float) -> str:
-    """Draw an event as a bar with a tooltip, and its name if that fits."""
+    """Draw an event in SVG as a bar with a tooltip, and its name if that fits."""
     colour = KIND_COLORS.get(e["name"].partition(" ")[0], OTHER_COLOR)
     facts = [e["name"], svg_boxes.seconds_text(_event_duration(e) / 1e9)]
     facts += [format_bytes(e["details"]["bytes"])] if "bytes" in e["details"] else []
@@ -114,7 +114,7 @@ def _draw_bar(e: ProfileEvent, x: float, y: float, width: float) -> str:
 
 
 def _draw_legend(events: Sequence[ProfileEvent]) -> str:
-    """Draw the colours of the kinds of events that occur."""
+    """Draw the colours of the kinds of events that occur, in SVG."""
     kinds = dict.fromkeys(e["name"].partition(" ")[0] for e in events)
     shapes, x = [], float(MARGIN)
     for kind in [k for k in kinds if k in KIND_COLORS]:
@@ -127,7 +127,7 @@ def _draw_legend(events: Sequence[ProfileEvent]) -> str:
 
 
 def _draw_ticks(top: float, scale: float) -> str:
-    """Draw an axis of times since the beginning, with steps of 1, 2 or 5 times 10^n."""
+    """Draw an axis of times since the beginning in SVG, with steps of 1, 2 or 5 times 10^n."""
     duration = (WIDTH - 2 * MARGIN) / scale
     step = next(n * 10**p for p in range(20) for n in (1, 2, 5) if n * 10**p * 8 >= duration)
     shapes = [
@@ -146,7 +146,7 @@ def _draw_ticks(top: float, scale: float) -> str:
 
 
 def _draw_memory(live: Sequence[tuple[int, int]], first: int, scale: float, top: float) -> str:
-    """Draw the bytes in use after each launch as a step function."""
+    """Draw the bytes in use after each launch as a step function in SVG."""
     bytes_max = max(n for _, n in live) or 1
     path, base = f"M{MARGIN} {top + MEMORY_HEIGHT + 14:.1f}", top + 14 + MEMORY_HEIGHT
     for when, n in sorted(live):

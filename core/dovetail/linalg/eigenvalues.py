@@ -43,12 +43,14 @@ class _Eigh(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
+        """Return eigenvalues and vectors from LAPACK, and save both for the backward pass."""
         w, v = lapack.call_routine(name, EIGH, a)
         ctx.save_for_backward(w, v)
         return w, v
 
     @staticmethod
     def backward(ctx: Any, grad_w: Tensor, grad_v: Tensor) -> tuple[Tensor | None, ...]:
+        """Return None for `name`, and the gradient of `a`, which is Hermitian."""
         w, v = ctx.saved_tensors
         inner = adjoint(v) @ grad_v * inverse_differences(w, w)
         inner = inner + as_row(grad_w) * identity(w.shape[-1], w)
@@ -56,7 +58,7 @@ class _Eigh(Function):
 
 
 def inverse_differences(columns: Tensor, rows: Tensor) -> Tensor:
-    """Return 1 / (b - a) for each pair, b by column; 0 where both are equal.
+    """Return the matrices 1 / (columns[j] - rows[i]), with 0 where both are equal.
 
     A result that does not depend on the choice of vectors has no gradient between equal values.
     """
@@ -116,6 +118,7 @@ class _Eig(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
+        """Return complex eigenvalues and vectors from LAPACK, and save both for `backward`."""
         w, v = lapack.call_routine(name, EIG, a)
         ctx.save_for_backward(w, v)
         ctx.name, ctx.real = name, a.dtype.kind == "f"
@@ -123,6 +126,7 @@ class _Eig(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_w: Tensor, grad_v: Tensor) -> tuple[Tensor | None, ...]:
+        """Return None and the gradient of `a`. Raises: LinAlgError for dependent vectors."""
         w, v = ctx.saved_tensors
         unit, adjoint_v = identity(w.shape[-1], w), adjoint(v)
         inner = adjoint_v @ grad_v

@@ -69,6 +69,7 @@ class _Cholesky(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
+        """Return the lower factors, and save them. Raises: LinAlgError unless positive definite."""
         if unrolled_matrices.fits(a):
             factor = unrolled_matrices.cholesky(a)
             factor = lapack.verify_result(
@@ -81,6 +82,7 @@ class _Cholesky(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
+        """Return the gradient of `a`, spread over both triangles; it is Hermitian."""
         (low,) = ctx.saved_tensors
         inner = _halve_diagonal(adjoint(low) @ tril(g))
         for _ in range(2):
@@ -89,7 +91,7 @@ class _Cholesky(Function):
 
 
 def _halve_diagonal(x: Tensor) -> Tensor:
-    """Return the lower triangle with half of the diagonal."""
+    """Return the lower triangle of `x`, with half of the diagonal."""
     return tril(x) - x * identity(x.shape[-1], x) * 0.5
 
 
@@ -127,6 +129,7 @@ class _QR(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, mode: Mode) -> tuple[Tensor, ...]:
+        """Return Q and R from LAPACK, and save them and `a` for the backward pass."""
         q, r = lapack.call_routine("qr", QR, a, options=(mode,))
         ctx.save_for_backward(q, r, a)
         return q, r
@@ -149,7 +152,7 @@ class _QR(Function):
 
 
 def _qr_gradient(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor:
-    """Return the gradient of matrices with at least as many rows as columns."""
+    """Return x's gradient from those of Q and R, for as many rows as columns or more."""
     inner = r @ adjoint(triu(grad_r)) - adjoint(grad_q) @ q
     inner = hermitian_part(tril(inner) + adjoint(tril(inner, k=-1)))
     return adjoint(solve_triangle("qr", r, adjoint(grad_q + q @ inner), upper=True))
@@ -186,6 +189,7 @@ class _SVD(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor, full: bool) -> tuple[Tensor, ...]:
+        """Return U, S and Vh from LAPACK, and save them for the backward pass."""
         factors = lapack.call_routine(name, SVD, a, options=(full,))
         ctx.save_for_backward(*factors)
         return factors
@@ -279,6 +283,7 @@ class _LU(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
+        """Return P, L and U from LAPACK, and save them; P gets no gradient."""
         p, low, up = lapack.call_routine("lu", LU, a)
         ctx.save_for_backward(p, low, up)
         ctx.mark_non_differentiable(p)
@@ -286,6 +291,7 @@ class _LU(Function):
 
     @staticmethod
     def backward(ctx: Any, _: Tensor, grad_lower: Tensor, grad_upper: Tensor) -> Tensor:
+        """Return the gradient of `a`. Raises: LinAlgError for linearly dependent first columns."""
         p, low, up = ctx.saved_tensors
         k = up.shape[-2]
         first, last = low[..., :k, :], up[..., :k]

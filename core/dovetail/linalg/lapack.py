@@ -33,7 +33,9 @@ SHARED_BYTES_MIN = 1 << 16
 def call_routine(
     name: str, routine: HostRoutine, *operands: Tensor, options: tuple[Any, ...] = ()
 ) -> tuple[Tensor, ...]:
-    """Call a routine on matrices with equal batch axes, and return its results.
+    """Call a routine on the host, for operands with equal batch axes, or record it in a capture.
+
+    The results are on the device of the first operand.
 
     Errors name `name`. Raises: LinAlgError, OutOfMemoryError.
     """
@@ -58,7 +60,7 @@ def call_routine(
 def verify_result(
     host: HostCall, kernel_result: Tensor, *matrices: Tensor, target: Tensor | None = None
 ) -> Tensor:
-    """Compute a kernel's result now and return it, if LAPACK accepts its non-finite matrices.
+    """Evaluate a kernel's result; return it if LAPACK accepts the matrices where it is not finite.
 
     `target`: the tensor to return instead, with the values of `host.fallback` at the matrices that
     LAPACK refuses. Raises: LinAlgError for these without a target.
@@ -80,14 +82,14 @@ def verify_result(
 
 
 def _verify_batched(host: HostCall, replaces: bool, *tensors: Tensor) -> list[Tensor]:
-    """Return the verified results of all examples of a `vmap`, in a list."""
+    """Call `verify_result` on batches: the target if `replaces`, the kernel's result, matrices."""
     return [verify_result(host, *tensors[replaces:], target=tensors[0] if replaces else None)]
 
 
 def _record_call(
     host: HostCall, operands: Sequence[Tensor], target: Tensor | None = None
 ) -> tuple[Tensor, ...] | None:
-    """Record the call as a step of a captured function and return its results, or None."""
+    """Record the call in the current capture and return its results; None if nothing records."""
     recorder = tracer_api.current()
     if recorder is None:
         return None
@@ -97,7 +99,7 @@ def _record_call(
 
 
 def _make_dense(x: Tensor) -> Tensor:
-    """Evaluate a tensor, and return it or a contiguous copy."""
+    """Evaluate a tensor; return it if it is contiguous, else a pending contiguous copy."""
     evaluate_leaf(x)
     return x if x.is_contiguous() else apply(COPY, (x,))
 

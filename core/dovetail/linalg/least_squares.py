@@ -59,6 +59,7 @@ class _PseudoInverse(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, threshold: float | Tensor) -> Tensor:
+        """Return pseudo-inverses from LAPACK, and save them; `threshold` is a relative one."""
         if isinstance(threshold, Tensor):
             (inverse,) = lapack.call_routine("pinv", PINV, a, threshold)
         else:
@@ -68,6 +69,7 @@ class _PseudoInverse(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of `a`, and None for the threshold."""
         a, x = ctx.saved_tensors
         adjoint_x, adjoint_g = adjoint(x), adjoint(g)
         gradient = -(adjoint_x @ g @ adjoint_x)
@@ -77,7 +79,7 @@ class _PseudoInverse(Function):
 
 
 def _relative_threshold(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
-    """Return the fraction of the largest singular value above which others count."""
+    """Return `rtol` as a float or a real tensor; for None max(m, n) times the dtype's eps."""
     if rtol is None:
         return max(x.shape[-2:]) * float(finfo(x.dtype).eps)
     if isinstance(rtol, ARRAY_TYPES):
@@ -136,7 +138,7 @@ def matrix_rank(
 
 
 def _count_above(values: Tensor, threshold: float | Tensor) -> Tensor:
-    """Return the number of values above a share of the largest, for each matrix."""
+    """Count for each matrix the values above `threshold` times the largest, as int64."""
     if not values.shape[-1]:
         return count_nonzero(values, axis=-1)
     largest = max_(values, axis=-1)

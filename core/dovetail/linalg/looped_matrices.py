@@ -51,7 +51,7 @@ class _Lane:
         return self.site.read(self.operand, *at, self.lane)
 
     def put(self, value: Value, i: Value, j: Value) -> Store:
-        """Return the store of an element."""
+        """Return the effect that stores `value` in row i, column j of this matrix."""
         if self.operand < 0:
             return self.site.stored(value, i, j, self.lane)
         return self.site.put(self.operand, value, i, j, self.lane)
@@ -109,7 +109,7 @@ def _exchange(matrix: _Lane, k: Value, p: Value, start: Value) -> Loop:
 
 
 def _find_pivot(a: _Lane, k: Value) -> Value:
-    """Return the row from k on with the largest element in column k."""
+    """Return the index of the row from k on whose element in column k is the largest by size."""
 
     def larger(i: Value, largest: Value, at: Value) -> tuple[Value, Value]:
         """Return the larger of the size so far and that of row `i`, and its row."""
@@ -120,7 +120,7 @@ def _find_pivot(a: _Lane, k: Value) -> Value:
 
 
 def _clear_below(a: _Lane, b: _Lane | None, k: Value) -> Loop:
-    """Return the loop that subtracts a multiple of row k from each row below it, in a and b."""
+    """Return the loop that eliminates column k below row k in a and b; a keeps the factors."""
 
     def clear_row(i: Value) -> list[Effect]:
         """Return the effects that clear column k in row `i`, and store the factor there."""
@@ -156,7 +156,7 @@ def _eliminate(site: KernelSite) -> None:
 
 
 def _substitute(a: _Lane, b: _Lane, *, upper: bool, unit: bool, transposed: bool) -> Loop:
-    """Return the loop that divides right-hand sides by a triangle, row by row, in place."""
+    """Return the loop that solves triangular equations in place in b, row by row."""
     ascending, n = upper == transposed, a.rows
 
     def solve_row(s: Value) -> list[Effect]:
@@ -187,7 +187,7 @@ def _launch_solve(launches: Launches) -> None:
 
 
 def _launch_inverse(launches: Launches) -> None:
-    """Add the launches that invert, by equations with the identity."""
+    """Add the launches that invert, by solving equations with the identity."""
     a = _copy_batch_last(launches, 0)
     batch, n, _ = launches.shape(0)
     dtype = launches.dtype(0)
@@ -258,11 +258,14 @@ def _launch_cholesky(launches: Launches) -> None:
 
 
 def _launch_triangular(launches: Launches) -> None:
-    """Add the launches that divide by a triangle. attrs: (upper, unit diagonal, transposed)."""
+    """Add the launches that solve triangular equations.
+
+    attrs: (upper, unit diagonal, transposed).
+    """
     upper, unit, transposed = launches.attrs
 
     def build_division(site: KernelSite) -> None:
-        """Build the kernel that divides by the triangle."""
+        """Build the kernel that solves with the triangle that the attributes name."""
         lane = site.axis(-1, 2)
         a, b = _Lane(site, 0, lane), _Lane(site, -1, lane)
         site.builder.effect(_substitute(a, b, upper=upper, unit=unit, transposed=transposed))
@@ -287,7 +290,7 @@ CHOLESKY = _make_op("cholesky_looped", _launch_cholesky)
 
 
 def run_looped(op: Op, operands: tuple[Tensor, ...], shape: Shape, attrs: object = None) -> Tensor:
-    """Return the op's result for matrices with any batch axes, which become one."""
+    """Return the op's pending result, of shape `shape`; all batch axes are flattened to one."""
     count = math.prod(operands[0].shape[:-2])
     flat = tuple([view(x, ("reshape", (count, *x.shape[-2:]))) for x in operands])
     matrix_shape = shape[operands[0].ndim - 2 :]

@@ -17,7 +17,7 @@ LAPACK_DTYPES = (float32, float64, *COMPLEX)  # the dtypes of LAPACK's routines
 
 
 def require_matrices(name: str, x: Tensor) -> Tensor:
-    """Return `x` as a strided tensor of matrices that LAPACK takes.
+    """Return `x` unchanged if it is a strided tensor of matrices in a dtype that LAPACK takes.
 
     Errors name `name`. Raises: DTypeError, LayoutError, ShapeError.
     """
@@ -33,7 +33,7 @@ def require_matrices(name: str, x: Tensor) -> Tensor:
 
 
 def square(name: str, x: Tensor) -> Tensor:
-    """Return `x` as a strided tensor of square matrices. Raises: the errors of `matrix_checks`."""
+    """Return `x` if its matrices are square. Raises: DTypeError, LayoutError, ShapeError."""
     x = require_matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: expected square matrices, got {x.shape[-2]} x {x.shape[-1]}")
@@ -41,7 +41,7 @@ def square(name: str, x: Tensor) -> Tensor:
 
 
 def same_dtype(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return tensors of one device in their promoted dtype. Raises: DeviceError."""
+    """Cast tensors to their promoted dtype. Raises: DeviceError for several devices."""
     first, *others = tensors
     promoted: DType = first.dtype
     for t in others:
@@ -54,7 +54,7 @@ def same_dtype(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def same_batch(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return matrices with the axes before their last two broadcast. Raises: ShapeError."""
+    """Broadcast the axes before the last two of all matrices. Raises: ShapeError."""
     batch: Shape = lay.broadcast_shapes(name, *(t.shape[:-2] for t in tensors))
     return tuple(
         t if t.shape[:-2] == batch else view(t, ("expand", (*batch, *t.shape[-2:])))
@@ -63,7 +63,7 @@ def same_batch(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
-    """Return the matrices and right-hand sides of equations, and True for one vector.
+    """Return matrices and right-hand sides with equal dtypes and batches; True for one vector.
 
     Raises: DTypeError, DeviceError, ShapeError.
     """
@@ -87,7 +87,7 @@ def without_column(x: Tensor, vector: bool) -> Tensor:
 
 
 def adjoint(x: Tensor) -> Tensor:
-    """Return the conjugate transpose."""
+    """Return the conjugate transpose of each matrix."""
     return conjugate(x).mT
 
 
@@ -107,7 +107,7 @@ def as_row(x: Tensor) -> Tensor:
 
 
 def as_scalars(x: Tensor) -> Tensor:
-    """Return numbers as matrices of one element."""
+    """Return numbers as matrices of one element, with two more axes of size 1."""
     return view(x, ("reshape", (*x.shape, 1, 1)))
 
 

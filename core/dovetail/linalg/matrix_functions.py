@@ -139,7 +139,7 @@ def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tens
 
 
 def _find_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return the position at which to split each run of a chain.
+    """Return the cheapest split k of each run i..j-1 of a chain; `sizes`: rows, then all columns.
 
     Source: Cormen et al., Introduction to Algorithms, section 15.2.
     """
@@ -167,7 +167,7 @@ def _multiply_chain(
 
 @accept_out(widen=False)
 def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
-    """Return a matrix with these on its diagonal, one after the other, and 0 elsewhere.
+    """Return a matrix with the given blocks on its diagonal, one after the other, and 0 elsewhere.
 
     `arrays`: matrices; vectors are rows, numbers have one element.
     Shapes: (m1, n1), (m2, n2), ... give (m1 + m2 + ..., n1 + n2 + ...).
@@ -287,25 +287,27 @@ class _RepeatedSquaring(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, times: Tensor) -> Tensor:
+        """Return each matrix squared `times` times, by a loop on the device; save both operands."""
         ctx.save_for_backward(x, times)
         many = tracer_api.call_batched(_square_repeatedly, (x, times))
         return (_square_repeatedly(x, times) if many is None else many)[0]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of `x`, and None for `times`."""
         operands = (*ctx.saved_tensors, g)
         many = tracer_api.call_batched(_square_backward, operands)
         return (_square_backward(*operands) if many is None else many)[0], None
 
 
 def _square_repeatedly(x: Tensor, times: Tensor, count_max: Tensor | None = None) -> list[Tensor]:
-    """Return each matrix squared `times` times, at most `count_max` times, in a list."""
+    """Return a list of one tensor: each matrix squared `times` (at most `count_max`) times."""
     count = max_(times) if count_max is None else count_max
     return [fori_loop(0, cast(count, int64), lambda i, c: _square_once(i, c, times), x)]
 
 
 def _square_backward(x: Tensor, times: Tensor, g: Tensor) -> list[Tensor]:
-    """Return the gradient of repeated squaring."""
+    """Return a list of one tensor: the gradient of repeated squaring."""
     count = cast(max_(times), int64)
 
     def step(i: Tensor, g: Tensor) -> Tensor:
@@ -318,7 +320,7 @@ def _square_backward(x: Tensor, times: Tensor, g: Tensor) -> list[Tensor]:
 
 
 def _count_halvings(x: Tensor) -> Tensor:
-    """Return the number of halvings of each matrix before `_pade`. Raises: LinAlgError."""
+    """Return each matrix's number of halvings, as a float. Raises: LinAlgError unless finite."""
     x = lapack.verify_result(HostCall("expm", FINITE, checks_results=True), x, x)
     # Elements are divided by the number of rows first, so that the sums do not overflow.
     share = max_(sum_(ew.abs(x) / x.shape[-1], axis=-2), axis=-1)
@@ -326,7 +328,7 @@ def _count_halvings(x: Tensor) -> Tensor:
 
 
 def _pade(x: Tensor) -> Tensor:
-    """Return exp of small matrices as a quotient of polynomials.
+    """Return exp of matrices of a small norm, as a quotient of polynomials.
 
     Source: Higham 2005, algorithm 2.3.
     """

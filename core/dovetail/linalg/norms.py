@@ -88,13 +88,13 @@ def _power(x: Tensor, p: float) -> Tensor:
 
 
 def _flat_at_zero(f: Callable[[Tensor], Tensor], x: Tensor, value: float = 0.0) -> Tensor:
-    """Return f(x), and at 0 a value with slope 0."""
+    """Return f(x); where x is 0, return `value` with gradient 0."""
     zero = ew.equal(x, 0)
     return ew.where(zero, value, f(ew.where(zero, 1.0, x)))
 
 
 def _extreme_size(sizes: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
-    """Return the largest size for p > 0 (0 of no elements), else the smallest."""
+    """Return the largest of `sizes` along `axes` for p > 0 (0 of none), else the smallest."""
     if p < 0:
         return min_(sizes, axis=axes, keepdims=keepdims)
     reduction = max_ if all(sizes.shape[a] for a in axes) else sum_
@@ -102,7 +102,7 @@ def _extreme_size(sizes: Tensor, axes: Shape, keepdims: bool, p: int | float) ->
 
 
 def squares(x: Tensor) -> Tensor:
-    """Return the squares of absolute values."""
+    """Return the squares of absolute values, as real numbers."""
     if x.dtype.kind != "c":
         return x * x
     real, imag = ew.real(x), ew.imag(x)

@@ -39,7 +39,7 @@ def _eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def _select_lower(name: str, a: Tensor, triangle: str) -> Tensor:
-    """Return matrices whose lower triangle is the chosen one. Raises: ArgumentError."""
+    """Return `a` for "L", for "U" its adjoint, with that lower triangle. Raises: ArgumentError."""
     uplo = triangle.upper() if isinstance(triangle, str) else triangle
     return a if choice(name, uplo, "UPLO", ("L", "U")) == "L" else adjoint(a)
 
@@ -61,7 +61,7 @@ def _qr(a: Tensor, mode: str = "reduced") -> factors.QRResult | Tensor:
 def _pinv(
     a: Tensor, rcond: Threshold = None, hermitian: bool = False, *, rtol: Threshold = None
 ) -> Tensor:
-    """Return `np.linalg.pinv`; `hermitian` changes nothing."""
+    """Return `np.linalg.pinv`; `hermitian` changes nothing; rcond and rtol exclude each other."""
     exclusive("pinv", rcond=rcond, rtol=rtol)
     return least_squares.pinv(a, rtol=rcond if rtol is None else rtol)
 
@@ -69,7 +69,7 @@ def _pinv(
 def _matrix_rank(
     A: Tensor, tol: Threshold = None, hermitian: bool = False, *, rtol: Threshold = None
 ) -> Tensor:
-    """Return `np.linalg.matrix_rank`; `tol` is absolute. Raises: if both tol and rtol are given."""
+    """Return `np.linalg.matrix_rank`; `tol` is absolute. Raises: ArgumentError for tol and rtol."""
     exclusive("matrix_rank", tol=tol, rtol=rtol)
     if A.ndim < 2:
         return ew.minimum(count_nonzero(A), 1)
@@ -83,7 +83,7 @@ def _matrix_rank(
 
 
 def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return `np.linalg.lstsq`.
+    """Return `np.linalg.lstsq`; the host reads the rank to decide whether there are residuals.
 
     There are no residuals unless the rank is full and there are more rows than columns.
     """
@@ -103,7 +103,7 @@ def _norm(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return `np.linalg.norm`: of vectors, or of matrices for two axes. Raises: ArgumentError."""
+    """Return the norm of matrices for two axes, else of vectors. Raises: ArgumentError for 3."""
     if axis is None and ord is not None:
         axis = tuple(range(x.ndim))
     if isinstance(axis, tuple) and len(axis) > 2:

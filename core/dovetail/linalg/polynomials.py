@@ -87,7 +87,7 @@ def polyfit(
 
 @named(widen=False)
 def roots(p: Array, /) -> Tensor:
-    """Return the zeros of a polynomial, as the eigenvalues of its companion matrix, in no order.
+    """Return a polynomial's zeros, in no order; the host looks for leading coefficients of 0.
 
     `p`: its coefficients, the highest power first. The host reads them to leave out leading zeros.
     Zeros of the polynomial that are 0 come last, one for each trailing coefficient 0.
@@ -117,7 +117,7 @@ def roots(p: Array, /) -> Tensor:
 
 @named
 def poly(x: Array, /) -> Tensor:
-    """Return the coefficients of the polynomial with these zeros, highest power first; that is 1.
+    """Return the coefficients of the monic polynomial with zeros `x`, highest power first.
 
     The result is complex where the zeros are, unlike NumPy's, which is real where they are pairs of
     conjugates. Of a matrix its eigenvalues can be given: `dt.linalg.eigvals`.
@@ -258,7 +258,7 @@ def _require_vector(op: str, name: str, x: Tensor) -> Tensor:
 
 
 def _as_coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Return two polynomials of one dtype; a number is one of degree 0. Raises: ShapeError."""
+    """Return two vectors of one dtype; a number becomes a vector of one. Raises: ShapeError."""
     a, b = (
         _require_vector(op, name, x if x.ndim else view(x, ("reshape", (1,))))
         for name, x in zip(("x1", "x2"), promote_operands(op, x1, x2), strict=True)
@@ -267,7 +267,7 @@ def _as_coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]
 
 
 def _align(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Return two polynomials of equal length, the shorter one with leading zeros."""
+    """Return two vectors of equal length and dtype, the shorter one with leading zeros."""
     polynomials = _as_coefficients(op, x1, x2)
     n = max(x.size for x in polynomials)
     a, b = (

@@ -55,6 +55,7 @@ class _Solve(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor, b: Tensor) -> Tensor:
+        """Return the solutions, and save them and `a`. Raises: LinAlgError if `a` is singular."""
         if unrolled_matrices.fits(a, b.shape[-1]):
             solution = lapack.verify_result(
                 HostCall(name, SOLVE, checks_results=True), unrolled_matrices.solve(a, b), a, b
@@ -67,6 +68,7 @@ class _Solve(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        """Return None, and the gradients of `a` and `b`."""
         a, x = ctx.saved_tensors
         of_b = solve_as(ctx.name, adjoint(a), g)
         return None, -(of_b @ adjoint(x)), of_b
@@ -77,6 +79,7 @@ class _Inverse(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> Tensor:
+        """Return the inverses, and save them. Raises: LinAlgError for a singular matrix."""
         if unrolled_matrices.fits(a):
             inverse = lapack.verify_result(
                 HostCall(name, INVERSE, checks_results=True), unrolled_matrices.inverse(a), a
@@ -88,6 +91,7 @@ class _Inverse(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        """Return None, and the gradient of `a`."""
         (x,) = ctx.saved_tensors
         return None, -matmul(matmul(adjoint(x), g), adjoint(x))
 
@@ -97,6 +101,7 @@ class _Determinant(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
+        """Return determinants, by a kernel for small real matrices, else by LAPACK; save `a`."""
         ctx.save_for_backward(a)
         if unrolled_matrices.fits(a):
             return unrolled_matrices.determinant(a)
@@ -104,6 +109,7 @@ class _Determinant(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
+        """Return the gradient of `a` from the cofactors, also for singular matrices."""
         (a,) = ctx.saved_tensors
         return as_scalars(g) * conjugate(_Cofactors.apply(a))
 
@@ -113,6 +119,7 @@ class _Cofactors(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
+        """Return the cofactors, by LAPACK for singular matrices; save them and `a`."""
         fits = unrolled_matrices.fits(a)
         inverse = (
             unrolled_matrices.inverse(a)
@@ -127,6 +134,7 @@ class _Cofactors(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
+        """Return the gradient of `a`. Raises: LinAlgError for a singular matrix."""
         a, c = ctx.saved_tensors
         x, c = adjoint(invert_as("det", a)), conjugate(c)
         return as_scalars(sum_(g * c, axis=(-2, -1))) * x - matmul(matmul(c, g.mT), x)
@@ -137,6 +145,7 @@ class _LogDeterminant(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
+        """Return signs and logarithms from LAPACK; save `a` and the sign, constant if real."""
         sign, logabsdet = lapack.call_routine("slogdet", LOG_DETERMINANT, a)
         if a.dtype.kind == "f":
             ctx.mark_non_differentiable(sign)
@@ -145,6 +154,7 @@ class _LogDeterminant(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_sign: Tensor, g: Tensor) -> Tensor:
+        """Return the gradient of `a`. Raises: LinAlgError for a singular matrix."""
         a, sign = ctx.saved_tensors
         if a.dtype.kind == "c":  # the sign's phase is the imaginary part of the logarithm
             phase = conjugate(sign) * grad_sign
@@ -153,13 +163,13 @@ class _LogDeterminant(Function):
 
 
 def invert_as(name: str, a: Tensor) -> Tensor:
-    """Return the inverses of square matrices. Raises: LinAlgError, in the name of a function."""
+    """Return the inverses of checked square matrices. Raises: LinAlgError, which names `name`."""
     inverse: Tensor = _Inverse.apply(name, a)
     return inverse
 
 
 def solve_as(name: str, a: Tensor, b: Tensor) -> Tensor:
-    """Return the solutions of `a @ x = b`. Raises: LinAlgError, in the name of a function."""
+    """Return solutions of `a @ x = b`, checked before. Raises: LinAlgError, which names `name`."""
     solution: Tensor = _Solve.apply(name, a, b)
     return solution
 

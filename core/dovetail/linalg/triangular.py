@@ -29,6 +29,7 @@ class _Triangular(Function):
     def forward(
         ctx: Any, name: str, a: Tensor, b: Tensor, upper: bool, unit: bool, transposed: bool
     ) -> Tensor:
+        """Return solutions, and save them and `a`. Raises: LinAlgError for a 0 on the diagonal."""
         attrs = upper, unit, transposed
         if unrolled_matrices.fits(a, b.shape[-1]):
             solution = unrolled_matrices.solve_triangular(a, b, *attrs)
@@ -43,6 +44,7 @@ class _Triangular(Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of `a` (its triangle only) and `b`, and None for the others."""
         (a, x), (name, upper, unit, transposed) = ctx.saved_tensors, ctx.how
         of_b = _Triangular.apply(name, a, g, upper, unit, not transposed)
         of_a = x @ adjoint(of_b) if transposed else of_b @ adjoint(x)
@@ -53,7 +55,7 @@ class _Triangular(Function):
 def solve_triangle(
     name: str, a: Tensor, b: Tensor, *, upper: bool, unit: bool = False, transposed: bool = False
 ) -> Tensor:
-    """Solve with a triangle of checked matrices, or its adjoint, at once. Raises: LinAlgError."""
+    """Return solutions for a triangle of checked matrices, or its adjoint. Raises: LinAlgError."""
     return _Triangular.apply(name, a, b, upper, unit, transposed)
 
 

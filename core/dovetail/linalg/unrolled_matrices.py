@@ -34,7 +34,7 @@ Rows: TypeAlias = list[list[Value]]
 
 
 def fits(x: Tensor, columns: int = 1) -> bool:
-    """Return True if these kernels handle such matrices; it depends on the size of one alone."""
+    """Return True if a kernel handles real matrices like `x` with so many right-hand columns."""
     return (
         x.dtype.kind == "f"
         and 0 < x.shape[-1] <= KERNEL_ROWS_MAX
@@ -46,12 +46,12 @@ def fits(x: Tensor, columns: int = 1) -> bool:
 
 
 def _declare_batch_axes(site: KernelSite, axes: int) -> list[Value]:
-    """Add the grid axes of the batch, and return their indices."""
+    """Add the grid axes of all dimensions but the last `axes`; return their indices."""
     return [site.axis(-1, d) for d in range(site.rank(-1) - axes)]
 
 
 def _read_rows(site: KernelSite, operand: int, batch: list[Value], shape: Shape) -> Rows:
-    """Return the elements of an operand's matrix, row by row."""
+    """Return the elements of an operand's matrix, as rows of IR values."""
     rows, columns = shape[:2]
     return [
         [site.read(operand, *batch, _index_const(i), _index_const(j)) for j in range(columns)]
@@ -92,7 +92,7 @@ def _exchange(a: list[Value], b: list[Value], start: int, condition: Value) -> N
 
 
 def _store_solutions(site: KernelSite, batch: list[Value], rows: Rows, n: int) -> None:
-    """Add stores of the right-hand columns divided by the triangle, last row first."""
+    """Add stores of the right-hand columns solved with the triangle, last row first."""
     for j in range(n, len(rows[0])):
         solution: dict[int, Value] = {}
         for i in reversed(range(n)):
@@ -157,7 +157,7 @@ def _make_op(name: str, build: Callable[[KernelSite], None], arity: int = 1) -> 
 
 
 def _build_triangular(site: KernelSite) -> None:
-    """Build the kernel that divides by a triangle.
+    """Build the kernel that solves triangular equations.
 
     attrs: (rows, right-hand columns, upper, unit diagonal, transposed).
     """
@@ -193,19 +193,19 @@ CHOLESKY = _make_op("cholesky_small", _build_cholesky)
 
 
 def _is_looped(a: Tensor, *b: Tensor) -> bool:
-    """Return True if a matrix is too large for unrolled code."""
+    """Return True if a matrix has too many columns for unrolled code."""
     return max(x.shape[-1] for x in (a, *b)) > UNROLLED_ROWS_MAX
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
-    """Return solutions, unchecked."""
+    """Return the pending solutions of `a @ x = b`; singular matrices are not detected."""
     if _is_looped(a, b):
         return looped_matrices.run_looped(looped_matrices.SOLVE, (a, b), b.shape)
     return make_node(SOLVE, (a, b), b.shape, a.dtype, (a.shape[-1], b.shape[-1]))
 
 
 def solve_triangular(a: Tensor, b: Tensor, upper: bool, unit: bool, transposed: bool) -> Tensor:
-    """Return solutions for a real triangle, or for its transpose, unchecked."""
+    """Return pending solutions for a real triangle, or its transpose; zeros are not detected."""
     if _is_looped(a, b):
         return looped_matrices.run_looped(
             looped_matrices.TRIANGULAR, (a, b), b.shape, (upper, unit, transposed)
@@ -215,21 +215,21 @@ def solve_triangular(a: Tensor, b: Tensor, upper: bool, unit: bool, transposed: 
 
 
 def inverse(a: Tensor) -> Tensor:
-    """Return inverses, unchecked."""
+    """Return pending inverses; singular matrices are not detected."""
     if _is_looped(a):
         return looped_matrices.run_looped(looped_matrices.INVERSE, (a,), a.shape)
     return make_node(INVERSE, (a,), a.shape, a.dtype, a.shape[-1])
 
 
 def determinant(a: Tensor) -> Tensor:
-    """Return determinants."""
+    """Return the pending determinants of matrices that `fits` accepts."""
     if _is_looped(a):
         return looped_matrices.run_looped(looped_matrices.DETERMINANT, (a,), a.shape[:-2])
     return make_node(DETERMINANT, (a,), a.shape[:-2], a.dtype, a.shape[-1])
 
 
 def cholesky(a: Tensor) -> Tensor:
-    """Return lower triangles, unchecked."""
+    """Return pending lower factors; a matrix that is not positive definite gives NaN."""
     if _is_looped(a):
         return looped_matrices.run_looped(looped_matrices.CHOLESKY, (a,), a.shape)
     return make_node(CHOLESKY, (a,), a.shape, a.dtype, a.shape[-1])

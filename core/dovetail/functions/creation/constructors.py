@@ -78,7 +78,7 @@ _ARRAYS = (Tensor, np.ndarray)
 
 
 def extents(op: str, shape: object) -> Shape:
-    """Return a shape from an int or a sequence of ints. Raises: ShapeError."""
+    """Return a shape from an int, ints, or an array that the host reads. Raises: ShapeError."""
     if type(shape) is int and 0 <= shape <= LARGEST:
         return (shape,)
     if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int:
@@ -243,7 +243,7 @@ def full(
 def _create_full(
     op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
 ) -> Tensor:
-    """Return a filled tensor; without a dtype, the value's kind of number decides."""
+    """Return a filled tensor; without a dtype, the value's kind of number decides it."""
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
@@ -285,7 +285,7 @@ _cached_full = CachedFunction(partial(_create_full, "full"), creates=True)
 
 
 def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
-    """Return a tensor of x's shape, filled with a number."""
+    """Return a tensor of x's shape, filled with a number; x's dtype and device for None."""
     if dtype is None and device is None and is_strided(x) and type(value) in REAL:
         s = expr_of(x).spec
         number = scalar(op, value, s.dtype)
@@ -496,7 +496,7 @@ _resolve_int_progression = lru_cache(256)(_resolve_progression)
 
 
 def _one_number(op: str, value: object, name: str) -> int | float:
-    """Return a number as it is, or that of a tensor or array of one element, read by the host."""
+    """Return a number, or that of an array of one element. Raises: ShapeError, DTypeError."""
     if isinstance(value, Tensor | np.ndarray):
         if value.size != 1:
             raise ShapeError(f"{op}: {name} must be one number, got shape {value.shape}")
@@ -507,7 +507,7 @@ def _one_number(op: str, value: object, name: str) -> int | float:
 
 
 def _count_steps(start: float, stop: float, step: float, ints: bool) -> int:
-    """Return the number of elements of a range. Raises: ArgumentError, ShapeError."""
+    """Return the number of elements of `arange`. Raises: ArgumentError if infinite, ShapeError."""
     if ints:
         count = int(-((start - stop) // step))
     else:
@@ -663,7 +663,7 @@ def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
 
 
 def _dispatch_triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
-    """Return a triangle of a tensor of another layout."""
+    """Return the lower or upper triangle of a tensor of another layout. Raises: ShapeError."""
     if required(op, x).ndim < 2:
         raise ShapeError(f"{op}: expected at least 2 dimensions, got shape {x.shape}")
     return dispatch("triangle", op, (x,), x, integer(op, k, "k"), upper)
@@ -675,7 +675,7 @@ def _zero_of(x: Tensor) -> bool | int:
 
 
 def _lower_mask(op: str, x: Tensor, k: int) -> Tensor:
-    """Return True at and below the k-th diagonal of the last two axes. Raises: ShapeError."""
+    """Return a bool mask of the last two axes, True at and below the k-th diagonal."""
     if required(op, x).ndim < 2:
         raise ShapeError(f"{op}: expected at least 2 dimensions, got shape {x.shape}")
     n, m = x.shape[-2:]

@@ -111,7 +111,7 @@ def _from_shared(
 
 
 def _host_values(obj: object) -> np.ndarray:
-    """Return the values of an object with `__array__`, the array interface or a buffer."""
+    """Return the array of an object with `__array__`, an array interface or a buffer."""
     if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
         try:
             return np.asarray(obj)
@@ -202,7 +202,7 @@ def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLik
 
 
 def _first_leaf(obj: object) -> object:
-    """Return the first element of nested lists, 0.0 for an empty list."""
+    """Return the first number of nested lists, 0.0 for an empty list."""
     while isinstance(obj, list | tuple) and obj:
         obj = obj[0]
     return 0.0 if isinstance(obj, list | tuple) else obj
@@ -214,7 +214,7 @@ def _from_tensors(obj: object, target_dtype: DType | None, device_like: DeviceLi
 
 
 def _stack_nested(obj: object) -> np.ndarray:
-    """Return an array of nested lists of tensors, read by the host. Raises: ShapeError."""
+    """Read nested lists of tensors on the host, and return one array. Raises: ShapeError."""
     if isinstance(obj, list | tuple):
         arrays = [_stack_nested(part) for part in obj]
         _require_rectangular(obj)
@@ -223,7 +223,7 @@ def _stack_nested(obj: object) -> np.ndarray:
 
 
 def _array_of_lists(obj: object, target_dtype: DType | None) -> np.ndarray:
-    """Return an array of nested lists of numbers; empty ones get the default dtype."""
+    """Return an array of nested lists of numbers. Raises: ShapeError, ValueOverflow, DTypeError."""
     try:
         values = np.array(obj)
     except ValueError:

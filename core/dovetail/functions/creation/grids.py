@@ -205,7 +205,7 @@ def indices(
 
 
 def _position_vector(n: int, device: DeviceLike) -> Tensor:
-    """Return the int64 numbers 0..n-1."""
+    """Return the int64 vector 0..n-1 on a device."""
     return generate(ops.POSITION, (n,), (), (), int64, device, "indices")
 
 

@@ -20,7 +20,7 @@ __all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
 def _evaluate_window(
     op: str, n: int, sym: bool, dtype: DTypeLike, device: DeviceLike, f: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Return `f` of n evenly spaced points from -1 to 1."""
+    """Return `f` at n even points from -1 to 1, the last one left out unless `sym`."""
     (n,) = dimensions(op, (integer(op, n, "n", 0),))
     d = get_default_dtype() if dtype is None else real_dtype(op, dtype)
     wide = float64 if d is float64 else float32

@@ -39,7 +39,7 @@ __all__ = [
 
 
 def _as_floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Return both operands as floats of one dtype."""
+    """Return both operands as floats of one dtype. Raises: DTypeError for complex numbers."""
     a, b = promote_operands(op, x1, x2)
     if a.dtype.kind not in "biuf":
         raise DTypeError(f"{op}: expected real numbers, got {a.dtype.name}")

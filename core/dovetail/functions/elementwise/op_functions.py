@@ -78,6 +78,7 @@ def _build_unary(op: Op) -> Function:
     def function(
         x: Tensor = MISSING, /, *more: object, out: Tensor | None = None, **theirs: object
     ) -> Tensor:
+        """Apply the row; accept the arguments of other libraries, too."""
         if more or theirs:
             return rebind_keywords(function, locals())
         return apply_one(op, x, out)
@@ -96,6 +97,7 @@ def _build_binary(op: Op) -> Function:
         out: Tensor | None = None,
         **theirs: object,
     ) -> Tensor:
+        """Apply the row; accept the arguments of other libraries, too."""
         if more or theirs:
             return rebind_keywords(function, locals())
         return apply_two(op, x1, x2, out)
@@ -107,6 +109,7 @@ def _build_unary_in_place(op: Op) -> Function:
     """Return a method that writes a row's result into its operand and returns that."""
 
     def method(x: Tensor, /) -> Tensor:
+        """Write the row's result into `x`, and return `x`."""
         return in_place(op, x)
 
     return method
@@ -116,6 +119,7 @@ def _build_binary_in_place(op: Op) -> Function:
     """Return a method that writes a row's result into its first operand and returns that."""
 
     def method(x1: Tensor, x2: Operand, /) -> Tensor:
+        """Write the row's result into `x1`, and return `x1`."""
         return in_place(op, x1, x2)
 
     return method
@@ -169,7 +173,7 @@ def in_place_method(op: Op) -> Function:
 
 @cache  # the function and the in-place method share it
 def _docstring(op: Op) -> str:
-    """Return the docstring of a row's function."""
+    """Return the cached docstring of a row's function."""
     return "\n".join(_docstring_lines(op))
 
 
@@ -204,7 +208,7 @@ def _docstring_lines(op: Op) -> Iterator[str]:
 
 
 def _describe_accuracy(name: str) -> list[str]:
-    """Return the lines about the error of floats."""
+    """Return the docstring's lines about the error of floats; none if it is not measured."""
     if name in _CORRECTLY_ROUNDED:
         return ["Accuracy: floats are correctly rounded (IEEE 754)."]
     if name not in ULP:

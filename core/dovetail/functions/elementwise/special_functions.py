@@ -31,7 +31,7 @@ def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 @accept_out
 def polygamma(n: int, x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-    """Return the n-th derivative of `digamma`.
+    """Return the n-th derivative of `digamma`, n at most 30; for n > 0 it is NaN below 0.
 
     `n`: an int from 0 to 30; 0 is digamma itself. For n > 0 the result is infinite at 0, NaN below.
     Shapes: any; the result has the same.

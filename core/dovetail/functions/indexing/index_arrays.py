@@ -46,7 +46,7 @@ Index = Array | int
 
 
 def _device_of(operands: Sequence[object], device_like: DeviceLike) -> DeviceLike:
-    """Return the device of the first tensor, or the wanted one."""
+    """Return the device of the first tensor, or `device_like` if there is none."""
     return next((x.device for x in operands if isinstance(x, Tensor)), device_like)
 
 
@@ -175,7 +175,7 @@ def _check_indices(
 
 
 def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = True) -> Tensor:
-    """Return `dt.take` on behalf of another function, which its errors name.
+    """Return `dt.take` along one axis, in the name of `op`, maybe without indices from the end.
 
     `from_end`: False means that negative indices are out of range.
     Raises: IndexOutOfRange when the work runs; LayoutError, DTypeError, DeviceError.
@@ -203,7 +203,7 @@ def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = 
 
 
 def _gather_attrs(source_spec: Spec, index_spec: Spec, axis: int) -> GatherAttrs:
-    """Return the attributes of a gather at indices that are known to be in range."""
+    """Return attributes, spec and index reshape of a gather at indices that are in range."""
     width, after = len(index_spec.shape), len(source_spec.shape) - axis - 1
     shape = (*source_spec.shape[:axis], *index_spec.shape, *source_spec.shape[axis + 1 :])
     axes = (*range(axis), *(-1,) * width, *range(axis + 1, len(source_spec.shape)))
@@ -217,7 +217,7 @@ _GATHER_CACHE: LRUCache[tuple[Spec, Spec, int], GatherAttrs] = LRUCache(1024)
 
 
 def _check_node(op: str, axis: int, size: int, index: Expr, ignored: int | None = None) -> Expr:
-    """Return indices in 0..size-1, checked when the work runs; `ignored` becomes 0."""
+    """Return indices as an expression that checks 0..size-1 when it runs; `ignored` becomes 0."""
     s = spec(index.spec.shape, int64, index.spec.device)
     checked = node(ops.CHECKED_INDICES, (index,), s, ((op, axis, size), False, ignored))
     mark_index_check(checked, current_line())
@@ -227,7 +227,7 @@ def _check_node(op: str, axis: int, size: int, index: Expr, ignored: int | None 
 def in_range(
     op: str, indices: Tensor, size: int, counts: Tensor | None = None, ignored: int | None = None
 ) -> Tensor:
-    """Return int64 indices, each in 0..size-1, which is checked when the work runs.
+    """Return int64 indices, which are checked to be in 0..size-1 when the work runs.
 
     `op`: the function that errors name. `counts`: a mask of the indices that count; others become
     0, as does an index equal to `ignored`. Without `counts` it is one kernel.

@@ -91,7 +91,7 @@ def parts_along(x: Tensor, axis: int, array: Tensor | np.ndarray) -> list[Part]:
 
 
 def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
-    """Return the view that integers, slices and None describe."""
+    """Return the view of integers, slices and None. Raises: IndexOutOfRange, DTypeError."""
     starts: list[int] = []
     lengths: list[int] = []
     steps: list[int] = []
@@ -215,7 +215,7 @@ class Positions(NamedTuple):
 
 
 def positions(name: str, part: IndexArray, x: Tensor, d: int, axis: int) -> tuple[Positions, int]:
-    """Return an index array's positions along axis `d` of `x`, and the number of axes it uses."""
+    """Return an index array's positions along axis `d`, and its axes; the host counts a mask's."""
     if isinstance(part, Tensor) and part.device is not x.device:
         raise DeviceError(
             f"index: the index is on {part.device} and the tensor on {x.device}; "
@@ -254,7 +254,7 @@ def _check_on_host(part: np.ndarray, check: IndexPurpose, device: Device) -> Ten
 def positions_along(
     name: str, x: Tensor, indices: object, d: int
 ) -> tuple[Expr, IndexPurpose | None]:
-    """Return the expression of an index array with as many dimensions as `x`, and its check."""
+    """Return the expression of indices with x's number of axes, and their check or None."""
     array = index_array(name, indices)
     if array.ndim != x.ndim:
         raise ShapeError(
@@ -266,7 +266,7 @@ def positions_along(
 
 
 def record_check(check: IndexPurpose, e: Expr) -> Expr:
-    """Return positions from the start, which are checked when the work runs, before any write."""
+    """Return non-negative positions, which are checked when the work runs, before any write."""
     s = spec(e.spec.shape, int64, e.spec.device)
     checked_expr = node(ops.CHECKED_INDICES, (e,), s, (check, True, None))
     mark_index_check(checked_expr, current_line())

@@ -82,7 +82,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
 
 
 def _index_by_mask(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the elements under a mask of another layout."""
+    """Return the elements under a mask of another layout; the host reads their number."""
     if mask.dtype is not bool_:
         raise LayoutError(unsupported_layout_text("index", mask))
     if not mask.ndim or mask.shape != x.shape[: mask.ndim]:
@@ -105,7 +105,7 @@ _TAKE_CACHE: LRUCache[
 
 
 def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
-    """Gather the elements at integers along one axis."""
+    """Gather the elements of `x` at an integer tensor along axis `d`; cache the attributes."""
     e, i = expr_of(x), expr_of(index)
     key = (e.spec, i.spec, d, name)
     cached = _TAKE_CACHE.young.get(key) or _TAKE_CACHE.find(key)
@@ -268,7 +268,7 @@ def take_along_axis(
 
 
 def keep_digits(values_: object, other_operand: object) -> object:
-    """Return a list that is compared with integers as an array, which keeps all digits."""
+    """Return a list as an array without loss of digits if the other operand holds integers."""
     if (
         isinstance(values_, (list, tuple))
         and isinstance(other_operand, Tensor)
@@ -312,7 +312,7 @@ def _round_to_dtype(value: float, d: DType, side: str) -> tuple[int, str]:
 
 
 def _search_mixed(x1: Tensor, x2: Tensor, side: str, sorter: Array | None) -> Tensor:
-    """Search int64 among uint64, or the reverse; values out of range belong at an end."""
+    """Search int64 in sorted uint64, or the reverse; values out of range belong at an end."""
     d = x1.dtype
     end, at_end = (0, 0) if d is uint64 else (d.max, x1.size)
     outside = apply(ops.LESS if d is uint64 else ops.GREATER, (x2, end))

@@ -109,7 +109,7 @@ def _masked_number_expr(x: Tensor, mask: Tensor, value: Operand) -> Box[Expr]:
 
 
 def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
-    """Write by `where` if the only array is a mask and the value does not vary under it."""
+    """Write by `where`, and return True, if the only array is a mask over one shared value."""
     arrays = [part for part in parts if is_array(part)]
     mask = arrays[0]
     if len(arrays) > 1 or isinstance(mask, bool) or not is_mask(mask) or mask.ndim == 0:
@@ -135,7 +135,7 @@ def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
 def _value_at_mask(
     x: Tensor, dims: int, lead: int, trailing_axes: int, value: Operand
 ) -> Box[Expr]:
-    """Return the value, with axes of size 1 in place of the mask's axes.
+    """Return, in a box, the value with axes of size 1 in place of the mask's axes.
 
     The box is empty if the value has one element for each true element.
     """
@@ -172,7 +172,7 @@ def _where_expr(mask: Expr, new: Box[Expr], old: Expr) -> Expr:
 
 
 def _scatter(name: str, s: Selection, value: Operand, mode: ScatterMode) -> None:
-    """Store or add a value at the elements that a key selects."""
+    """Write (or add) a value to the elements that a key selects, in place."""
     index_axes = [i.axis for i in s.indices]
     result_axes = [d for d in s.result if d >= 0]
     ones = [d for d in range(s.merged.ndim) if d not in index_axes and d not in result_axes]
@@ -261,7 +261,7 @@ _put_young = _PUT_CACHE.young  # stays the same dict
 
 
 def _put_rows(x: Tensor, index: Tensor, value: Operand) -> Box[Expr]:
-    """Return the expression of `x[index] = value`, for an index along the first axis."""
+    """Return, in a box, the expression of `x[index] = value` for an index along the first axis."""
     e, i = expr_of(x), expr_of(index)
     v = _value("setitem", value, x)
     key = (e.spec, i.spec, v.spec, _is_number(v, e.spec))

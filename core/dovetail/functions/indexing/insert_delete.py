@@ -305,7 +305,7 @@ def flatnonzero(a: Tensor) -> Tensor:
 
 @named(widen=False)
 def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
-    """Overwrite the main diagonal of `a`.
+    """Write `val` to the main diagonal of `a`, in place.
 
     `a`: the tensor to write. `val`: a number, or as many elements, or fewer that are repeated.
     `wrap`: True continues the diagonal of a matrix with more rows than columns below its end, after
@@ -433,7 +433,7 @@ def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
 
 
 def _promote_tensors(op: str, *args: object) -> list[Tensor]:
-    """Return all operands as tensors on one device, in the dtype of the result."""
+    """Return all operands as strided tensors on one device, in their promoted dtype."""
     return [strided(op, x) for x in promote_operands(op, *args)]
 
 
@@ -446,7 +446,7 @@ def _tensor_and_axis(
 
 
 def _cast_to_stored(op: str, value: object, x: Tensor) -> Tensor:
-    """Return a value in the dtype of `x`; casts that lose a kind of number raise an error."""
+    """Return a value in x's dtype. Raises: DTypeError for a cast that loses a kind of number."""
     e = value_node(op, value, x.dtype, x.device)
     cast_expr = cast_to_spec(op, e, spec(e.spec.shape, x.dtype, x.device))
     return (
@@ -457,7 +457,7 @@ def _cast_to_stored(op: str, value: object, x: Tensor) -> Tensor:
 
 
 def _repeat_to(op: str, values: Tensor, n: int) -> Tensor:
-    """Return the first `n` elements of a vector that is repeated."""
+    """Return the first `n` elements of a repeated vector. Raises: ShapeError for an empty one."""
     if values.size == n:
         return values
     if not values.size:
@@ -468,7 +468,7 @@ def _repeat_to(op: str, values: Tensor, n: int) -> Tensor:
 
 
 def _positions_along(op: str, obj: object, n: int, last: int) -> np.ndarray:
-    """Return positions along an axis of size `n`, not negative, at most `last`.
+    """Read positions on an axis of size `n` on the host; return them in 0..last.
 
     Raises: IndexOutOfRange, ShapeError, DTypeError.
     """
@@ -512,7 +512,7 @@ def _nonzero_mask(x: Tensor) -> Tensor:
 
 
 def _mask_like(op: str, mask: object, x: Tensor) -> Tensor:
-    """Return a mask as a tensor of bool in the shape of `x`."""
+    """Return a mask as a tensor of bool in x's shape. Raises: ShapeError for another size."""
     strided(op, x)
     mask_tensor = strided(op, mask if isinstance(mask, Tensor) else as_operand(op, mask, (x,)))
     if mask_tensor.size != x.size:
@@ -524,7 +524,7 @@ def _mask_like(op: str, mask: object, x: Tensor) -> Tensor:
 
 
 def _compress_along(op: str, mask: Tensor, x: Tensor, d: int) -> Tensor:
-    """Return the slices along an axis for which a vector of bool is true."""
+    """Return the slices along an axis where a bool vector is true; the host reads their number."""
     n = x.shape[d]
     if mask.size > n:
         if any_of(slice_along(mask, 0, n, mask.size - n)):
@@ -561,7 +561,7 @@ def _collect_leaves(arrays: object, level: int, leaves: list[object]) -> int:
 
 
 def _concat_blocks(arrays: object, axis: int, blocks: Iterator[Tensor]) -> Tensor:
-    """Return nested lists joined, each level along its axis; take leaves from `blocks`."""
+    """Return nested lists joined, each level along its axis; take elements from `blocks`."""
     if not isinstance(arrays, list):
         return next(blocks)
     return concat([_concat_blocks(part, axis + 1, blocks) for part in arrays], axis=axis)

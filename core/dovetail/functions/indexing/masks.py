@@ -69,7 +69,7 @@ def run_bounds(ordered: Tensor) -> Tensor:
 
 
 def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
-    """Read counts; return those that the next kernel reads, their total, and its mode.
+    """Read block counts on the host; return the next kernel's operand, the total and its mode.
 
     For few blocks these are the counts of the blocks (mode COUNTS), else the sums before them.
     """

@@ -165,7 +165,7 @@ def choose(
 
 
 def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
-    """Return positions in 0..n-1; for "raise" the host checks them."""
+    """Return positions in 0..n-1 by `mode`; for "raise" the host checks them."""
     if mode == "wrap":
         return apply(ops.REMAINDER, (positions, n))
     if mode == "clip":
@@ -226,7 +226,7 @@ def put(
 
 
 def _repeat_to(values: Tensor, n: int) -> Tensor:
-    """Return the first `n` elements of a vector that is repeated."""
+    """Return the first `n` elements of a repeated vector; one element stays one."""
     if not values.size:
         raise ShapeError(f"put: expected at least one value for {n} positions, got none")
     if values.size in (1, n):

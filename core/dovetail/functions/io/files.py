@@ -86,7 +86,7 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
 def load(
     file: str | os.PathLike[str], /, *, device: DeviceLike = None, copy: bool | None = None
 ) -> dict[str, Tensor]:
-    """Return the named tensors in a file, written by `save` or by another program.
+    """Return the named tensors in a file of a known extension; map safetensors if possible.
 
     `file`: as for `save`. A safetensors file is mapped into memory if the device uses the host's
     memory: elements are read on first access, and writes change the tensor, not the file. The file
@@ -167,7 +167,7 @@ _DAMAGE_NUMBERS = (None, *(getattr(errno, name) for name in _DAMAGE_NAMES.split(
 
 
 def _raise_unless_damaged(path: Path, error: Exception) -> None:
-    """Raise an error of memory, or of the system, that is no sign of a damaged file."""
+    """Raise OutOfMemoryError or an OSError that is no sign of a damaged file; else return."""
     if isinstance(error, MemoryError):
         text = str(error).partition("\n")[0]
         raise OutOfMemoryError(
@@ -236,7 +236,7 @@ def _dtype_of_code(code: str) -> DType | None:
 
 
 def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Replace a file by tensors. Raises: ArgumentError, DTypeError, OSError."""
+    """Replace a .safetensors file by tensors. Raises: ArgumentError, DTypeError, OSError."""
     library = _import_library("safetensors")
     if "__metadata__" in tensors:
         raise ArgumentError("save: safetensors reserves the name '__metadata__'; use another name")
@@ -263,7 +263,7 @@ def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
-    """Return the tensors of a file, mapped if possible. Raises: ArgumentError, DTypeError."""
+    """Return a file's tensors, mapped if possible. Raises: ArgumentError if it is damaged."""
     library = _import_library("safetensors")
     with path.open("rb"):  # raises OSError if it cannot be opened
         pass
@@ -296,7 +296,7 @@ def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str
 def _map_tensor(
     name: str, raw: np.ndarray, dtype: DType, shape: Shape, device: Device, copy: bool | None
 ) -> Tensor:
-    """Return a tensor over a part of a mapped file, or over a copy of it."""
+    """Return a tensor over a part of a mapped file, else over a copy. Raises: SharingError."""
     if raw.size and not copy and dtype is not D.bool_:
         strides = contiguous_strides(shape)
         shared = wrap_memory(raw, address(raw), shape, strides, dtype, device, False)
@@ -350,7 +350,7 @@ _CODECS = {
 
 
 def _save_zarr(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Overwrite a zarr group with tensors. Raises: ArgumentError, DTypeError."""
+    """Overwrite a zarr folder by tensors, at once. Raises: ArgumentError, DTypeError."""
     library = _import_library("zarr")
     arrays = {name: _host_array(name, x, "zarr") for name, x in tensors.items()}
     group = library.open_group(library.storage.LocalStore(path), mode="w")
@@ -383,7 +383,7 @@ def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tenso
 
 
 def _read_zarr(path: Path, name: str, array: Any) -> np.ndarray:  # a zarr.Array
-    """Return a zarr array's values. Raises: ArgumentError for unsafe dtypes or codecs."""
+    """Return a zarr array's values. Raises: ArgumentError for other dtypes or unknown codecs."""
     used = _codec_names(array.metadata.to_dict())
     if array.dtype.kind not in "biufc" or used - _CODECS:
         raise _file_error(

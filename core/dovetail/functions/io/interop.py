@@ -353,7 +353,7 @@ def _share_capsule(x: DLPackProducer, target: Device) -> Tensor | None:
 
 
 def _from_own_tensor(x: Tensor, device_like: DeviceLike, copy: bool | None) -> Tensor:
-    """Return a dovetail tensor, moved or copied if asked for. Raises: SharingError."""
+    """Return a dovetail tensor on a device, copied if `copy`. Raises: SharingError if forbidden."""
     target = x.device if device_like is None else device_named(device_like, "from_dlpack")
     if target is not x.device and copy is False:
         raise SharingError(
@@ -365,7 +365,7 @@ def _from_own_tensor(x: Tensor, device_like: DeviceLike, copy: bool | None) -> T
 
 
 def _copy_foreign(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> Tensor:
-    """Copy foreign memory at once, because its owner may change it later."""
+    """Copy foreign memory to `target` now, through the host if necessary. Raises: DeviceError."""
     if shared is None:
         host = next((d for d in devices() if _can_reach_memory(d, DLPACK_CPU)), None)
         if host is not None:
@@ -558,7 +558,7 @@ def dlpack(
 
 
 def _copy_to_host(x: Tensor, dlpack_device_pair: tuple[int, ...], copy: bool | None) -> Tensor:
-    """Return a copy on the host for a DLPack consumer, or raise SharingError."""
+    """Return a copy on the host for a DLPack consumer. Raises: SharingError for another device."""
     host = next((d for d in devices() if opened(d).backend.host), None)
     if dlpack_device_pair[0] != DLPACK_CPU or copy is False or host is None:
         raise SharingError(

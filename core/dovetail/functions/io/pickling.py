@@ -37,7 +37,7 @@ Reduced: TypeAlias = tuple[Callable[..., Tensor], tuple[object, ...]]  # for `pi
 
 
 def _flat_view(e: Expr, low: int, high: int) -> Tensor:
-    """Return the elements low..high-1 of a leaf's storage."""
+    """Return the elements low..high-1 of a leaf's storage, as a vector over its memory."""
     s = spec((high - low,), e.spec.dtype, e.spec.device)
     return create_tensor(leaf(storage_of(e), s, (1,), low))
 

@@ -13,7 +13,7 @@ BAR_BYTES_MIN = 1 << 28
 
 @contextmanager
 def bar(text: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Yield a function to call with the number of bytes done since its last call."""
+    """Show a bar on a terminal if `total` is large; yield a function that adds bytes done."""
     if total < BAR_BYTES_MIN or sys.stderr is None or not sys.stderr.isatty():
         yield int
         return

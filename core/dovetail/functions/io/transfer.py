@@ -98,7 +98,7 @@ _pools: dict[Backend, CachingAllocator] = {}
 
 
 def _allocate_pinned(nbytes: int, host: Device, pinning_device: Device) -> DataPtr:
-    """Allocate page-locked memory of `host`, for copies to and from `pinning_device`."""
+    """Allocate page-locked memory of `host`; free that of finished copies first."""
     _free_finished_copies()
     backend = opened(pinning_device).backend
     if backend not in _pools:
@@ -231,7 +231,7 @@ def _on_host(device: Device) -> bool:
 
 
 def _contiguous_expr(x: Tensor) -> Expr:
-    """Return the tensor's expression in contiguous memory."""
+    """Evaluate a tensor, and return its leaf, or that of a contiguous copy."""
     tracer_api.refuse_read("a tensor moves between devices", x)
     return evaluate_leaf(x if x.is_contiguous() else apply(COPY, (x,)))
 

@@ -47,7 +47,7 @@ def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
 
 @named(widen=False)
 def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
-    """Return the real part if all imaginary parts are below `tol` times the dtype's epsilon."""
+    """Return the real part if all imaginary parts, read by the host, are small; else `a`."""
     if a.dtype.kind != "c":
         return a
     limit = tol * finfo(a.dtype).eps if tol > 1 else tol
@@ -74,7 +74,7 @@ def float_power(x1: Operand, x2: Operand, *, out: Tensor | None = None) -> Tenso
 def apply_along_axis(
     func1d: Callable[..., object], axis: int, arr: Tensor, *args: object, **options: object
 ) -> Tensor:
-    """Call a function with each vector along an axis, and stack the results."""
+    """Call a function with each vector along an axis in a host loop, and stack the results."""
     function("apply_along_axis", func1d, "func1d")
     axis = lay.axis("apply_along_axis", axis, arr.ndim)
     last = moveaxis(arr, axis, -1)
@@ -91,7 +91,7 @@ def apply_along_axis(
 
 @named(widen=False)
 def apply_over_axes(func: Callable[..., Tensor], a: Tensor, axes: int | Sequence[int]) -> Tensor:
-    """Reduce over some axes, one after the other, which stay with size 1."""
+    """Apply a reduction over some axes, one after the other; they stay with size 1."""
     function("apply_over_axes", func, "func")
     for raw_axis in integers("apply_over_axes", axes, "axes"):
         axis = lay.axis("apply_over_axes", raw_axis, a.ndim)
@@ -102,7 +102,7 @@ def apply_over_axes(func: Callable[..., Tensor], a: Tensor, axes: int | Sequence
 
 @named
 def polydiv(u: Array, v: Array) -> tuple[Tensor, Tensor]:
-    """Return quotient and remainder of polynomials, coefficients from the highest power on."""
+    """Return quotient and remainder of polynomials, highest power first; the host trims zeros."""
     a, b = (ew.divide(ravel(x), 1) for x in as_tensors("polydiv", u, v))
     if not a.size or not b.size:
         raise ShapeError("polydiv: a polynomial must have at least one coefficient, got none")

@@ -109,7 +109,7 @@ def _tri(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
-    """Return a matrix with ones at and below the k-th diagonal."""
+    """Return a matrix with ones at and below the k-th diagonal, and zeros above it."""
     return tril(ones((N, N if M is None else M), dtype=dtype, device=device), k)
 
 

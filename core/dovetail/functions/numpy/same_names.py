@@ -93,7 +93,7 @@ def call_with_signature(
 def drop_default_keywords(
     function: Function | np.ufunc, implementation: Function, keywords: Keywords
 ) -> Keywords:
-    """Drop keywords that ours lacks and that have NumPy's default value."""
+    """Return the keywords without those that ours lacks and that have NumPy's default value."""
     mine, theirs = signature_of(implementation).parameters, _keyword_parameters(function)
     return {
         k: v
@@ -121,7 +121,7 @@ def full_name(function: Function) -> str:
 
 @lru_cache(512)
 def namesake(function: Function) -> Function | None:
-    """Return dovetail's function of the same name, or None."""
+    """Return dovetail's function of the same name if NAMESAKES_BY_MODULE lists it, or None."""
     home, name = getattr(function, "__module__", "numpy"), function.__name__
     if name not in NAMESAKES_BY_MODULE.get(home, "").split():
         return None
@@ -133,7 +133,7 @@ def namesake(function: Function) -> Function | None:
 
 
 def _namespace(*inner: str) -> ModuleType:
-    """Return dovetail or a module in it; transforms and fits stand above this package."""
+    """Return dovetail or a module in it, such as `dt.fft`, by attribute access."""
     namespace = sys.modules[__name__.partition(".")[0]]
     for part in inner:
         namespace = getattr(namespace, part)

@@ -20,7 +20,7 @@ _METHOD_ADVICE = {
 
 
 def call_ufunc_method(name: str, method: str, *operands: Any, **options: Any) -> object:
-    """Call the method of NumPy's ufunc with this name on tensors. Raises: as `array_ufunc`."""
+    """Call a method of NumPy's ufunc on tensors. Raises: ArgumentTypeError for `at`, `reduceat`."""
     if method in _METHOD_ADVICE:
         raise ArgumentTypeError(f"{name}.{method}: {_METHOD_ADVICE[method].format(name)}")
     if not operands:

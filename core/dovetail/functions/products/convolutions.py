@@ -16,7 +16,7 @@ from ...tensor.tensor import Tensor, create_tensor, strided
 def _convolution_expr(
     op: ops.Op, operands: tuple[Tensor, ...], shape: Shape, geometry: Geometry
 ) -> Tensor:
-    """Record one of the convolution ops, with a result of this shape."""
+    """Record one of the convolution ops, with a result of this shape; return its tensor."""
     args: tuple[Expr, ...] = tuple([strided(op.name, x)._expr for x in operands])
     dtype: DType = args[0].spec.dtype
     return create_tensor(node(op, args, spec(shape, dtype, args[0].spec.device), geometry))
@@ -25,7 +25,7 @@ def _convolution_expr(
 def convolved(
     x: Tensor, w: Tensor, bias: Tensor | None, positions: Shape, geometry: Geometry
 ) -> Tensor:
-    """Return the convolution of `x`, with this number of positions along each axis."""
+    """Return the pending convolution of `x`, with so many positions along each axis."""
     operands = (x, w) if bias is None else (x, w, bias)
     lead = x.ndim - len(positions) - 1
     shape = (*x.shape[:lead], w.shape[lead - 1], *positions)

@@ -96,7 +96,7 @@ def _invert_poisson(u: Tensor, mean: Tensor) -> Tensor:
 def _draw_poisson_by_proposals(
     g: Generator, mean: Tensor, sizes: Sequence[int], device: DeviceLike
 ) -> Tensor:
-    """Draw Poisson variables by rejection; the mean's floor if all proposals fail."""
+    """Draw Poisson variables by rejection; take the mean's floor if ten proposals fail."""
     root = sqrt(mean)
     b = root * 2.53 + 0.931
     a = b * 0.02483 - 0.059
@@ -194,7 +194,7 @@ def _invert_binomial(u: Tensor, n: Tensor, p: Tensor) -> Tensor:
 def _draw_successes_by_proposals(
     g: Generator, n: Tensor, p: Tensor, sizes: Sequence[int], device: DeviceLike
 ) -> Tensor:
-    """Draw binomial variables by rejection; evaluate after each round."""
+    """Draw binomial variables by rejection, and evaluate them after each of ten rounds."""
     root = sqrt(n * p * (1.0 - p))
     b = root * 2.53 + 1.15
     a = b * 0.0248 + p * 0.01 - 0.0873
@@ -222,7 +222,7 @@ def _draw_successes_by_proposals(
 def _propose_successes(
     g: Generator, constants: Sequence[Tensor], sizes: Sequence[int], device: DeviceLike
 ) -> tuple[Tensor, Tensor]:
-    """Draw one proposal for each element, and decide whether it is accepted."""
+    """Draw a proposal for each element; return the proposals, and True where accepted."""
     n, a, b, c, alpha, middle, most, logarithm = constants
     u = g.uniform(sizes, dtype=float64, device=device) - 0.5
     v = open_uniform(g, sizes, float64, device)
@@ -302,7 +302,7 @@ def _require_weights(rows: np.ndarray) -> None:
 
 
 def _split_counts(g: Generator, counts: Tensor, share: Tensor, device: DeviceLike) -> Tensor:
-    """Divide each count between the first and the second half of its kinds.
+    """Divide each count between the halves of its kinds; return all pairs, evaluated.
 
     Each level is a graph of its own, so that all of them share their kernels.
     """

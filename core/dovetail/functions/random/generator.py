@@ -323,7 +323,7 @@ class Generator:
         d: DType,
         device_like: DeviceLike,
     ) -> Tensor:
-        """Reserve one number per element, and record the op that computes them."""
+        """Reserve one number per element, and return the pending tensor that computes them."""
         result_spec = spec(
             shape, d, usable(device_like), op.name
         )  # raises before anything is drawn
@@ -425,7 +425,7 @@ reserve_by_default = _default._reserve
 
 
 def generator_or_default(op: str, generator: Generator | None) -> Generator:
-    """Return the caller's generator, or the default one."""
+    """Return the caller's generator, or for None the default one. Raises: ArgumentTypeError."""
     return _default if generator is None else instance(op, generator, "generator", Generator)
 
 

@@ -425,7 +425,7 @@ def _draw_gamma_factors(
 
 
 def _boost(x: Tensor, log_u: Tensor, k: Tensor) -> Tensor:
-    """Return x u**(1 / k); 0 where that underflows and where k is 0."""
+    """Return x u**(1 / k) from log(u); 0 where that underflows and where k is 0."""
     small = k < 1.0
     product = x * exp(log_u / apply(ops.WHERE, (small, k, 1.0)))
     return apply(ops.WHERE, (small, apply(ops.WHERE, (k > 0.0, product, 0.0)), x))
@@ -554,7 +554,7 @@ def choice(
 def _choose_positions(
     g: Generator, n: int, sizes: tuple[int, ...], replace: bool, p: Array | None, device: DeviceLike
 ) -> Tensor:
-    """Draw positions in 0..n-1, weighted by `p` if given. Raises: ArgumentError, ShapeError."""
+    """Draw positions in 0..n-1, weighted by `p`, which the host reads. Raises: ArgumentError."""
     count = math.prod(sizes)
     if count and not n:
         raise ArgumentError(f"choice: cannot draw {count} samples from 0 values")

@@ -106,7 +106,7 @@ def cumulative_logsumexp(
 
 
 def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool) -> Tensor:
-    """Record a running op along an axis. Raises: ShapeError, ArgumentError, DTypeError."""
+    """Return the pending result of a running op. Raises: ShapeError, ArgumentError, DTypeError."""
     initial = flag(op.name, initial, "include_initial")
     if strided(op.name, x).ndim == 0:
         raise ShapeError(

@@ -116,7 +116,7 @@ GUESS_BINS = 1 << 10, 1 << 17  # the least guess, and the largest whose counts f
 
 
 def _count_by_guess(x: Tensor, length_min: int) -> Tensor | None:
-    """Count in one pass with a guess at the largest element; return None if it was too small.
+    """Count with a guess at the largest element, read by the host; None if it is too small.
 
     Reading the range before counting takes two thirds of the time of counting.
     """
@@ -135,7 +135,7 @@ def _count_by_guess(x: Tensor, length_min: int) -> Tensor | None:
 def _count_or_sum(
     positions: Tensor, bins: int, weights: Tensor | None, clipping: str | None = None
 ) -> Tensor:
-    """Return counts, or sums of weights, of positions in 0..bins-1; others only if CLIPPED."""
+    """Return counts, or sums of weights, of positions in 0..bins-1; CLIPPED counts others last."""
     if weights is not None:
         d = weights.dtype if weights.dtype.kind == "f" else float64
         total = zeros((bins,), dtype=d, device=positions.device)
@@ -180,7 +180,7 @@ def digitize(
 
 
 def _is_ordered(edges: Tensor) -> tuple[bool, bool]:
-    """Return (True if a vector ascends, True if it descends)."""
+    """Return (True if a vector ascends, True if it descends), read by the host."""
     if edges.shape[0] < 2:
         return True, True
     before, after = edges[:-1], edges[1:]
@@ -235,7 +235,7 @@ class _AxisBins(NamedTuple):
 
 
 def _range_ends(op: str, x: Tensor, limits: Range) -> tuple[float, float]:
-    """Return the lower and the upper end of the bins; default: the range of the data."""
+    """Return the ends of the bins, by default those of the data, which the host reads."""
     if limits is not None:
         listed = sequence(op, limits, "range", "two numbers")
         if len(listed) != 2:

@@ -363,7 +363,7 @@ def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | Non
 
 
 def _convolve_windows(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
-    """Multiply sliding windows of the longer vector by the reversed shorter one."""
+    """Convolve vectors; `op` selects how mode `same` aligns (`correlate` passes b reversed)."""
     choice(op, mode, "mode", MODES)
     _require_vector(op, "x1", a), _require_vector(op, "x2", b)
     if not a.size or not b.size:

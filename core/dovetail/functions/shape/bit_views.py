@@ -46,7 +46,7 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
 
 
 def _reinterpret(x: Tensor, target_dtype: DType) -> Tensor:
-    """Return the memory of `x` as elements of another dtype."""
+    """Evaluate `x`, and return its memory as elements of another dtype. Raises: GradientError."""
     if x.requires_grad:
         raise GradientError("view: bits have no gradient; use x.detach().view(...)")
     if target_dtype is bool_ and x.dtype is not target_dtype:

@@ -175,14 +175,14 @@ def _concat_key(op: str, axis: object, exprs: Sequence[Expr]) -> tuple[object, .
 def _concat_cached(
     exprs: Sequence[Expr], moves: Sequence[Move] | None, result_spec: Spec, axis: int
 ) -> Tensor:
-    """Record a concatenation whose result is cached."""
+    """Record a concatenation whose views, result spec and axis are cached."""
     if moves is not None:
         exprs = [pending_view(e, m) for e, m in zip(exprs, moves, strict=True)]
     return create_tensor(node(CONCAT, tuple(exprs), result_spec, axis))
 
 
 def _concat_lazily(exprs: Sequence[Expr], axis: int) -> Tensor:
-    """Record a concatenation as a pending expression."""
+    """Record a concatenation as a pending expression of this axis, and return its tensor."""
     first = exprs[0].spec
     size = sum(e.spec.shape[axis] for e in exprs)
     shape = dimensions("concat", (*first.shape[:axis], size, *first.shape[axis + 1 :]))

@@ -76,7 +76,7 @@ def pad(
 
 
 def _parse_widths(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
-    """Return a pair of widths for each axis."""
+    """Return a (before, after) pair for each axis. Raises: ShapeError, ArgumentError."""
     listed = pad_width.tolist() if isinstance(pad_width, np.ndarray) else pad_width
     if isinstance(listed, (list, tuple)) and any(isinstance(p, (list, tuple)) for p in listed):
         pairs = [

@@ -256,7 +256,7 @@ _cached_order = lru_cache(1024)(
 
 
 def _sort_order(op: ops.Op, x: Tensor, descending: bool) -> tuple[SortAttrs, int]:
-    """Return the key bits to sort by and the zero of integers; a long sort reads the range."""
+    """Return the key bits to sort by, and the integers' zero; the host may read their range."""
     d = x.dtype
     if d.kind == "f":
         return _cached_order(descending, zero_low_bits(d), 8 * max(d.itemsize, 4)), 0

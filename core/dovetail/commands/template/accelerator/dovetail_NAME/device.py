@@ -56,6 +56,7 @@ class ItemBackend(BindingBackend):
             return device.malloc(nbytes)
 
     def free(self, handle: int, nbytes: int) -> None:
+        """Free memory; in a forked process do nothing."""
         if self._process.alive:
             self._context.free(handle)
 
@@ -75,12 +76,14 @@ class ItemBackend(BindingBackend):
     def copy_in(
         self, handle: int, offset: int, source: memoryview, stream: Queue | None = None
     ) -> None:
+        """Queue a copy of a snapshot of `source`, which may change at once."""
         kept = memoryview(bytes(source))  # the caller may change its own before the copy runs
         self.queue_copy_in(handle, offset, kept, stream)
 
     def copy_out(
         self, target: memoryview, handle: int, offset: int, stream: Queue | None = None
     ) -> None:
+        """Copy to `target`, and wait for the stream."""
         self.queue_copy_out(target, handle, offset, stream)
         self.synchronize(stream or self.queue)
 
@@ -128,6 +131,7 @@ class ItemBackend(BindingBackend):
             return event.passed()
 
     def wait_event(self, stream: Queue | None, event: driver.Event) -> None:
+        """Let a stream wait for an event; for None wait on the host, and raise its errors."""
         with self._driver() as device:
             if stream is not None:
                 stream.wait(event)
@@ -139,5 +143,6 @@ class ItemBackend(BindingBackend):
         return end.ms_since(start)
 
     def close(self) -> None:
+        """End the queues and free all memory; in a forked process do nothing."""
         if self._process.alive:
             self._context.close()

@@ -59,7 +59,7 @@ def build(command: Sequence[str], source: str) -> bytes:
 
 
 def _with_loop(source: str) -> str:
-    """Append a function that loops over the work items of a launch, in place of hardware."""
+    """Return the source with a function that loops over work items, in place of hardware."""
     head = re.search(r"^kernel void (\w+)\((.*)\)", source, re.M)
     assert head is not None
     name, typed = head[1], re.findall(r"(\w[\w ]*[ *])(\w+)(?:, |$)", head[2])
@@ -121,7 +121,7 @@ class Context:
             self._free_bytes += len(self._memory.pop(handle))
 
     def queue(self) -> Queue:
-        """Return a new queue."""
+        """Start and return a new queue, for which `synchronize` also waits."""
         made = Queue(self)
         self._queues.append(made)
         return made

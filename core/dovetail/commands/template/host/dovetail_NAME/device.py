@@ -58,5 +58,6 @@ class CBackend(Backend):
         self, program: Any, buffers: Handles, ints: Sequence[int],
         scalars: Sequence[float | int | bool], grid: Sequence[int], stream: Any = None,
     ) -> None:  # fmt: skip
+        """Call the kernel's function; it returns when the work is done."""
         pointers = (h + offset for h, offset in zip(buffers[::2], buffers[1::2], strict=True))
         program.function(*pointers, *ints, *scalars)  # the grid's extents are among the ints
