@@ -23,11 +23,11 @@ from .captured_loops import capture_loop, capture_while
 from .iterations import (
     LoopSpec,
     choose,
+    convert_to_while,
     copy_all,
     is_any_taped,
     is_mapping,
     next_carry,
-    run_as_while,
     truth_of,
 )
 from .pytree import FlatTree, flatten, rebuild
@@ -39,7 +39,11 @@ Body = Callable[[Any], Any]
 
 
 def run_loop(loop: LoopSpec, reads: set[int] | None = None) -> tuple[Any, Any]:
-    """Run a loop without gradients as one loop, see `capture_loop`. Raises: UnrolledLoop."""
+    """Run a loop with a captured body, or raise UnrolledLoop; return (carry, ys); fill `reads`.
+
+    See `capture_loop`. Under a captured `dt.vmap` it is one loop for all examples; under another
+    `dt.vmap` UnrolledLoop is raised.
+    """
     if (tracer := batch_tracer()) is not None:
         return _batch_loop(tracer, loop, reads)
     if is_mapping():
@@ -48,7 +52,11 @@ def run_loop(loop: LoopSpec, reads: set[int] | None = None) -> tuple[Any, Any]:
 
 
 def run_while(name: str, condition: Condition, body: Body, carry: FlatTree) -> Any:
-    """Run a `while_loop` without gradients as one loop. Raises: UnrolledLoop."""
+    """Run a `while_loop` with a captured body, or raise UnrolledLoop; return the last carry.
+
+    Under a captured `dt.vmap` it is one loop for all examples; under another `dt.vmap` UnrolledLoop
+    is raised.
+    """
     if (tracer := batch_tracer()) is not None:
         return _batch_while(tracer, name, condition, body, carry)
     if is_mapping():
@@ -83,7 +91,7 @@ class _BatchedLoop:
         self._ys_differ: list[bool] = []
 
     def run(self, loop: Callable[[list[Tensor], list[Tensor]], R]) -> R:
-        """Run `loop` outside of the function, on the carries and xs of all examples."""
+        """Run `loop` outside of `vmap` on batched values; repeat it if more of them differ."""
         while True:
             try:
                 return self.tracer.run_outside(partial(self._run, loop))
@@ -97,9 +105,10 @@ class _BatchedLoop:
         condition: Callable[[list[Tensor]], Tensor],
         body: Callable[[Any, Any], tuple[Sequence[Tensor], Sequence[Tensor]]],
     ) -> list[Tensor]:
-        """Return the last carry of one example, of a loop of unknown length."""
+        """Run a loop of unknown length outside of `vmap`; return the last carry of one example."""
 
         def outside(carry: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
+            """Run the loop on the carry of all examples and return the last carry."""
             after: list[Tensor] = run_while(
                 name, condition, lambda c: self.iterate(body, c)[0], flatten(carry)
             )
@@ -108,9 +117,10 @@ class _BatchedLoop:
         return self.examples(self.run(outside))
 
     def _run(self, loop: Callable[[list[Tensor], list[Tensor]], R]) -> R:
-        xs = _all(self.tracer, self.xs, self._xs_differ)
+        """Call `loop` with the carry and the xs, batched where they differ, iterations first."""
+        xs = _batch_differing(self.tracer, self.xs, self._xs_differ)
         rows = [_swap_axes(x) if d else x for x, d in zip(xs, self._xs_differ, strict=True)]
-        return loop(_all(self.tracer, self.carry, self._carry_differs), rows)
+        return loop(_batch_differing(self.tracer, self.carry, self._carry_differs), rows)
 
     def iterate(
         self,
@@ -118,9 +128,11 @@ class _BatchedLoop:
         carry: Sequence[Tensor],
         row: Sequence[Tensor] = (),
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the next carry of all examples, and a row of the ys of all.
+        """Trace `body` for one example; return all examples' (carry, ys). Raises: _CaptureRestart.
 
         `body`: of leaves of one example's carry, and of a row of its xs. It gives leaves.
+        _CaptureRestart is raised if one more tensor differs between examples, UnrolledLoop for
+        gradients and for a write to other older memory.
         """
         n, before = len(carry), current()
         differs = [*self._carry_differs, *self._xs_differ]
@@ -138,7 +150,9 @@ class _BatchedLoop:
                         self._let_differ(self._carry_differs, k)
                 self._ys_differ = [tracer.is_batched_tensor(t) for t in ys]
                 carry_differs = self._carry_differs[: len(after)]
-                return _all(tracer, after, carry_differs), _all(tracer, ys, self._ys_differ)
+                return _batch_differing(tracer, after, carry_differs), _batch_differing(
+                    tracer, ys, self._ys_differ
+                )
         except UnrolledLoop as error:
             for flags, inputs in ((self._carry_differs, carry), (self._xs_differ, row)):
                 for k, x in enumerate(inputs):
@@ -149,22 +163,24 @@ class _BatchedLoop:
             restore(before)
 
     def _let_differ(self, flags: list[bool], k: int) -> None:
+        """Set flag `k` and raise _CaptureRestart, always."""
         flags[k] = True
         raise _CaptureRestart(self)
 
     def examples(self, carry: Sequence[Tensor]) -> list[Tensor]:
-        """Return the last carry of one example."""
-        return self._examples(carry, self._carry_differs)
+        """Convert the last carry of all examples to tensors that stand for one."""
+        return self._create_examples(carry, self._carry_differs)
 
     def stacked(self, ys: Sequence[Tensor]) -> list[Tensor]:
-        """Return the ys of one example, stacked by the loop outside."""
+        """Convert the outer loop's stacked ys of all examples to tensors that stand for one."""
         swapped = [
             self.tracer.run_outside(partial(_swap_axes, t)) if d else t
             for t, d in zip(ys, self._ys_differ, strict=True)
         ]
-        return self._examples(swapped, self._ys_differ)
+        return self._create_examples(swapped, self._ys_differ)
 
-    def _examples(self, tensors: Sequence[Tensor], differs: Sequence[bool]) -> list[Tensor]:
+    def _create_examples(self, tensors: Sequence[Tensor], differs: Sequence[bool]) -> list[Tensor]:
+        """Return one example's tensor where `differs`; else adopt and return the shared one."""
         tracer = self.tracer
         return [
             tracer.create_example(t) if d else tracer.adopt_tensor(t)
@@ -173,15 +189,17 @@ class _BatchedLoop:
 
 
 def batch_tracer() -> BatchTracer | None:
-    """Return the tracer of the examples of a captured function, if its loops may be one loop."""
+    """Return this thread's `vmap` tracer if it is inside of a capture and not eager; else None."""
     tracer = tracer_api.current()
     if not isinstance(tracer, BatchTracer) or not tracer.is_capture or current().eager:
         return None
     return tracer
 
 
-def _all(tracer: BatchTracer, tensors: Sequence[Tensor], differs: Sequence[bool]) -> list[Tensor]:
-    """Return the tensors, with an axis of examples where they differ."""
+def _batch_differing(
+    tracer: BatchTracer, tensors: Sequence[Tensor], differs: Sequence[bool]
+) -> list[Tensor]:
+    """Return the tensors, those that differ with all examples first and without gradients."""
     return [tracer.full_batch(t) if d else t for t, d in zip(tensors, differs, strict=True)]
 
 
@@ -191,7 +209,7 @@ def _swap_axes(x: Tensor) -> Tensor:
 
 
 def _require_untaped(tensors: Sequence[Tensor]) -> None:
-    """Raise UnrolledLoop if gradients flow through the iterations."""
+    """Raise UnrolledLoop if gradients are on and flow through one of the tensors."""
     if current().grad and is_any_taped(tensors):
         raise UnrolledLoop
 
@@ -200,16 +218,24 @@ def _require_untaped(tensors: Sequence[Tensor]) -> None:
 
 
 def _batch_loop(tracer: BatchTracer, loop: LoopSpec, reads: set[int] | None) -> tuple[Any, Any]:
-    """Run a loop of examples as one loop outside. Raises: UnrolledLoop."""
+    """Run a loop of examples as one loop of batches; fill `reads`. Raises: UnrolledLoop.
+
+    If a bound differs between examples it is a while loop, which has no ys and fills no `reads`.
+    """
     if any(tracer.is_batched_tensor(b) for b in loop.bounds if isinstance(b, Tensor)):
-        return _batch_while(tracer, loop.name, *run_as_while(loop))[1], ()
+        return _batch_while(tracer, loop.name, *convert_to_while(loop))[1], ()
     batch, trees = _BatchedLoop(tracer, loop.carry, loop.xs), list[FlatTree]()
 
     def run_outer(carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Run the loop of batches outside of the mapped function; return leaves."""
+
         def body(i: Any, c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            """Run one iteration for all examples, by the body of one."""
+
             def run_example(
                 c: list[Tensor], x: list[Tensor]
             ) -> tuple[list[Tensor], Sequence[Tensor]]:
+                """Run the body of one example; store the tree of its ys in `trees`."""
                 after, ys = loop.run_body(i, c, x)
                 trees[:] = [
                     FlatTree((), ys.tree)
@@ -227,7 +253,10 @@ def _batch_loop(tracer: BatchTracer, loop: LoopSpec, reads: set[int] | None) -> 
 def _batch_while(
     tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: FlatTree
 ) -> Any:
-    """Run a `while_loop` of examples as one loop outside. Raises: UnrolledLoop."""
+    """Run an example's `while_loop` as one of batches; return its carry. Raises: UnrolledLoop.
+
+    If the condition differs between examples, the loop runs until all have stopped.
+    """
     batch = _BatchedLoop(tracer, carry)
 
     def run_example(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
@@ -237,6 +266,7 @@ def _batch_while(
         return (), [_require_truth(condition(rebuild(carry, c)))]
 
     def should_continue(c: list[Tensor]) -> Tensor:
+        """Return the condition; raise _CaptureRestart if it differs between examples."""
         truth = batch.iterate(evaluate_condition, c)[1][0]
         if truth.ndim:
             raise _CaptureRestart(batch, condition_differs=True)
@@ -254,13 +284,18 @@ def _batch_while(
 def _run_while_any_continues(
     tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: FlatTree
 ) -> Any:
-    """Run a loop until all examples have stopped. It also carries which go on."""
+    """Run an example's loop until all examples stop; return its carry. Raises: UnrolledLoop.
+
+    The loop also carries a bool for each example. An example that has stopped keeps its carry, and
+    writes nothing in place.
+    """
     first, mask = copy_all(carry.leaves), tracer_api.current_write_mask()
     active = _require_truth(condition(rebuild(carry, first)))
     active = active if mask is None else apply(LOGICAL_AND, (mask, active))
     batch = _BatchedLoop(tracer, flatten([*first, active]))
 
     def run_example(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
+        """Run one iteration of an example that is active; else keep its carry."""
         *before, active = c
         with tracer_api.use_write_mask(active):
             after = next_carry(name, carry, body(rebuild(carry, before)))
@@ -273,7 +308,7 @@ def _run_while_any_continues(
 
 
 def _require_truth(truth: object) -> Tensor:
-    """Return a condition as a bool. Raises: UnrolledLoop for a Python bool, which is constant."""
+    """Return a tensor as a bool without axes. Raises: UnrolledLoop for other objects."""
     if not isinstance(truth, Tensor):
         raise UnrolledLoop
     return truth_of(truth)

@@ -96,7 +96,7 @@ class ReachableTensor:
         return self.expr.offset * self.expr.spec.dtype.itemsize
 
     def drop_memory(self) -> Tensor:
-        """Replace the tensor by one without memory and otherwise equal; return that."""
+        """Set `tensor` to one of the same layout without memory or tape, and return it."""
         e = self.expr
         spec, strides, offset = e.spec, e.spec.strides, 0
         if e.op is None:
@@ -146,7 +146,7 @@ class FunctionTrace(NamedTuple):
 
 
 def bind_trace(trace: FunctionTrace) -> tuple[Executable, dict[int, int]]:
-    """Return the executable of a trace, and the input slot of each known tensor, by its id."""
+    """Return the executable, and a dict: id of a ReachableTensor -> number of its input slot."""
     binder = _Binder(trace)
     return Executable(binder.inputs(), binder.program(), binder.outputs()), binder.slot_index
 
@@ -176,7 +176,7 @@ class _Binder:
         self._add_closure_reads()
 
     def _is_needed(self, tensor: ReachableTensor) -> bool:
-        """Return True if a tensor is needed even if it is no input.
+        """Return True if a call must find a tensor even if the program does not read it.
 
         Its `grad` is set, it is returned, or gradients flow there.
         """
@@ -188,7 +188,7 @@ class _Binder:
         )
 
     def _find_slot(self, tensor: ReachableTensor) -> int:
-        """Return the number of the input slot of a known tensor."""
+        """Return the number of a tensor's input slot; add the slot and its read if missing."""
         if id(tensor) not in self.slot_index:
             of = NO_INDEX if tensor.gradient_of is None else self._find_slot(tensor.gradient_of)
             read = NO_INDEX if tensor.path is None else self._add_read(tensor.path)
@@ -228,7 +228,7 @@ class _Binder:
                     self._add_read(p)
 
     def _affects_result(self, p: ClosurePath, used: set[int], is_computed: bool) -> bool:
-        """Return True if the value at a path matters by itself.
+        """Return True if each call must check the value at a path, not only its parts.
 
         `used`: ids of tensors that do. `is_computed`: True if arrays may have been made of others.
         """
@@ -253,7 +253,7 @@ class _Binder:
         return type(p.value) is not Tensor or id(p.value) in tensors
 
     def _add_read(self, p: ClosurePath) -> int:
-        """Return the number of the read of a path; its owners are read before."""
+        """Return the number of a path's read; add it, after those of its owners, if missing."""
         waiting: list[ClosurePath] = []
         owner: ClosurePath | None = p
         while owner is not None and id(owner) not in self._read_index:
@@ -269,7 +269,7 @@ class _Binder:
         return self._read_index[id(p)]
 
     def _set_check(self, r: ClosureRead, p: ClosurePath) -> None:
-        """Set what the read of a path must find, from the value there after the capture."""
+        """Set the check of read `r` from the value that its path has after the capture."""
         value, argument = p.value, NO_INDEX
         if type(value) is Tensor:
             arguments = (k.argument for k in self.trace.known if k.tensor is value)
@@ -304,7 +304,7 @@ class _Binder:
             r.check, r.expected = CHECK_TYPE, type(value)
 
     def _set_container_check(self, r: ClosureRead, p: ClosurePath) -> None:
-        """Choose what a container must keep: its type, length, keys or constants."""
+        """Set the check of a container's read: its type and length, its keys, or its constants."""
         kind, is_mapping = type(p.value), isinstance(p.value, MAPPING_TYPES)
         constants = [*map(is_constant, p.value.values() if is_mapping else p.value)]
         if not p.is_named or contents_key(p.value) != p.contents:  # the function itself changes it
@@ -322,7 +322,7 @@ class _Binder:
 
     # --- the parts
     def inputs(self) -> Inputs:
-        """Return the inputs of a call."""
+        """Build the `Inputs` of the executable, by which a call finds and checks its tensors."""
         trace = self.trace
         input_slots = [self._find_slot(k) for k in trace.inputs]
         overlaps = []
@@ -370,7 +370,7 @@ class _Binder:
         )
 
     def outputs(self) -> Outputs:
-        """Return the outputs of a call."""
+        """Build the `Outputs` of the executable, by which a call makes its results."""
         trace = self.trace
         memory_slots = [r.place.slot for r in trace.results]
         return Outputs(
@@ -379,13 +379,13 @@ class _Binder:
             gradients=[
                 (self._find_slot(k), NO_INDEX if i is None else i) for k, i in trace.gradients
             ],
-            values=[_value(x) for x in trace.returned.leaves],
-            result_form=_form(trace.returned.tree),
+            values=[_source_of_leaf(x) for x in trace.returned.leaves],
+            result_form=_result_form(trace.returned.tree),
             containers=FlatTree((), trace.returned.tree),
         )
 
     def _output(self, i: int, r: Result, memory_slots: list[int]) -> OutputSlot:
-        """Return the output slot of result `i`; `memory_slots`: those of all results."""
+        """Build the output slot of result `i`; `memory_slots`: the program's, of each result."""
         program = self.trace.program
         hidden = i >= len(memory_slots) - (self.trace.saved or 0)
         slot = OutputSlot(r.spec, r.strides, r.place.offset, hidden)
@@ -427,8 +427,8 @@ def _is_compared_by_identity(value: object) -> bool:
     return is_library_module(kind.__module__) and not isinstance(value, LayoutTensor)
 
 
-def _value(x: object) -> tuple[int, int, object]:
-    """Return the source of a leaf of the result: a result, a variable, or a constant."""
+def _source_of_leaf(x: object) -> tuple[int, int, object]:
+    """Return (number of a result, variable, constant) of a leaf; NO_INDEX for the two unused."""
     if type(x) is ResultIndex:
         return int(x), NO_INDEX, None
     if type(x) is TracedFloat:
@@ -436,8 +436,8 @@ def _value(x: object) -> tuple[int, int, object]:
     return NO_INDEX, NO_INDEX, x
 
 
-def _form(tree: Any) -> int:
-    """Return the form of a function's result, by its containers."""
+def _result_form(tree: Any) -> int:
+    """Return RESULT_SINGLE, RESULT_TUPLE, RESULT_NONE or RESULT_NESTED for a tree."""
     if tree.is_leaf():
         return RESULT_SINGLE
     if tree.type is tuple and tree.num_nodes == tree.num_leaves + 1:

@@ -34,13 +34,16 @@ _DEFERRED = Switch(eager=False)  # an index that is computed at once is the same
 
 
 def capture_loop(loop: LoopSpec, reads: set[int] | None = None) -> tuple[Any, Any]:
-    """Run a loop as one act. Return its last carry and its ys.
+    """Capture and run a loop as one act; return (carry, ys); fill `reads`. Raises: UnrolledLoop.
 
-    `reads`: gets the slots that the body reads of the program around it; it must write none.
-    Raises: UnrolledLoop, if gradients flow through the body's results, or it has such effects.
+    `reads`: a set to which the slots are added that the body reads of the program around it; such a
+    body may write nothing there and have no other effects.
+    UnrolledLoop is raised if gradients flow through the body's results, or it has such effects.
+    Errors of the body's results are those of `LoopSpec.run_body`.
     """
 
     def trace(tracer: CaptureTracer, device: Device) -> tuple[Any, Any]:
+        """Capture the body, fill `reads`, and run the loop; return (carry, ys)."""
         captured = _CapturedLoop(loop, tracer, device)
         body = captured.body()
         if reads is not None:
@@ -55,9 +58,14 @@ def capture_loop(loop: LoopSpec, reads: set[int] | None = None) -> tuple[Any, An
 def capture_while(
     name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: FlatTree
 ) -> Any:
-    """Run a `while_loop` as one act. Raises: UnrolledLoop if gradients flow through it."""
+    """Run a `while_loop` as one act; return its carry; raise UnrolledLoop if gradients flow.
+
+    CaptureError or ShapeError is raised if the condition is no tensor of one element. Errors of the
+    body's results are those of `next_carry`.
+    """
 
     def trace(tracer: CaptureTracer, device: Device) -> Any:
+        """Capture body and condition, and run the loop; return the last carry."""
         loop = LoopSpec(name, lambda i, c, x: (body(c), ()), carry)
         captured = _CapturedLoop(loop, tracer, device)
         return captured.record_while_loop(condition, captured.body())
@@ -66,7 +74,11 @@ def capture_while(
 
 
 def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -> R:
-    """Run `cond` as one act. Raises: GradientError, ShapeError, DTypeError."""
+    """Capture both branches and run one by one act. Raises: GradientError, DTypeError, ShapeError.
+
+    It returns the result. GradientError is for gradients that flow through a result, DTypeError and
+    ShapeError for branches whose results differ in containers, dtypes or shapes.
+    """
     tracer, truth = tracer_api.current(), truth_of(pred)._expr
     assert isinstance(tracer, CaptureTracer)
     evaluate_pending()
@@ -98,10 +110,14 @@ def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -
 def _capture_branch(
     name: str, tracer: CaptureTracer, device: Device, function: Callable[[], object]
 ) -> tuple[FlatTree, NestedProgram]:
-    """Capture a branch; return the specs of its results, in its containers, and its program."""
+    """Capture a branch; return its results' specs, and its program. Raises: GradientError.
+
+    The specs are in the containers of the result. GradientError is for gradients that flow there.
+    """
     body = BodyCapture(tracer, device)
 
     def trace() -> tuple[FlatTree, list[Place]]:
+        """Run the branch; return the tree of specs and the results' places."""
         try:
             flat = tensor_leaves(name, function())
             if is_any_taped(flat.leaves):
@@ -126,7 +142,10 @@ class BodyCapture:
         self.index: ref[Expr] | None = None
 
     def run(self, function: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
-        """Capture a function and return its result. Tensors that it made have no value later."""
+        """Run a function whose acts are recorded, not done, and return its result.
+
+        A later read of a tensor that it made raises CaptureError.
+        """
         try:
             return tracer_api.run_traced(self.recorder, partial(function, *args, **options))
         finally:
@@ -135,9 +154,10 @@ class BodyCapture:
     def place_results(
         self, tensors: Sequence[Tensor], inputs: Sequence[Expr]
     ) -> tuple[list[Place], list[bool]]:
-        """Return the places of results, and True for each that is the input of its position.
+        """Evaluate results; return the place of each, and True for each that is its own input.
 
-        Each other result gets contiguous memory of its own.
+        An input may be written in place. Each other result has contiguous memory of its own: it is
+        copied if it is a view, a constant, or there twice.
         """
         if tensors:
             run.evaluate([t._expr for t in tensors])
@@ -155,11 +175,12 @@ class BodyCapture:
         return places, same
 
     def _is_new(self, p: Place, e: Expr) -> bool:
+        """Return True if a leaf is all of a slot that the body allocated, and no constant."""
         size = self.recorder.sizes.get(p.slot)
         return size == e.spec.size * e.spec.dtype.itemsize and p.slot not in self.recorder.constants
 
     def build_part(self, results: Sequence[Place]) -> NestedProgram:
-        """Return the captured acts as a part of the outer program."""
+        """Build the nested program of the captured acts; allocate its arena in the outer one."""
         program = self.recorder.program(results)
         outer = tuple(self.recorder.from_outer.values())
         arena = None
@@ -185,13 +206,17 @@ class _CapturedLoop:
         self.row = FlatTree([], None)
 
     def body(self) -> NestedProgram:
-        """Capture the body. Raises: UnrolledLoop if gradients flow through its results."""
+        """Capture the body as a nested program; set `is_same` and `row`. Raises: UnrolledLoop.
+
+        UnrolledLoop is raised if gradients flow through its results.
+        """
         inner = BodyCapture(self.tracer, self.device)
         return inner.build_part(inner.run(self._trace_body, inner))
 
     def _trace_body(self, inner: BodyCapture) -> list[Place]:
+        """Run the body on placeholders; set `is_same` and `row`; return the results' places."""
         inputs = [inner.recorder.placeholder(e.spec) for e in self.carry]
-        row = [inner.recorder.placeholder(_row(e.spec)) for e in self.xs]
+        row = [inner.recorder.placeholder(_row_spec(e.spec)) for e in self.xs]
         with _DEFERRED if current().eager else nullcontext():
             after, ys = self.loop.run_body(  # a reference to the index would materialise it
                 self._index(inner) if self.loop.is_indexed else None,
@@ -206,6 +231,7 @@ class _CapturedLoop:
         return places
 
     def _index(self, body: BodyCapture) -> Tensor:
+        """Create the index tensor, a number with a new variable that each iteration sets."""
         environment = self.tracer.environment
         self.variable = environment.variable(0)
         i = index(0, self.device)
@@ -214,9 +240,9 @@ class _CapturedLoop:
         return i
 
     def record_counted_loop(self, body: NestedProgram) -> tuple[Any, Any]:
-        """Run a loop of known length. Return its last carry and its ys."""
+        """Allocate the buffers, run and record a `CountedLoop`, and return (carry, ys)."""
         tracer, loop = self.tracer, self.loop
-        results, carried = self._buffers(body)
+        results, carried = self._allocate_buffers(body)
         for k, e in enumerate(self.xs):
             if self._is_written(len(carried) + k, e, (body,)):
                 self.xs[k] = _copy(e)
@@ -237,10 +263,14 @@ class _CapturedLoop:
         return self._carry_of(results), rebuild(self.row, list(map(create_tensor, ys)))
 
     def record_while_loop(self, condition: Callable[[Any], object], body: NestedProgram) -> Any:
-        """Run a loop while a condition holds, and return the last carry."""
+        """Capture the condition, which must give one bool, and run a `WhileLoop`; return the carry.
+
+        Raises: CaptureError, ShapeError if the condition is no tensor of one element.
+        """
         inner, name = BodyCapture(self.tracer, self.device), self.loop.name
 
         def trace_condition() -> list[Place]:
+            """Run the condition on placeholders; return the place of its bool."""
             truth = condition(
                 self._carry_of([inner.recorder.placeholder(e.spec) for e in self.carry])
             )
@@ -254,23 +284,24 @@ class _CapturedLoop:
             return inner.place_results([truth_of(truth)], [])[0]
 
         asked = inner.build_part(inner.run(trace_condition))
-        results, carried = self._buffers(asked, body)
+        results, carried = self._allocate_buffers(asked, body)
         truth_place = self.tracer.locate(self.tracer.allocate(spec((), bool_, self.device)))
         self.tracer.run_and_record(WhileLoop(asked, truth_place, body, carried))
         return self._carry_of(results)
 
     def _carry_of(self, exprs: Sequence[Expr]) -> Any:
+        """Return tensors over these leaves in the containers of the carry."""
         return rebuild(self.loop.carry, list(map(create_tensor, exprs)))
 
-    def _buffers(self, *parts: NestedProgram) -> tuple[list[Expr], tuple[LoopCarry, ...]]:
-        """Return the leaves of the last carry, and the buffers of the carry.
+    def _allocate_buffers(self, *parts: NestedProgram) -> tuple[list[Expr], tuple[LoopCarry, ...]]:
+        """Allocate the carry's buffers; return the leaves of the last carry and the `LoopCarry`s.
 
         The first carry is copied if the parts write to it or to an alias of it.
         """
         tracer, results, carried = self.tracer, list[Expr](), list[LoopCarry]()
         for k, is_same in enumerate(self.is_same):
             e = self.carry[k]
-            copy = _copy_program(self.device, e.spec)
+            copy = _capture_copy(self.device, e.spec)
             if is_same or self._is_written(k, e, parts):
                 e = self.carry[k] = _copy(e)
             last = e if is_same else tracer.allocate(e.spec)
@@ -280,7 +311,7 @@ class _CapturedLoop:
         return results, tuple(carried)
 
     def _is_written(self, position: int, e: Expr, parts: Sequence[NestedProgram]) -> bool:
-        """Return True if parts write to this memory, as an input or as outer memory."""
+        """Return True if a part may write to `e`, as its input `position` or as outer memory."""
         if any(position in p.program.written for p in parts):
             return True
         outside = {place.slot for p in parts for place in p.written(len(self.loop.tensors))}
@@ -289,7 +320,7 @@ class _CapturedLoop:
 
 
 def _run_traced(function: Callable[[CaptureTracer, Device], R], *operands: object) -> R:
-    """Call a function with this thread's tracer, or a temporary one, and the loop's device."""
+    """Evaluate pending work; call a function with the thread's or a new tracer, and a device."""
     device = next((x.device for x in operands if isinstance(x, Tensor)), None) or usable(None)
     evaluate_pending()
     tracer = tracer_api.current()
@@ -301,7 +332,7 @@ def _run_traced(function: Callable[[CaptureTracer, Device], R], *operands: objec
 
 
 def _place_of_bound(tracer: CaptureTracer, bound: int | Tensor) -> int | Place:
-    """Return a constant bound, or the place of a computed one."""
+    """Return an int bound itself; evaluate a tensor as int64 and return its place."""
     if isinstance(bound, int):
         return bound
     e = apply(ops.COPY, (bound.reshape(()).astype(int64),))._expr
@@ -310,29 +341,31 @@ def _place_of_bound(tracer: CaptureTracer, bound: int | Tensor) -> int | Place:
 
 
 def _contiguous(t: Tensor) -> Expr:
-    """Return the leaf of a tensor in contiguous memory."""
+    """Evaluate a tensor and return its leaf, or that of a copy if it is not contiguous."""
     e = evaluate_leaf(t)
     return e if t.is_contiguous() else _copy(e)
 
 
 def _copy(e: Expr) -> Expr:
+    """Copy a leaf to new memory now, as the tracer's work, and return the leaf of the copy."""
     e = apply(ops.COPY, (create_tensor(e),))._expr
     run.evaluate([e])
     return e
 
 
-def _row(s: Spec) -> Spec:
+def _row_spec(s: Spec) -> Spec:
+    """Return a spec without its first axis."""
     return spec(s.shape[1:], s.dtype, s.device)
 
 
 def _locate_rows(tracer: CaptureTracer, e: Expr) -> ScannedRows:
     """Return the place of the first row of a leaf, and the bytes of a row."""
-    row = _row(e.spec)
+    row = _row_spec(e.spec)
     return ScannedRows(tracer.locate(e), row.size * row.dtype.itemsize)
 
 
-def _copy_program(device: Device, s: Spec) -> CapturedProgram:
-    """Return the program that copies a value of this spec."""
+def _capture_copy(device: Device, s: Spec) -> CapturedProgram:
+    """Capture the program that copies an input of this spec to its one result."""
     tracer = CaptureTracer(device, True)
     e = tracer_api.run_traced(tracer, lambda: _copy(tracer.placeholder(s)))
     return tracer.program([tracer.locate(e)])

@@ -88,7 +88,7 @@ class ClosurePath:
         self.contents: Hashable = None
 
     def read(self) -> Any:
-        """Return the value that is there now; None if the way to it is gone."""
+        """Follow the path again and return the value there now; None if a step fails."""
         root, steps = self, list[ClosurePath]()
         while root.parent is not None:
             steps.append(root)
@@ -124,7 +124,7 @@ class Closure:
                 path.contents = contents_key(path.value)
 
     def walk_again(self) -> Closure:
-        """Walk from the same roots again, by the same names; return the closure of now."""
+        """Return a new closure, walked from the same roots now, by the same names."""
         closure = copy(self)
         closure._names, closure.paths = {*self._names_before}, []
         closure._walk()
@@ -144,12 +144,13 @@ class Closure:
         return [p for p in self.paths if type(p.value) is Tensor and p.first_path is None]
 
     def drop_values(self) -> None:
-        """Drop the values of all paths except the roots."""
+        """Set the values of all paths except the roots to None."""
         for path in self.paths:
             if path.parent is not None:
                 path.value = None
 
     def _walk(self) -> None:
+        """Add the paths from the roots to `paths`, closest first, up to OBJECTS_MAX objects."""
         paths_by_id: dict[int, ClosurePath] = {}
         for value in self._roots:
             self._add(ClosurePath(value), paths_by_id)
@@ -163,6 +164,7 @@ class Closure:
                     self._add(part, paths_by_id)
 
     def _add(self, path: ClosurePath, paths_by_id: dict[int, ClosurePath]) -> None:
+        """Append a path, unless nothing depends on its value; link it to an earlier path there."""
         value = path.value
         is_tensor = type(value) is Tensor
         if _is_not_searched(type(value)) and not is_tensor and not isinstance(value, LayoutTensor):
@@ -175,6 +177,7 @@ class Closure:
 
     # --- what a value leads to
     def _parts(self, path: ClosurePath) -> Iterator[ClosurePath]:
+        """Yield the paths to the parts of a path's value: items, attributes, cells, globals."""
         value = path.value
         if isinstance(value, LayoutTensor):  # a container of strided tensors
             kind = type(value)
@@ -208,11 +211,12 @@ class Closure:
             yield from self._parts_of_object(path, value)
 
     def _attributes_of(self, path: ClosurePath, names: Iterable[str]) -> Iterator[ClosurePath]:
-        """Yield attributes by which an object works without being named."""
+        """Yield the paths to these attributes of a path's value, named if the path is."""
         for name in names:
             yield ClosurePath(getattr(path.value, name), path, name, named=path.is_named)
 
     def _parts_of_function(self, path: ClosurePath, f: FunctionType) -> Iterator[ClosurePath]:
+        """Yield the paths to a function's cells, globals and defaults; add to `_names`."""
         is_users = not is_library_module(f.__globals__.get("__name__"))
         for cell in f.__closure__ or ():
             try:
@@ -232,6 +236,7 @@ class Closure:
                 yield ClosurePath(getattr(f, name), path, name, named=name != "__wrapped__")
 
     def _parts_of_object(self, path: ClosurePath, value: object) -> Iterator[ClosurePath]:
+        """Yield the paths to an object's attributes, and to the methods that may run."""
         kind = type(value)
         if kind.__module__ in ("builtins", "numpy") or hasattr(kind, "holds_no_tensors"):
             return
@@ -252,10 +257,12 @@ class Closure:
     def _parts_of_class(
         self, path: ClosurePath, value: object, base: type
     ) -> Iterator[ClosurePath]:
+        """Yield the paths to a value's slots and members that class `base` defines."""
         yield from self._slots_of(path, value, base)
         yield from self._members_of_class(path, value, base)
 
     def _slots_of(self, path: ClosurePath, value: object, base: type) -> Iterator[ClosurePath]:
+        """Yield the paths to a value's slots that class `base` defines and that are set."""
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if not name.startswith("__") and hasattr(value, name):
@@ -264,7 +271,7 @@ class Closure:
     def _members_of_class(
         self, path: ClosurePath, value: object, base: type
     ) -> Iterator[ClosurePath]:
-        """Yield attributes of class `base` of a value that the code names, or runs unnamed."""
+        """Yield the paths to members of class `base` that the code names, or that run unnamed."""
         members = base.__dict__
         if is_library_module(base.__module__) or is_opaque_class(base):
             return
@@ -301,12 +308,12 @@ class ClosureSnapshot:
         self.tensors = [value for _, value, _ in self._paths if type(value) is Tensor]
 
     def function(self) -> Callable[..., Any]:
-        """Return the body with cells of its own, which have the values of that time."""
+        """Return a copy of the body whose cells hold the values from the time of the loop."""
         copy: Callable[..., Any] = _with_own_cells(self._function, {})
         return copy
 
     def find_change(self) -> ClosurePath | None:
-        """Return a path to a tensor, number, container or function that has changed, or None."""
+        """Return a path to a tensor, number, container or function that changed, or None."""
         for path, value, key in self._paths:
             now = path.read()
             if type(value) is Tensor:
@@ -336,7 +343,11 @@ def _snapshot_key(path: ClosurePath, value: object) -> Hashable:
 
 
 def _with_own_cells(function: Any, copies: dict[int, Any]) -> Any:
-    """Return a function, and those in its cells, with copies of the cells."""
+    """Return a copy of a function with its own cells; functions in them are copied, too.
+
+    Objects that are no function, or have no cells, are returned themselves. `copies`: gets the
+    copies, by the id of the function.
+    """
     if isinstance(function, functools.partial):
         inner = _with_own_cells(function.func, copies)
         return functools.partial(inner, *function.args, **function.keywords)
@@ -356,5 +367,5 @@ def _with_own_cells(function: Any, copies: dict[int, Any]) -> Any:
 
 
 def read_modes(modes: list[ClosurePath]) -> tuple[object, ...]:
-    """Return the settings of objects at these paths, which are part of the key of a capture."""
+    """Read these paths again and return the settings keys of their objects, in order."""
     return tuple([settings_key(path.read()) for path in modes])

@@ -31,9 +31,9 @@ from .closures import ClosureSnapshot
 from .iterations import (
     LoopSpec,
     branches_of_examples,
+    convert_to_while,
     is_any_taped,
     is_mapping,
-    run_as_while,
     run_unrolled,
     run_unrolled_while,
 )
@@ -206,7 +206,10 @@ def scan(
 
 
 def _run(loop: LoopSpec) -> tuple[Any, Any]:
-    """Run a `fori_loop` or a `scan` as one loop if it can be one, else iteration by iteration."""
+    """Run a `fori_loop` or `scan`, unrolled if need be; return (carry, ys). Raises: GradientError.
+
+    GradientError is for gradients through a loop with bounds that are tensors.
+    """
     length, is_eager = loop.length(), current().eager
     if not is_eager or (length is None and isinstance(tracer_api.current(), CaptureTracer)):
         with suppress(UnrolledLoop):
@@ -218,23 +221,25 @@ def _run(loop: LoopSpec) -> tuple[Any, Any]:
     if length is not None:
         return run_unrolled(loop)
     if any(tracer_api.is_batched(b._expr) for b in loop.bounds if isinstance(b, Tensor)):
-        return run_unrolled_while(loop.name, *run_as_while(loop))[1], ()
+        return run_unrolled_while(loop.name, *convert_to_while(loop))[1], ()
     if not is_eager and (not is_mapping() or (tracer_api.is_captured() and loop.is_taped)):
-        raise _no_gradients(loop.name)
+        raise _tensor_bounds_error(loop.name)
     result = run_unrolled(loop)
     if not is_mapping() and is_any_taped(flatten(result).leaves):
-        raise _no_gradients(loop.name)
+        raise _tensor_bounds_error(loop.name)
     return result
 
 
-def _no_gradients(name: str) -> GradientError:
+def _tensor_bounds_error(name: str) -> GradientError:
+    """Return the error for gradients of a loop with tensor bounds; the caller raises it."""
     return GradientError(f"{name}: the bounds must be ints for a loop with gradients, got a tensor")
 
 
 def _run_taped(loop: LoopSpec, closure: Sequence[Tensor] | None = None) -> tuple[Any, Any]:
-    """Run a loop through which gradients flow as one loop, in a capture. Raises: UnrolledLoop.
+    """Run a captured loop with gradients as one loop; return (carry, ys). Raises: UnrolledLoop.
 
     `closure`: the tensors with gradients that the body reads from its closure.
+    UnrolledLoop is also raised outside of a capture, and if no gradient flows.
     """
     if not tracer_api.is_captured():
         raise UnrolledLoop
@@ -249,15 +254,18 @@ def _run_taped(loop: LoopSpec, closure: Sequence[Tensor] | None = None) -> tuple
         xs = [arange(*loop.bounds, dtype=int64, device=loop.device)]
 
     def body(c: list[Tensor], x: list[Tensor], loop: LoopSpec = loop) -> tuple[list[Tensor], Any]:
+        """Run the loop's body on leaves; store the tree of the ys in `trees`."""
         after, ys = loop.run_body(*(x[0], c, []) if loop.is_indexed else (None, c, x))
         trees[:] = [FlatTree((), ys.tree)]  # without the tensors, which have no values
         return after, ys.leaves
 
     def rerun(c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], Any]:
+        """Run the body with the closure of that time. Raises: GradientError if it changed."""
         snapshot.require_unchanged()
         return body(c, x, loop._replace(body=snapshot.function()))
 
     def closure_reads() -> list[Tensor]:
+        """Return the tensors without gradients that the loop read. Raises: UnrolledLoop."""
         if snapshot.find_change() is not None:
             raise UnrolledLoop
         untaped = [t for t in snapshot.tensors if t._expr.tape is None]
@@ -289,7 +297,11 @@ def _run_leaves(
     reverse: bool,
     closure: Sequence[Tensor] | None = None,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a loop on leaves, as a `tracer_api.Scan`; with a closure perhaps unrolled."""
+    """Run a loop on lists of leaves; without a closure fill `reads`, or raise UnrolledLoop.
+
+    This is a `tracer_api.Scan`. Without a closure it is `run_loop`. With one, a loop that cannot be
+    one loop runs iteration by iteration.
+    """
     loop = LoopSpec(
         name,
         lambda i, c, x: body(c, x),
@@ -306,7 +318,7 @@ def _run_leaves(
 
 
 def _slot_of(t: Tensor) -> int | None:
-    """Return the slot of a tensor's memory in the outermost program, or None."""
+    """Return the slot of a tensor's memory in the nearest captured program; None if unknown."""
     tracer = tracer_api.current()
     if isinstance(tracer, CaptureTracer):
         return tracer.find_slot(t._expr.storage)
@@ -320,6 +332,7 @@ def _slot_of(t: Tensor) -> int | None:
 
 
 def _validate_bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
+    """Return an int, or a tensor of one integer itself. Raises: DTypeError, ArgumentTypeError."""
     if not isinstance(value, Tensor):
         return integer(name, value, what)
     if value.size != 1 or not value.dtype.is_integer:
@@ -328,6 +341,10 @@ def _validate_bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
 
 
 def _common_length(name: str, xs: FlatTree, length: int | None) -> int:
+    """Return the length of the first axes of `xs` and of `length`. Raises: ShapeError if unequal.
+
+    ShapeError is also for a tensor without axes, and if there are no lengths.
+    """
     lengths = {x.shape[0] if x.ndim else -1 for x in xs.leaves}
     if length is not None:
         lengths.add(integer(name, length, "length", 0))

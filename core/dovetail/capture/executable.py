@@ -78,7 +78,7 @@ class ClosureRead:
     items: list[Any] | None = None
 
     def accepts(self, value: Any, values: list[Any], leaves: Sequence[object]) -> bool:
-        """Return True if the value is as it was at the capture, as far as that matters."""
+        """Return True if a value passes this read's check, of its type, identity or key."""
         check = self.check
         if check == CHECK_TENSOR:
             return type(value) is Tensor
@@ -166,7 +166,7 @@ class Inputs:
     written_slots: list[int]  # those of them that the program writes
 
     def match(self, leaves: Sequence[object], tree: object, settings: Settings) -> bool:
-        """Return True if arguments, settings and device are those of the capture."""
+        """Return True if containers, static values, settings and device match, tensors aside."""
         if len(leaves) != self.count or self.device.opened is not self.opened:
             return False
         if tree is not self.tree and (tree is None or self.tree is None or tree != self.tree):
@@ -199,7 +199,7 @@ class Inputs:
     def read_tensors(
         self, leaves: Sequence[object], tensors: list[Tensor], exprs: list[Expr]
     ) -> bool:
-        """Add the tensors of all slots; return False if one is not like that of the capture."""
+        """Fill `tensors` and `exprs` from the slots, evaluated; return False at a mismatch."""
         values = self.read_closure(leaves) if self.reads else ()
         if values is None:
             return False
@@ -232,7 +232,7 @@ class Inputs:
         return self._matches_aliasing(tensors, exprs)
 
     def read_closure(self, leaves: Sequence[object]) -> list[Any] | None:
-        """Return the values of all closure reads; None if one is not as it was."""
+        """Return the values of all closure reads, in order; None if a check fails."""
         values: list[Any] = []
         value: Any
         try:
@@ -254,7 +254,7 @@ class Inputs:
         return values
 
     def _matches_aliasing(self, tensors: list[Tensor], exprs: list[Expr]) -> bool:
-        """Return True if those share memory that did, and none that is written shares more."""
+        """Return True if inputs share memory as at the capture, and writes to them are allowed."""
         for o in self.overlaps:
             e, slot = exprs[o.slot], self.slots[o.slot]
             base, first = exprs[o.base], self.slots[o.base]
@@ -286,7 +286,7 @@ class Inputs:
         return True
 
     def _overlaps_another(self, storage: Storage, exprs: list[Expr]) -> bool:
-        """Return True if another storage that is given to the program lies over this one."""
+        """Return True if another input of the program has a storage that overlaps this one."""
         if storage.overlap is None:
             return False
         members = storage.overlap.members()
@@ -313,7 +313,7 @@ class BoundProgram:
     replay: Replayer
 
     def numbers_of(self, leaves: Sequence[object], floats: list[tuple[int, int]]) -> Env:
-        """Return the numbers of a call, given where its floats are."""
+        """Return the variables of a call: `floats` are (leaf, variable); formulas are computed."""
         if not self.numbers:
             return self.numbers
         env = self.numbers.copy()
@@ -326,9 +326,10 @@ class BoundProgram:
     def run(
         self, inputs: Inputs, exprs: list[Expr], env: Env, stream: StreamHandle
     ) -> list[DataPtr]:
-        """Run the program over the memory of its inputs. Returns the memory of new results.
+        """Run the program on its inputs; return the memory of new results, and the arena's.
 
-        Raises: IndexOutOfRange where an input comes of a bad index.
+        Pending readers of memory that it writes are evaluated before. In eager mode it waits for
+        the stream. Raises: IndexOutOfRange where an input comes of a bad index.
         """
         if flags.has_unresolved_checks or self.opened.has_streams:
             self._prepare_inputs([exprs[n].storage for n in inputs.program_slots], stream)
@@ -364,6 +365,7 @@ class BoundProgram:
         return pointers
 
     def _prepare_inputs(self, storages: list[Storage], stream: StreamHandle) -> None:
+        """Settle the index checks that inputs inherit; mark inputs as used by the stream."""
         if flags.has_unresolved_checks:
             faults.settle_checks(faults.inherited_checks(storages))
         if self.opened.has_streams:
@@ -406,7 +408,7 @@ class Outputs:
         env: Env,
         pointers: list[DataPtr],
     ) -> Any:
-        """Return the function's result, and set the gradients that the function sets."""
+        """Build the function's result; set the `grad`s that it sets, and attach gradients."""
         if self.result_form == RESULT_NONE and not self.gradients:  # so no gradient flows
             return None
         new = [storage_over(ptr, self.device) for ptr in pointers]
@@ -445,7 +447,7 @@ class Outputs:
         new: list[Storage],
         outputs: list[Tensor],
     ) -> Tensor:
-        """Return a view of an input's memory, of a constant, or of new memory."""
+        """Create a tensor over an input's memory (then its alias), a constant, or new memory."""
         base = None if slot.earlier_output == NO_INDEX else outputs[slot.earlier_output]
         begin = slot.offset
         if slot.base_slot >= 0:
@@ -469,14 +471,14 @@ class Executable:
     outputs: Outputs
 
     def run(self, leaves: Sequence[object], tree: object, settings: Settings) -> Any:
-        """Return the function's result for these leaves of arguments, or CACHE_MISS."""
+        """Replay the capture for these leaves; return its result, or CACHE_MISS on a mismatch."""
         if not self.inputs.match(leaves, tree, settings):
             return CACHE_MISS
         env = self.program.numbers_of(leaves, self.inputs.floats)
         return self.run_with_numbers(leaves, env, settings)
 
     def run_with_numbers(self, leaves: Sequence[object], env: Env, settings: Settings) -> Any:
-        """Do the same with numbers that are known, for arguments that need no check."""
+        """Replay with variables `env`; return CACHE_MISS if tensors or the closure mismatch."""
         tensors: list[Tensor] = []
         exprs: list[Expr] = []
         if not self.inputs.read_tensors(leaves, tensors, exprs):
@@ -496,6 +498,7 @@ def has_taped_alias(x: Tensor) -> bool:
 
 
 def _is_any_taped(tensors: Sequence[Tensor]) -> bool:
+    """Return True if gradients flow through one of the tensors."""
     return any(t._expr.tape is not None for t in tensors)
 
 
@@ -533,5 +536,5 @@ class RecentExecutables:
         return self._call_slow(args, options, settings)
 
     def _call_slow(self, args: tuple[object, ...], options: Any, settings: Settings) -> Any:
-        """Run the function for arguments that match none of the recent executables."""
+        """Run a call that has keywords, or that no recent executable took; subclasses define it."""
         raise NotImplementedError

@@ -43,7 +43,7 @@ class BackwardCapture(NamedTuple):
     executable: Executable
 
     def create_attacher(self, name: str, numbers: dict[int, int], results: int) -> AttachGradients:
-        """Return a function that attaches the gradient to the result of a call.
+        """Return a function that lets gradients flow from a call's result to its inputs.
 
         `numbers`: the input slots of known tensors, by id. `results`: the number of results before
         the saved values.
@@ -51,6 +51,7 @@ class BackwardCapture(NamedTuple):
         ends = [numbers[id(k)] for k in self.inputs]
 
         def attach(tensors: list[Tensor], outputs: list[Tensor], env: Env) -> None:
+            """Attach a call's result and saved values to its inputs on the tape."""
             operands, saved = [tensors[n] for n in ends], outputs[results:]
             callbacks.tapes.attach(
                 name, outputs[self.result], operands, saved, partial(self._backward, env)
@@ -59,6 +60,7 @@ class BackwardCapture(NamedTuple):
         return attach
 
     def _backward(self, env: Env, g: Tensor, saved: Sequence[Tensor]) -> Sequence[Tensor | None]:
+        """Replay the backward program for gradient `g`; return each input's gradient or None."""
         if not g.is_contiguous():
             g = apply(ops.COPY, (g,))
         gradients: Sequence[Tensor | None] = self.executable.run_with_numbers(
@@ -74,10 +76,11 @@ def capture_backward(
     result: Tensor,
     reachable: Sequence[ReachableTensor],
 ) -> BackwardCapture | None:
-    """Capture the backward program of a result without running it; None if there is none.
+    """Capture a result's backward program without running it; None if that is not possible.
 
-    It reads memory as it is at the end of the forward program, where pending work that the tape
-    refers to is computed.
+    None is for a result with hooks or several ways to an input, and for a backward that cannot be
+    captured. The program reads memory as it is at the end of the forward program, where pending
+    work that the tape refers to is computed. `number`: the number of the result.
     """
     ends = [k for k in reachable if k.tape is not None]
     tensors = [k.tensor for k in ends]
@@ -87,6 +90,7 @@ def capture_backward(
     inner = BodyCapture(recorder, recorder.device)
 
     def trace_backward() -> tuple[Tensor, Sequence[Tensor | None], list[Tensor], list[Place]]:
+        """Compute the gradients of a placeholder `g`; return `g`, them and places."""
         g = create_tensor(inner.recorder.placeholder(result._expr.spec))
         gradients = callbacks.tapes.gradients(result, tensors, g)
         results = [x for x in gradients if x is not None]
@@ -128,7 +132,7 @@ def capture_backward(
 
 
 def _saved_inputs(program: CapturedProgram, saved: Sequence[Place]) -> list[Tensor]:
-    """Return a tensor of one byte for each place: only the start of the place matters."""
+    """Return a tensor of one byte, without memory, for each place: only its start matters."""
     device = program.opened.device
     s = spec((1,), uint8, device)
     nowhere = [storage_at(DataPtr(None, 0, 0, device), 0, device) for _ in saved]

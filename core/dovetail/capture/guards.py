@@ -85,9 +85,7 @@ def metadata_key(value: object) -> Hashable:
 
 
 def contents_key(value: Any) -> Hashable:
-    """Return a key of a container: its type, its length and the constants among keys and items.
-
-    Of a container with more than `ITEMS_MAX` items only type and length count.
+    """Return a key of a container: type, length, and (up to ITEMS_MAX items) its constants.
 
     Other items count by their positions, and in sets by their metadata: they are compared where
     they are read.
@@ -106,12 +104,12 @@ def contents_key(value: Any) -> Hashable:
 
 
 def names_key(value: Any) -> Hashable:
-    """Return a key of the type of a dict and its keys, in their order."""
+    """Return a key of a dict's type and of its keys, in order; its values do not matter."""
     return type(value), *value
 
 
 def is_constant(value: object) -> bool:
-    """Return True for a value of `CONSTANT_TYPES`."""
+    """Return True for a value of a type in `CONSTANT_TYPES`, or of a subclass."""
     return type(value) in STATIC_TYPES or _is_constant_class(type(value))
 
 
@@ -175,9 +173,9 @@ def setting_names(kind: type) -> tuple[str, ...]:
 
 
 def settings_key(value: object) -> Hashable:
-    """Return a key of an object's settings (constants, containers, functions); None without mark.
+    """Return a key of an object's settings; None unless its class has `captured_for`.
 
-    The mark is the attribute `captured_for` of its class.
+    Settings are constants, containers and functions.
     """
     kind: Any = type(value)
     if not hasattr(kind, "captured_for"):
@@ -202,7 +200,7 @@ def _setting_key(value: object) -> Hashable:
 
 
 def functions_of(member: object) -> list[FunctionType]:
-    """Return the functions that a member of a class consists of."""
+    """Return the Python functions in a class member (a property has three); [] for others."""
     if isinstance(member, (staticmethod, classmethod)):
         return functions_of(member.__func__)
     if isinstance(member, (cached_property, partialmethod)):

@@ -65,7 +65,7 @@ class HostReplay:
                 array[...] = values
 
     def _array(self, k: int, x: StridedMemory, at: Addresses) -> np.ndarray | None:
-        """Return operand or result `k` as an array over its memory; None if that is unreachable."""
+        """Return operand or result `k` as an array over its memory, cached; None if unreachable."""
         slot, offset = x.place
         address = self.opened.host_address(at[2 * slot], at[2 * slot + 1] + offset)
         if address is None:
@@ -86,6 +86,6 @@ def add_line(error: LinAlgError, line: str | None) -> LinAlgError:
 
 
 def array_at(address: int, x: StridedMemory, writable: bool) -> np.ndarray:
-    """Return an operand or a result as an array over host memory."""
+    """Return an operand or a result as an array view of host memory at `address`."""
     memory = HostMemory(address, x.nbytes, None, writable)
     return array_over(memory, x.shape, np.dtype(x.dtype.__numpy_dtype__), 0, None)

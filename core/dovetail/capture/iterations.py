@@ -58,14 +58,14 @@ class LoopSpec(NamedTuple):
         return current().grad and is_any_taped(self.tensors)
 
     def length(self) -> int | None:
-        """Return the number of iterations; None if the bounds are tensors."""
+        """Return upper bound minus lower, perhaps negative; None if a bound is a tensor."""
         low, high = self.bounds
         return high - low if isinstance(low, int) and isinstance(high, int) else None
 
     def run_body(
         self, i: Tensor | None, carry: Sequence[Tensor], row: Sequence[Tensor]
     ) -> tuple[list[Tensor], FlatTree]:
-        """Return the leaves of the next carry, and a row of the ys.
+        """Call the body; return the leaves of the next carry and the row of ys, or raise.
 
         Raises: ArgumentTypeError, DTypeError, ShapeError, unless the body returns these.
         """
@@ -82,7 +82,7 @@ class LoopSpec(NamedTuple):
 
 
 def next_carry(name: str, carry: FlatTree, result: object) -> list[Tensor]:
-    """Return the leaves of a body's result, which must be like the carry.
+    """Flatten a body's result; raise unless it has the carry's containers, shapes and dtypes.
 
     Raises: DTypeError, ShapeError.
     """
@@ -109,13 +109,13 @@ def is_any_taped(tensors: Sequence[Tensor]) -> bool:
 
 
 def index(i: int, device: Device) -> Tensor:
-    """Return an index as a tensor: a number that is given when it is computed."""
+    """Return a pending int64 tensor without axes that holds `i`, known by its identity."""
     args = (*[i],)  # an object of its own, by which it may be known again
     return create_tensor(node(ops.FULL, args, spec((), int64, device), ((int64,), int64)))
 
 
 def truth_of(pred: Tensor) -> Tensor:
-    """Return a condition as a bool of no dimensions, in memory of its own."""
+    """Return `pred != 0` as a new bool tensor without axes; `pred` has one element."""
     pred = pred.reshape(())
     if pred.dtype is not bool_:
         pred = apply(ops.NOT_EQUAL, (pred, 0))
@@ -123,7 +123,7 @@ def truth_of(pred: Tensor) -> Tensor:
 
 
 def is_mapping() -> bool:
-    """Return True if a function runs on examples (`dt.vmap`), and is not captured within that."""
+    """Return True if this thread's tracer is no CaptureTracer, for example in `dt.vmap`."""
     return not isinstance(tracer_api.current(), CaptureTracer | None)
 
 
@@ -131,7 +131,10 @@ def is_mapping() -> bool:
 
 
 def run_unrolled(loop: LoopSpec) -> tuple[Any, Any]:
-    """Run a loop iteration by iteration, as ordinary ops."""
+    """Run a loop iteration by iteration, as ordinary ops; return (carry, stacked ys).
+
+    The host reads bounds that are tensors. Without iterations the ys are ().
+    """
     low, high = int(loop.bounds[0]), int(loop.bounds[1])
     carry, xs = copy_all(loop.carry.leaves), copy_all(loop.xs.leaves)
     rows = list[FlatTree]()
@@ -153,9 +156,10 @@ def run_unrolled(loop: LoopSpec) -> tuple[Any, Any]:
 def run_unrolled_while(
     name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: FlatTree
 ) -> Any:
-    """Run a `while_loop` of examples until all have stopped.
+    """Run a `while_loop` of examples until all have stopped; return the last carry.
 
-    An example that has stopped keeps its carry, and writes nothing in place.
+    An example that has stopped keeps its carry, and writes nothing in place. The host reads the
+    condition in each iteration.
     """
     tracer = tracer_api.current()
     assert tracer is not None
@@ -178,9 +182,10 @@ def run_unrolled_while(
 def branches_of_examples(
     name: str, pred: Tensor, true_fn: Callable[[], R], false_fn: Callable[[], R]
 ) -> R:
-    """Run both branches of `cond`, and choose by the bool of each example.
+    """Run both branches of `cond`, and choose each result by the bool of each example.
 
     What a branch writes in place is written for the examples that choose it.
+    Raises: DTypeError, ShapeError if the results differ in containers, dtypes or shapes.
     """
     truth = truth_of(pred)
     with tracer_api.use_write_mask(truth):
@@ -193,16 +198,16 @@ def branches_of_examples(
 
 
 def choose(truth: Tensor, yes: Sequence[Tensor], no: Sequence[Tensor]) -> list[Tensor]:
-    """Return the leaves of each example's own choice."""
+    """Return `where(truth, a, b)` for each pair of tensors of `yes` and `no`."""
     return [apply(ops.WHERE, (truth, a, b)) for a, b in zip(yes, no, strict=True)]
 
 
-def run_as_while(
+def convert_to_while(
     loop: LoopSpec,
 ) -> tuple[Callable[[Any], Tensor], Callable[[Any], tuple[Tensor, Any]], FlatTree]:
-    """Return a `fori_loop`, one of whose bounds is a tensor, as a `while_loop`.
+    """Return (condition, body, carry) of a `while_loop` that does what a `fori_loop` does.
 
-    These are its condition, its body and its initial carry: an index and that of the `fori_loop`.
+    One of the bounds is a tensor. The carry is a pair: an index and that of the `fori_loop`.
     """
     low, high = loop.bounds
     like = next(b for b in loop.bounds if isinstance(b, Tensor))
@@ -213,9 +218,11 @@ def run_as_while(
     both = tensor_leaves(loop.name, (first, rebuild(loop.carry, loop.carry.leaves)))
 
     def condition(c: tuple[Tensor, Any]) -> Tensor:
+        """Return True while the index is below the upper bound."""
         return apply(ops.LESS, (c[0], high))
 
     def body(c: tuple[Tensor, Any]) -> tuple[Tensor, Any]:
+        """Return the next index, and the next carry of the `fori_loop`."""
         return c[0] + 1, loop.body(c[0].astype(int64), c[1], row)[0]
 
     return condition, body, both
@@ -230,10 +237,10 @@ def copy_all(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def copy_shared(leaves: list[Tensor], before: Sequence[Tensor] = ()) -> list[Tensor]:
-    """Return the results of an iteration; copy those whose memory has another reference.
+    """Empty `leaves` and return its tensors; copy those whose memory has another reference.
 
-    `leaves` is emptied. `before`: the inputs of the iteration; an input that it returns in the same
-    position is not copied.
+    `before`: the inputs of the iteration; an input that it returns in the same position is not
+    copied.
     """
     unshared = list[Tensor]()
     for k in range(len(leaves)):

@@ -104,14 +104,14 @@ class Captured(RecentExecutables, Generic[P, R]):
     def explain_captures(
         self, args: tuple[object, ...]
     ) -> tuple[list[tuple[str, CapturedProgram]], list[str]]:
-        """Return the programs for such arguments, and the reasons for missing captures."""
+        """Return (description, program) pairs for such arguments, and the reasons of failures."""
         _, key = self._make_key(self._flat(args, {}), current())
         captures = self._captures.get(key, ())
         reasons = [c.reason for c in captures if isinstance(c, CaptureFailure)]
         return _programs([c for c in captures if isinstance(c, Capture)]), reasons
 
     def list_captures(self) -> list[Capture]:
-        """Return the captures, in order."""
+        """Return all captures that succeeded: kind by kind, the latest of a kind first."""
         captures_in_order = [c for captures in self._captures.values() for c in captures]
         return [c for c in captures_in_order if isinstance(c, Capture)]
 
@@ -122,7 +122,9 @@ class Captured(RecentExecutables, Generic[P, R]):
             kind, modes = cast("tuple[tuple[Hashable, ...], object]", key)
             for c in [c for c in captures if isinstance(c, Capture)]:
                 leaves = c.trace.leaves
-                is_in_mode = read_modes(self._modes.get(_keys(_statics(leaves)), [])) == modes
+                is_in_mode = (
+                    read_modes(self._modes.get(_static_keys(_statics(leaves)), [])) == modes
+                )
                 if is_in_mode and kind[: len(context)] == context:
                     matching += [c] if c.executable.inputs.read_closure(leaves) is not None else []
         return matching
@@ -164,6 +166,10 @@ class Captured(RecentExecutables, Generic[P, R]):
     def _call_slow(
         self, args: tuple[object, ...], options: Mapping[str, object], settings: Settings
     ) -> R:
+        """Replay a capture that matches, else run the function and capture it; return the result.
+
+        In eager mode and with hooks of saved values the function runs without a capture.
+        """
         result: R
         if settings.eager or settings.saved_value_hooks is not None:
             result = self._function(*args, **options)
@@ -186,10 +192,11 @@ class Captured(RecentExecutables, Generic[P, R]):
 
     @property
     def _full_name(self) -> str:
+        """The name of the function in errors."""
         return f"dt.jit of {self.__name__}"
 
     def _flat(self, args: tuple[object, ...], options: Mapping[str, object]) -> FlatTree:
-        """Return the leaves of arguments; those that are static by name are `StaticArgument`."""
+        """Flatten arguments; wrap those static by name as StaticArgument. Raises: CaptureError."""
         if self._static_names:
             name, names, positions = self._full_name, self._static_names, self._static_positions
             args = tuple(
@@ -207,24 +214,30 @@ class Captured(RecentExecutables, Generic[P, R]):
         return flatten_with_layouts((args, options))
 
     def _make_key(self, flat: FlatTree, settings: Settings) -> tuple[list[object], Hashable]:
-        """Return the leaves, in memory, and the key of their captures."""
+        """Evaluate tensors, wrap statics; return (leaves, key). Raises: LayoutError, CaptureError.
+
+        The key contains the modes of objects that the function leads to; their paths are stored.
+        """
         leaves, key = _key(self._full_name, flat, settings)
         statics = _statics(leaves)
-        modes = self._modes.get(_keys(statics))
+        modes = self._modes.get(_static_keys(statics))
         if modes is None:
             closure = Closure([self._function], [(i, x.value) for i, x in statics])
             modes = self._set_modes(leaves, closure)
         return leaves, (key, read_modes(modes))
 
     def _set_modes(self, leaves: Sequence[object], closure: Closure) -> list[ClosurePath]:
-        """Store the paths of objects whose modes are part of the key of a capture."""
+        """Store and return the paths of objects with modes; drop the closure's other values."""
         modes = closure.modes()
         closure.drop_values()
-        _store_bounded(self._modes, _keys(_statics(leaves)), modes)
+        _store_bounded(self._modes, _static_keys(_statics(leaves)), modes)
         return modes
 
     def _replay(self, flat: FlatTree, key: Hashable, settings: Settings) -> Any:
-        """Replay a capture for arguments of this kind; return the result, or MISS."""
+        """Replay a capture with this key; run the function if its capture failed; else CACHE_MISS.
+
+        A replayed capture becomes the most recent one.
+        """
         for capture in self._captures.get(key, ()):
             if isinstance(capture, CaptureFailure):
                 return self._run(
@@ -237,13 +250,17 @@ class Captured(RecentExecutables, Generic[P, R]):
         return CACHE_MISS
 
     def _run(self, flat: FlatTree, leaves: Sequence[object]) -> R:
-        """Run the function itself on the leaves of its arguments."""
+        """Call the function itself with arguments rebuilt from `leaves`."""
         args, options = (leaves, {}) if flat.tree is None else rebuild(flat, leaves)
         result: R = self._function(*args, **options)
         return result
 
     def _capture_call(self, flat: FlatTree, key: Hashable, settings: Settings) -> R:
-        """Run the function and capture it."""
+        """Run and record the function; store the capture, or the failure; return the result.
+
+        A retryable failure is stored only after `CAPTURE_TRIES_MAX` calls. Calls with the key of a
+        stored failure run the function without a capture.
+        """
         session = CaptureSession(self._full_name, self._function, flat.leaves, flat.tree, settings)
         leaves = session.trace_arguments()
         try:
@@ -271,7 +288,7 @@ class Captured(RecentExecutables, Generic[P, R]):
 
 
 def look_up_again() -> None:
-    """Make captures be found by their keys again.
+    """Forget the recent executables of all captured functions; the next calls build their keys.
 
     The default dtype is a part of a key, and so are the modes of objects (`Closure.modes`).
     """
@@ -302,7 +319,7 @@ class _BoundCaptured(Generic[P, R]):
 def _jitted(
     function: Callable[..., Any], static_argnames: frozenset[str], name: str | None
 ) -> Captured[..., Any]:
-    """Return the unpickled form of a captured function: the one of its module, or a new one."""
+    """Unpickle a captured function: return the one that its module has, else a new one."""
     existing = None if name is None else _look_up(function.__module__, name)
     if isinstance(existing, Captured) and existing._function is function:
         return existing
@@ -312,7 +329,7 @@ def _jitted(
 
 
 def _look_up(module: str, name: str) -> object:
-    """Return the object that a dotted name refers to in a module, or None."""
+    """Return the object at a dotted name in an imported module; None if it is missing."""
     value: object = sys.modules.get(module)
     for part in name.split("."):
         value = getattr(value, part, None)
@@ -349,6 +366,7 @@ def constant(x: Tensor, /) -> Tensor:
 
 
 def _programs(captures: Sequence[Capture]) -> list[tuple[str, CapturedProgram]]:
+    """Return (description, program) of each capture, then of each backward program."""
     programs = [(c.arguments, c.trace.program) for c in captures]
     return programs + [
         (f"{c.arguments}, the way back", c.backward.program)
@@ -365,15 +383,20 @@ def _store_bounded(cache: dict[Hashable, T], key: Hashable, value: T) -> None:
 
 
 def _statics(leaves: Sequence[object]) -> list[tuple[int, StaticArgument]]:
+    """Return (position, leaf) of each StaticArgument."""
     return [(i, x) for i, x in enumerate(leaves) if type(x) is StaticArgument]
 
 
-def _keys(statics: list[tuple[int, StaticArgument]]) -> Hashable:
+def _static_keys(statics: list[tuple[int, StaticArgument]]) -> Hashable:
+    """Return the keys of static arguments, in order, as one tuple."""
     return tuple([x.key for _, x in statics])
 
 
 def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:
-    """Return the positions of the named arguments. Raises: ArgumentError for unknown names."""
+    """Return positions of parameters (none without a signature); raise ArgumentError for others.
+
+    A function with `**options` takes any names.
+    """
     if not names:
         return frozenset()
     try:
@@ -391,12 +414,16 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
 
 
 def _context(s: Settings) -> tuple[Hashable, ...]:
-    """Return the settings that are part of the key of a capture."""
+    """Return the settings, and the default dtype, that are part of the key of a capture."""
     return s.grad, s.reproducible, s.device, get_default_dtype()
 
 
 def _key(name: str, flat: FlatTree, s: Settings) -> tuple[list[object], Hashable]:
-    """Return the leaves, in memory, and the key of their captures."""
+    """Evaluate tensors, wrap statics; return (leaves, key). Raises: LayoutError, CaptureError.
+
+    The key is without the modes of objects. LayoutError is for tensors of other layouts,
+    CaptureError for unhashable leaves.
+    """
     leaves: list[object] = []
     key: list[Hashable] = [*_context(s), flat.tree]
     tensors = [require_strided_leaf(name, x) for x in flat.leaves if isinstance(x, Tensor)]

@@ -45,7 +45,7 @@ class NestedProgram(NamedTuple):
     def nested_addresses(
         self, at: Addresses, inputs: Sequence[Place], results: Sequence[Place]
     ) -> Addresses:
-        """Return handles and offsets of its slots."""
+        """Return the `at` of this program, handle and offset of each slot, from the outer `at`."""
         arena = () if self.arena is None else (self.arena,)
         return [
             *buffer_addresses((*inputs, *self.outer_places), at),
@@ -55,6 +55,7 @@ class NestedProgram(NamedTuple):
 
 
 def _has_effects(program: CapturedProgram) -> bool:
+    """Return True if a program, or one nested in it, has an EffectAct."""
     return any(
         isinstance(act, EffectAct) or any(map(_has_effects, act.programs)) for act in program.acts
     )
@@ -72,11 +73,11 @@ class LoopCarry(NamedTuple):
     copy: CapturedProgram
 
     def place_before_end(self, parity: int) -> Place:
-        """Return the value's place `parity` iterations (modulo 2) before the last one has ended."""
+        """Return where the value is, `parity` iterations (0 or 1) before the end of the loop."""
         return self.second_buffer if parity and self.second_buffer is not None else self.buffer
 
     def move_to_buffer(self, at: Addresses, source: Place, env: Env, stream: StreamHandle) -> None:
-        """Copy the value, unless it is there."""
+        """Copy the value from `source` to `buffer`, unless it is there already."""
         if source != self.buffer:
             self.copy.replay.run([*buffer_addresses((source, self.buffer), at)], env, stream)
 
@@ -91,7 +92,10 @@ class ScannedRows(NamedTuple):
 def read_integer(
     opened: OpenedDevice, at: Addresses, p: Place, nbytes: int, stream: StreamHandle
 ) -> int:
-    """Wait for earlier work, and return a little-endian integer in memory."""
+    """Wait for earlier work, then return a little-endian integer from the device's memory.
+
+    One byte is unsigned, more are signed.
+    """
     value = bytearray(nbytes)
     opened.backend.copy_out(memoryview(value), *resolve_address(p, at), stream)
     return int.from_bytes(value, "little", signed=nbytes > 1)
@@ -111,7 +115,7 @@ class NestedAct(Act):
 
 
 def _buffers(carried: Sequence[LoopCarry]) -> list[Place]:
-    """Return the places of a loop's carry, which the loop writes."""
+    """Return the places of both buffers of each carried value, which the loop writes."""
     return [p for c in carried for p in (c.buffer, c.second_buffer) if p is not None]
 
 
@@ -134,10 +138,12 @@ class CountedLoop(NestedAct):
 
     @property
     def written(self) -> tuple[Place, ...]:
+        """The places of the carry, of the ys, and of what the body writes outside."""
         outside = self.body.written(len(self.carried) + len(self.inputs))
         return (*_buffers(self.carried), *(x.place for x in self.results), *outside)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Replay the body once per index, on moving rows; the host reads bounds in memory."""
         low, high = (
             read_integer(opened, at, b, 8, stream) if isinstance(b, Place) else b
             for b in self.bounds
@@ -169,12 +175,13 @@ class CountedLoop(NestedAct):
     def _iteration_addresses(
         self, at: Addresses, carried: Sequence[Place], parity: int
     ) -> Addresses:
+        """Return the body's `at` for an iteration; `parity`: how many are left, modulo 2."""
         inputs = [*carried, *(x.place for x in self.inputs)]
         results = [c.place_before_end(parity) for c in self.carried if c.second_buffer is not None]
         return self.body.nested_addresses(at, inputs, [*results, *(x.place for x in self.results)])
 
     def _moving_offsets(self, at: Addresses) -> list[tuple[int, int, int]]:
-        """Return the offsets in the body's memory that change per iteration: index, base, step."""
+        """Return (index in the body's `at`, first offset, bytes per row) of each scanned buffer."""
         program = self.body.program
         first = (
             program.inputs
@@ -225,6 +232,7 @@ class RerolledLoop(Act):
         return tuple([self.inputs[slot].place for slot in sorted(self.body.written)])
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Replay the body `count` times, with moving offsets and each iteration's numbers."""
         slots: Addresses = [*buffer_addresses(tuple([x.place for x in self.inputs]), at)]
         moving = [(2 * i + 1, x.row_bytes) for i, x in enumerate(self.inputs) if x.row_bytes]
         for k in range(self.count):
@@ -246,6 +254,7 @@ class RerolledLoop(Act):
             return partial(self.run, opened)
 
         def launch_of_iteration(q: QueuedLaunch, k: int) -> QueuedLaunch:
+            """Return a launch of iteration `k`, in the outer program's slots."""
             buffers = list[tuple[int, int]]()
             for slot, offset in q.buffers:
                 (outer, begin), step = self.inputs[slot]
@@ -254,6 +263,7 @@ class RerolledLoop(Act):
             return QueuedLaunch(q.launch, tuple(buffers), scalars)
 
         def is_same(q: QueuedLaunch) -> bool:
+            """Return True if a launch is equal in all iterations."""
             moves = any(self.inputs[slot].row_bytes for slot, _ in q.buffers)
             return not moves and launch_of_iteration(q, 0).scalars == q.scalars
 
@@ -275,11 +285,13 @@ class WhileLoop(NestedAct):
 
     @property
     def written(self) -> tuple[Place, ...]:
+        """The places of the carry and the bool, and of what the parts write outside."""
         n = len(self.carried)
         outside = (*self.body.written(n), *self.condition.written(n))
         return (*_buffers(self.carried), self.truth, *outside)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Replay condition and body until the host reads False; move the carry to its buffers."""
         ask, do = self.condition.program.replay.run, self.body.program.replay.run
         places = [c.initial for c in self.carried]
         rounds: dict[tuple[Place, ...], tuple[Addresses, Addresses, list[Place]]] = {}
@@ -299,7 +311,7 @@ class WhileLoop(NestedAct):
     def _memory_of_iteration(
         self, at: Addresses, places: list[Place]
     ) -> tuple[Addresses, Addresses, list[Place]]:
-        """Return the memory of condition and body, and the carry's places after the iteration."""
+        """Return the `at` of condition and body, and the carry's places after the iteration."""
         after = [
             c.buffer if c.second_buffer is None or p != c.buffer else c.second_buffer
             for c, p in zip(self.carried, places, strict=True)
@@ -326,5 +338,6 @@ class Branch(NestedAct):
         return (*self.results, *(p for part in self.branches for p in part.written(0)))
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Read the bool on the host, which waits for earlier work, and replay one branch."""
         part = self.branches[0 if read_integer(opened, at, self.truth, 1, stream) else 1]
         part.program.replay.run(part.nested_addresses(at, (), self.results), env, stream)

@@ -80,7 +80,7 @@ class StridedMemory(NamedTuple):
 
 
 def find_nested(x: object, kind: type[T]) -> Iterator[T]:
-    """Yield the objects of a type in nested tuples."""
+    """Yield the objects of a type in `x`: itself, or those in its nested tuples."""
     if isinstance(x, kind):
         yield x
     elif isinstance(x, tuple):
@@ -89,7 +89,7 @@ def find_nested(x: object, kind: type[T]) -> Iterator[T]:
 
 
 def replace_places(x: Any, move: Callable[[Place], Place]) -> Any:
-    """Return `x` with each place in its nested tuples replaced."""
+    """Return `x` with `move` applied to each place in its nested tuples."""
     if isinstance(x, Place):
         return move(x)
     if not isinstance(x, tuple):
@@ -119,15 +119,15 @@ class Act(ABC):
         return find_nested(tuple(vars(self).values()), Place)
 
     def replace_places(self, move: Callable[[Place], Place]) -> Act:
-        """Return the act with its places replaced."""
+        """Return a copy of the act with `move` applied to each of its places."""
         return type(self)(**{name: replace_places(x, move) for name, x in vars(self).items()})
 
     @abstractmethod
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
-        """Run the act, and record events."""
+        """Run the act on the slots `at`, with variables `env`, and record events."""
 
     def prepare(self, opened: OpenedDevice) -> QueuedLaunch | UnrolledLaunches | Replay:
-        """Return the replay of the act without profiling, or launches for a sequence."""
+        """Return a callable that replays the act without events, or launches for a sequence."""
         return partial(self.run, opened)
 
 
@@ -152,6 +152,7 @@ class LaunchAct(Act):
         return self.bound.step
 
     def places(self) -> Iterator[Place]:
+        """Yield the places of the buffers, without error cells, which each run creates."""
         if not self.plan_step.checks:
             return iter(self.buffers)
         cells = self._cells()
@@ -162,11 +163,12 @@ class LaunchAct(Act):
         return tuple([self.buffers[k] for k in self.bound.written])
 
     def _cells(self) -> list[bool]:
-        """Return True for each buffer that is an error cell."""
+        """Return a bool for each buffer, True for error cells."""
         cells = [slot for slot, _, _ in self.plan_step.checks]
         return [slot in cells for slot, _ in self.plan_step.buffers]
 
     def replace_places(self, move: Callable[[Place], Place]) -> LaunchAct:
+        """Return the act with `move` applied to its places; error cells stay as they are."""
         if not self.lines:
             return LaunchAct(self.bound, tuple(map(move, self.buffers)), self.numbers)
         pairs = zip(self.buffers, self._cells(), strict=True)
@@ -174,6 +176,7 @@ class LaunchAct(Act):
         return LaunchAct(self.bound, buffers, self.numbers, self.lines)
 
     def prepare(self, opened: OpenedDevice) -> QueuedLaunch | Replay:
+        """Return the launch, or a CheckedLaunch; `run` if the host cannot read cells at once."""
         queued = QueuedLaunch(self.bound.run, self.buffers, self.numbers)
         checks = self.plan_step.checks
         if not checks:
@@ -236,6 +239,7 @@ class LibraryCallAct(Act):
         return (x.place for x in (*self.inputs, self.output))
 
     def prepare(self, opened: OpenedDevice) -> QueuedLaunch | Replay:
+        """Return a launch, if the backend can bind the routine; else a replay that calls it."""
         routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
         operands = [(None, 0, x.shape, x.strides, x.dtype) for x in (*self.inputs, self.output)]
         run = opened.backend.bind_call(routine, operands[:-1], operands[-1])
@@ -245,6 +249,7 @@ class LibraryCallAct(Act):
         return LibraryCallReplay(opened.backend, routine, inputs, output)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Bind and call the routine, and record an event for the call alone."""
         step = self.prepare(opened)  # bound anew, which is none of the routine's time
         begun = time.perf_counter_ns()
         replay = QueuedLaunches([step]) if isinstance(step, QueuedLaunch) else step
@@ -274,9 +279,11 @@ class RawLaunchAct(Act):
         return self._replay
 
     def _replay(self, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Call `function` with handles and offsets, the numbers and the stream."""
         self.function([*buffer_addresses(self.given, at)], numbers(self.numbers, env), stream)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Call the function and record a launch event."""
         begun = time.perf_counter_ns()
         self._replay(at, env, stream)
         record_launch_event(opened, self.name, begun, stream, self.nbytes)
@@ -315,13 +322,14 @@ class HostAct(Act):
         return (x.place for x in (*self.operands, *self.results))
 
     def prepare(self, opened: OpenedDevice) -> QueuedLaunch | Replay:
+        """Return a HostReplay, or `run` if the host cannot access the backend's memory."""
         run = partial(self.run, opened)
         if not opened.backend.host:
             return run
         return HostReplay(opened, self.call, self.operands, self.results, self.line, run)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
-        """Call the host function and write its results; raise LinAlgError if it fails."""
+        """Wait for the stream, call the routine, write its results. Raises: LinAlgError."""
         begun = time.perf_counter_ns()
         wait_for_stream(opened, stream)
         try:
@@ -338,7 +346,7 @@ class HostAct(Act):
 def _host_array(
     opened: OpenedDevice, at: Addresses, x: StridedMemory, writable: bool
 ) -> np.ndarray | None:
-    """Return an operand's or a result's memory as an array, if the host reaches it."""
+    """Return memory as an array view; None if it is empty, or the host cannot reach it."""
     address = opened.host_address(*resolve_address(x.place, at)) if x.nbytes else None
     if address is None:
         return None
@@ -361,7 +369,7 @@ def _read(
 def _write(
     opened: OpenedDevice, at: Addresses, x: StridedMemory, values: np.ndarray, stream: StreamHandle
 ) -> None:
-    """Write a result of a host step into its memory. Raises: InternalError."""
+    """Write a host result to its memory. Raises: InternalError for another shape or dtype."""
     if (values.shape, values.dtype) != (x.shape, x.dtype.__numpy_dtype__):
         raise InternalError(f"a host routine gave {values.dtype}{values.shape} for {x}")
     array = _host_array(opened, at, x, True)
@@ -384,6 +392,7 @@ class FillAct(Act):
         return (self.place,)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Copy the values into memory, if there are any."""
         if self.values:
             opened.backend.copy_in(
                 *resolve_address(self.place, at), memoryview(self.values), stream
@@ -402,6 +411,7 @@ class EffectAct(Act):
     count: int = 0
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Call the action; put its results into `env` if the act has a variable."""
         results = self.action()
         if self.variable is not None:
             env[self.variable : self.variable + len(results)] = results
@@ -438,7 +448,7 @@ class CapturedProgram:
     def steps(
         self, inside: str = ""
     ) -> Iterator[tuple[str, LaunchAct | LibraryCallAct | RawLaunchAct | HostAct]]:
-        """Yield every kernel and routine, once, with the loops and branches around it."""
+        """Yield (labels of the loops and branches around it, act) of each kernel and routine."""
         for act in self.acts:
             if isinstance(act, LaunchAct | LibraryCallAct | RawLaunchAct | HostAct):
                 yield inside, act
@@ -456,7 +466,7 @@ class CapturedProgram:
 def assign_arena_offsets(
     sizes: dict[int, int], spans: Mapping[int, tuple[int, ...]]
 ) -> tuple[dict[int, int], int]:
-    """Return the offset of each slot in an arena, and the arena's size.
+    """Return the offset of each slot in an arena, and the arena's size, in bytes.
 
     Slots whose spans (a first and a last act, or several pairs) are disjoint may share memory. The
     largest slot comes first, each at the lowest free offset.
@@ -490,10 +500,10 @@ def assign_arena_offsets(
 def drop_unread_launches(
     acts: Sequence[Act], own_slots: Container[int], result_slots: Iterable[int]
 ) -> list[Act]:
-    """Remove launches whose results no act reads, and return the other acts.
+    """Return the acts without launches whose results no later act reads.
 
-    Such results are values that the function dropped after they were computed. `own_slots`: the
-    program's own slots; `result_slots`: those of results.
+    Such results are values that the function dropped after they were computed. Launches with checks
+    stay. `own_slots`: the program's own slots; `result_slots`: those of results.
     """
     live, needed_acts = {*result_slots}, []
     for act in reversed(acts):
@@ -506,7 +516,7 @@ def drop_unread_launches(
 
 
 def live_ranges(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
-    """Return the first and the last act that reads or writes each slot."""
+    """Return for each slot the numbers of the first and the last act that use it."""
     ranges: dict[int, tuple[int, int]] = {}
     for k, act in enumerate(acts):
         for p in act.places():

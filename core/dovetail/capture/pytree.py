@@ -91,12 +91,12 @@ def flatten_with_layouts(value: object) -> FlatTree:
 
 
 def rebuild(flat: FlatTree, leaves: Sequence[object]) -> Any:
-    """Return the containers with other leaves."""
+    """Return the containers of `flat`, with `leaves` in place of its own leaves."""
     return flat.tree.unflatten(leaves)
 
 
 def require_static(name: str, value: object) -> Hashable:
-    """Return `value` if it can be part of a key. Raises: CaptureError."""
+    """Return a hashable value itself. Raises: CaptureError for others."""
     try:
         hash(value)
     except TypeError:
@@ -108,13 +108,14 @@ def require_static(name: str, value: object) -> Hashable:
 
 
 def _describe(value: object) -> str:
+    """Return text for an error: the shape of an array, or the value."""
     if isinstance(value, np.ndarray):
         return f"a NumPy array of shape {value.shape}"
     return shown(value)
 
 
 def require_strided_leaf(name: str, x: Tensor) -> Tensor:
-    """Return a strided tensor. Raises: LayoutError for one of another layout."""
+    """Return a strided tensor itself. Raises: LayoutError for one of another layout."""
     if type(x) is not Tensor:
         raise LayoutError(
             f"{name}: arguments and results of a captured function must be strided, got layout "
@@ -124,9 +125,10 @@ def require_strided_leaf(name: str, x: Tensor) -> Tensor:
 
 
 def tensor_leaves(name: str, value: object, like: Tensor | None = None) -> FlatTree:
-    """Flatten the carry of a loop; numbers become tensors on the device of the others.
+    """Flatten a loop's carry; numbers become tensors. Raises: DTypeError, LayoutError for others.
 
-    Raises: DTypeError for other leaves.
+    They go to the device of the first tensor, or else of `like`. DTypeError is for leaves that are
+    no tensor or number, LayoutError for tensors of other layouts.
     """
     flat = flatten(value)
     tensors = [x for x in flat.leaves if isinstance(x, Tensor)]
@@ -136,6 +138,7 @@ def tensor_leaves(name: str, value: object, like: Tensor | None = None) -> FlatT
 
 
 def _carry_leaf(name: str, x: object, like: Tensor | None) -> Tensor:
+    """Return a leaf as a strided tensor; convert numbers. Raises: DTypeError, LayoutError."""
     if isinstance(x, Tensor):
         return require_strided_leaf(name, x)
     if isinstance(x, (bool, int, float, np.generic)):

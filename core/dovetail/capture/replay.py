@@ -49,7 +49,7 @@ class Replayer:
         self.steps: list[Replay] | None = None
 
     def run(self, at: Addresses, env: Env, stream: StreamHandle) -> None:
-        """Run the acts on this memory and with these numbers."""
+        """Run the acts on the slots `at`, with variables `env`; the first run prepares steps."""
         if flags.is_observed:
             self._run_profiled(at, env, stream)
         else:
@@ -77,7 +77,7 @@ class Replayer:
             counters.calls += act.calls
 
     def _prepare(self) -> list[Replay]:
-        """Return the steps of the replay, with consecutive launches in one sequence."""
+        """Build the steps, consecutive launches as one sequence; count launches and calls."""
         steps: list[Replay] = []
         waiting: list[QueuedLaunch] = []
         launches = calls = 0
@@ -99,7 +99,7 @@ class Replayer:
         return steps + self._sequence(waiting)
 
     def _sequence(self, launches: list[QueuedLaunch]) -> list[Replay]:
-        """Return the replay of these launches, or an empty list if there are none."""
+        """Return a list with one replay of these launches, or [] if there are none."""
         if not launches:
             return []
         replay = sequence(self.opened.backend, launches)
@@ -179,7 +179,7 @@ class LibraryCallReplay:
 
 
 def buffer_addresses(buffers: Buffers, at: Addresses) -> tuple[object, ...]:
-    """Return handle and byte offset of each buffer."""
+    """Return the handle and the byte offset of each buffer, in one flat tuple."""
     addresses: list[object] = []
     for slot, offset in buffers:
         addresses.append(at[2 * slot])
@@ -188,5 +188,5 @@ def buffer_addresses(buffers: Buffers, at: Addresses) -> tuple[object, ...]:
 
 
 def numbers(scalars: Scalars, env: Env) -> list[Scalar]:
-    """Return the scalars of a launch."""
+    """Return the values of a launch's scalars; those of variables are taken from `env`."""
     return [x if k is None else env[k] for x, k in scalars]

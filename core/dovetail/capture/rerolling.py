@@ -84,13 +84,16 @@ class RolledActs(NamedTuple):
     memory_owners: dict[int, int]
 
     def owner(self, slot: int) -> int:
-        """Return the slot that owns the memory of a slot."""
+        """Return the slot in whose memory a slot is; the slot itself if it owns memory."""
         while slot in self.memory_owners:
             slot = self.memory_owners[slot]
         return slot
 
     def spans(self) -> Mapping[int, tuple[int, ...]]:
-        """Return the live ranges of the slots with memory: first and last acts, in turns."""
+        """Return the live ranges of slots that own memory: first act, last act, first act, ...
+
+        A slot with several ranges is idle between them.
+        """
         spans = live_ranges(self.acts)
         if not self.loops:
             return spans
@@ -109,7 +112,7 @@ class RolledActs(NamedTuple):
     def build(
         self, move: Callable[[Place], Place], opened: OpenedDevice, environment: Environment
     ) -> Iterator[Act]:
-        """Yield the acts in the memory of a program, each loop as one act."""
+        """Yield the acts with `move` applied to places, each loop as one act; add its variables."""
         done = 0
         for loop, (begin, end) in zip(self.loops, self.bodies, strict=True):
             yield from (act.replace_places(move) for act in self.acts[done:begin])
@@ -121,7 +124,7 @@ class RolledActs(NamedTuple):
 def reroll(
     acts: list[Act], own_slots: Container[int], live_variables: Container[int]
 ) -> RolledActs:
-    """Return acts with each loop in them as its last block.
+    """Find repeated blocks of acts; return the acts with only the last block of each loop.
 
     `own_slots`: the slots that only these acts use. `live_variables`: variables that are read
     afterwards.
@@ -222,7 +225,7 @@ def _encode_acts(
 
 
 def _find_previous(values: Ints) -> Ints:
-    """Return the index of the previous equal value, or -1."""
+    """Return for each position the index of the previous equal value, or -1."""
     order = np.argsort(values, kind="stable")
     is_known = values[order[1:]] == values[order[:-1]]
     before = np.full(len(values), -1)
@@ -231,6 +234,7 @@ def _find_previous(values: Ints) -> Ints:
 
 
 def _step_key(bound: BoundKernel) -> Hashable:
+    """Return a key that is equal for launches of one kernel, with equal sizes and checks."""
     s, slots = bound.step, [slot for slot, _ in bound.step.buffers]
     checks = tuple([(slots.index(slot), asked) for slot, _, asked in s.checks])
     return str(s.kernel), s.ints, s.grid, s.nbytes, checks
@@ -276,7 +280,7 @@ def _find_loops(trace: _EncodedActs) -> list[RerolledBlocks]:
 
 
 def _find_longest_run(tokens: Ints) -> tuple[int, int, int] | None:
-    """Return the longest run of tokens with a period: its begin, its length, the period."""
+    """Return (begin, length, period) of the longest periodic run of tokens; None if too short."""
     n, longest, most = len(tokens), None, 0
     if n < 2 * BODY_ACTS_MIN:
         return None
@@ -312,7 +316,7 @@ def _fit_loop(trace: _EncodedActs, begin: int, length: int, period: int) -> Rero
 def _match_blocks(
     trace: _EncodedActs, begin: int, length: int, count: int
 ) -> RerolledBlocks | None:
-    """Return the loop of these blocks, if they are equal and may share their memory."""
+    """Return the loop of these blocks if they are equal and may share memory, else None."""
 
     def by_block(x: Ints, first: int, end: int) -> Ints:
         return x[first:end].reshape(count, -1)
@@ -370,9 +374,9 @@ def _match_blocks(
 def _differing_numbers(
     trace: _EncodedActs, begin: int, length: int, end: int
 ) -> dict[tuple[int, int], tuple[TracedNumber, ...]] | None:
-    """Return the numbers of launches, by act and position, that are not the same in all blocks.
+    """Return numbers that differ between blocks, by (act, position); None if effects set a part.
 
-    Those that effects set are left out; None if effects set one in some of the blocks.
+    Numbers are those of launches. Those that effects set in all blocks are left out.
     """
     differing = {}
     for i in range(length):
@@ -399,7 +403,7 @@ def _build_loop(
     opened: OpenedDevice,
     environment: Environment,
 ) -> RerolledLoop:
-    """Return the act that runs a loop over the memory of the program around it."""
+    """Build the act of a loop in the outer program's memory; add variables for its numbers."""
     table = None
     if loop.numbers:
         variables = {at: environment.variable(c[0].value) for at, c in loop.numbers.items()}
@@ -419,7 +423,7 @@ def _build_loop(
 
 
 def _replace_numbers(act: Act, i: int, variables: dict[tuple[int, int], int]) -> Act:
-    """Return an act that reads variables in place of its numbers that differ."""
+    """Return act `i` of a body with variables in place of its numbers that differ."""
     if not isinstance(act, LaunchAct):
         return act
     own = enumerate(act.numbers)

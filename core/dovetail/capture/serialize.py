@@ -97,6 +97,7 @@ FORMULAS = {  # of numbers that differ from call to call
 
 
 def _digest(data: bytes) -> bytes:
+    """Return the SHA-256 digest of some bytes."""
     import hashlib  # 5 ms, which `import dovetail` need not pay
 
     return hashlib.sha256(data).digest()
@@ -237,6 +238,7 @@ class LoadedFunction:
         )
 
     def _run(self, leaves: Sequence[object], tree: object) -> Any:
+        """Replay the first capture that matches; return its result, or CACHE_MISS."""
         settings = current()
         for _, executable in self._captures:
             result = executable.run(leaves, tree, settings)
@@ -257,7 +259,7 @@ class FunctionWriter:
         self.state: dict[Storage, int] = {}  # the blobs of memory that captures share
 
     def blob(self, values: bytes) -> int:
-        """Return the number of a run of bytes."""
+        """Append a run of bytes to `blobs` and return its number."""
         self.blobs.append(values)
         return len(self.blobs) - 1
 
@@ -288,7 +290,10 @@ class FunctionReader:
         self.state: dict[tuple[Device, int], Storage] = {}  # memory that captures share
 
     def memory(self, blob: Json) -> Storage:
-        """Return new memory that holds a blob."""
+        """Copy blob number `blob` to new memory on the device; return it. Raises: ValueError.
+
+        ValueError is raised if there is no such blob.
+        """
         values, stream = _item(self.blobs, blob), current_handle(self.device)
         opened = open_device(self.device)
         ptr = opened.allocator.allocate(len(values), stream)
@@ -298,7 +303,11 @@ class FunctionReader:
 
 
 def encode(w: FunctionWriter, x: Any) -> Json:
-    """Return a value as JSON: a named tuple is a list of its fields."""
+    """Return a value as JSON; add its kernels and bytes to the writer. Raises: CaptureError.
+
+    A tuple, also a named one, is a list of its items.
+    CaptureError is for what a file cannot hold.
+    """
     if type(x) in SIMPLE:
         return x
     for kind, writer in WRITERS.items():
@@ -308,9 +317,9 @@ def encode(w: FunctionWriter, x: Any) -> Json:
 
 
 def decode(r: FunctionReader, hint: Any, x: Json) -> Any:
-    """Convert JSON to a value; `hint`: the annotated type.
+    """Convert JSON to a value of type `hint`; raise for JSON of another form.
 
-    Raises: ValueError, or what Python raises for JSON of another form.
+    `hint`: an annotation. The error is a ValueError, or what Python raises.
     """
     if hint in READERS:
         return READERS[hint](r, x)
@@ -336,6 +345,7 @@ def _fields(kind: Any) -> dict[str, Any]:
 
 
 def _item(items: Sequence[Any], n: Json) -> Any:
+    """Return `items[n]`. Raises: ValueError unless `n` is an int from 0 to below the length."""
     if type(n) is not int or not 0 <= n < len(items):
         raise ValueError(f"{n!r} is out of range")
     return items[n]
@@ -347,20 +357,21 @@ def _natural(n: Json) -> int:
 
 
 def _require_type(x: Json, *kinds: type) -> Any:
+    """Return `x` itself. Raises: ValueError for another type, or an int of NUMBER_MAX or more."""
     if type(x) not in kinds or (kinds == (int,) and abs(x) >= NUMBER_MAX):
         raise ValueError(f"{x!r} is not a {kinds[0].__name__} or is too large")
     return x
 
 
 def _require_simple(x: Any) -> Any:
-    """Return a number, string or None of a file. Raises: ValueError for others."""
+    """Return a bool, number, string or None itself. Raises: ValueError for others."""
     if type(x) in SIMPLE:
         return x
     raise ValueError(f"a {type(x).__name__} is no number, string or None")
 
 
-def _plain(x: Any) -> Any:
-    """Return a number, string or None for a file. Raises: CaptureError for others."""
+def _require_savable(x: Any) -> Any:
+    """Return a bool, number, string or None itself. Raises: CaptureError for others."""
     if type(x) in SIMPLE:
         return x
     raise CaptureError(
@@ -370,6 +381,7 @@ def _plain(x: Any) -> Any:
 
 
 def _write_step(w: FunctionWriter, bound: BoundKernel) -> Json:
+    """Return a launch as JSON, with its kernel's number; add the kernel to the writer."""
     s, slots = bound.step, [slot for slot, _ in bound.step.buffers]
     checks = [(slots.index(slot), asked) for slot, _, asked in s.checks]
     kernel = w.kernels.setdefault(str(s.kernel), len(w.kernels))
@@ -377,6 +389,10 @@ def _write_step(w: FunctionWriter, bound: BoundKernel) -> Json:
 
 
 def _read_step(r: FunctionReader, x: Json) -> BoundKernel:
+    """Decode a launch, compile its kernel and bind it on the device. Raises: ValueError.
+
+    ValueError is for a grid or a number that does not fit.
+    """
     number, ints, grid, nbytes, asked = decode(r, STEP, x)
     kernel = _item(r.kernels, number)
     values_by_name = dict(zip(kernel.ints, ints, strict=True))
@@ -394,6 +410,7 @@ def _read_step(r: FunctionReader, x: Json) -> BoundKernel:
 
 
 def _write_draw(w: FunctionWriter, a: EffectAct) -> Json:
+    """Return a draw of random numbers as JSON. Raises: CaptureError for other effects."""
     if isinstance(a.action, partial) and a.action.func == callbacks.reserve_random:
         return ["draw", a.action.args[0], a.variable]
     raise CaptureError(
@@ -403,12 +420,14 @@ def _write_draw(w: FunctionWriter, a: EffectAct) -> Json:
 
 
 def _read_draw(r: FunctionReader, x: Json) -> EffectAct:
+    """Decode a draw from the default random generator. Raises: ValueError."""
     count, variable = x
     _item(r.environment.values[1:], variable)  # two numbers are made
     return EffectAct(partial(callbacks.reserve_random, _natural(count)), variable, 2)
 
 
 def _write_act(w: FunctionWriter, act: Act) -> Json:
+    """Return an act as JSON: its name, then its fields. Raises: CaptureError for others."""
     for name, (kind, _) in ACTS.items():
         if kind is type(act):
             return [name, *[encode(w, getattr(act, field)) for field in _fields(kind)]]
@@ -416,6 +435,7 @@ def _write_act(w: FunctionWriter, act: Act) -> Json:
 
 
 def _read_program(r: FunctionReader, x: Json) -> CapturedProgram:
+    """Decode a program for the reader's device; `check_program` checks it later."""
     name, inputs, held, sizes, arena, acts = decode(r, PROGRAM, x)
     written_slots = {p.slot for act in acts for p in act.written}
     written = frozenset(slot for slot in written_slots if slot < inputs + len(held))
@@ -423,12 +443,17 @@ def _read_program(r: FunctionReader, x: Json) -> CapturedProgram:
 
 
 def _tensor(storage: Storage, s: Spec, strides: Shape, begin: int) -> Tensor:
+    """Create a tensor over memory, from element `begin`. Raises: ValueError for its strides."""
     if len(strides) != len(s.shape):
         raise ValueError(f"strides {strides} of shape {s.shape}")
     return create_tensor(leaf(storage, s, strides, begin))
 
 
-def _write_known(w: FunctionWriter, c: ReachableTensor) -> Json:
+def _write_reachable(w: FunctionWriter, c: ReachableTensor) -> Json:
+    """Return an argument's number, or a closure tensor with values, as JSON. Raises: CaptureError.
+
+    CaptureError is raised if the closure has no such tensor any more.
+    """
     if c.argument != NO_INDEX:
         return [c.argument]
     tensor = None if c.path is None else c.path.read()
@@ -442,7 +467,11 @@ def _write_known(w: FunctionWriter, c: ReachableTensor) -> Json:
     return encode(w, (w.state[e.storage], e.offset, e.spec, e.strides))
 
 
-def _read_known(r: FunctionReader, x: Json) -> ReachableTensor:
+def _read_reachable(r: FunctionReader, x: Json) -> ReachableTensor:
+    """Decode a tensor: an argument, or one of the closure with own memory. Raises: ValueError.
+
+    ValueError is raised if it lies outside of its memory.
+    """
     if len(x) == 1:
         return r.arguments[x[0]]
     blob, begin, s, strides = decode(r, tuple[int, int, Spec, Shape], x)
@@ -467,7 +496,7 @@ READERS: dict[Any, Callable[[FunctionReader, Json], Any]] = {
     Spec: lambda r, x: spec(tuple(map(_natural, x[0])), dtype(str(x[1])), r.device),
     Op: lambda r, x: TABLE[x],
     HostRoutine: lambda r, x: host_routines.ROUTINES[x],
-    ReachableTensor: _read_known,
+    ReachableTensor: _read_reachable,
     Storage: FunctionReader.memory,
     BoundKernel: _read_step,
     EffectAct: _read_draw,
@@ -478,7 +507,7 @@ WRITERS: dict[Any, Callable[[FunctionWriter, Any], Json]] = {
     bytes: FunctionWriter.blob,
     (DType, Op, HostRoutine): lambda w, x: x.name,
     Spec: lambda w, x: [[*x.shape], x.dtype.name],
-    ReachableTensor: _write_known,
+    ReachableTensor: _write_reachable,
     Storage: FunctionWriter.memory,
     BoundKernel: _write_step,
     EffectAct: _write_draw,
@@ -513,7 +542,7 @@ class MemoryBounds:
             raise ValueError(f"bytes {begin}..{end} of {least}..{most}, of elements of {unit}")
 
     def check_strided(self, x: StridedMemory) -> None:
-        """Check all of an operand."""
+        """Raise ValueError if elements of an operand are out of bounds or misaligned."""
         shape, size = tuple(map(_natural, x.shape)), x.dtype.itemsize
         if len(x.strides) != len(shape):
             raise ValueError(f"strides {x.strides} of shape {shape}")
@@ -523,7 +552,10 @@ class MemoryBounds:
     def check_part(
         self, part: NestedProgram, inputs: Sequence[int], results: Sequence[int]
     ) -> None:
-        """Check a program inside of this one; `inputs`, `results`: bytes that it is given."""
+        """Check a nested program, given the bytes of inputs and results. Raises: ValueError.
+
+        UnboundedIndexError is raised as by `check_program`.
+        """
         p = part.program
         if p.sizes != tuple(results) or (part.arena is None) != (not p.arena):
             raise ValueError(f"results of {p.sizes} bytes where there must be {[*results]}")
@@ -533,12 +565,15 @@ class MemoryBounds:
         check_program(p, [*ranges, *[self.range_at(place, 0) for place in part.outer_places]])
 
     def range_at(self, p: Place, distance: int) -> Range:
-        """Return the bytes that acts may touch from a place, and from all up to a distance."""
+        """Return (low, high): bytes that acts may touch from a place, moved by 0 to `distance`."""
         least, most = _item(self.slots, p.slot)
         return least - p.offset - min(distance, 0), most - p.offset - max(distance, 0)
 
     def check_carried(self, carried: Sequence[LoopCarry]) -> tuple[list[int], list[int]]:
-        """Check buffers of a loop. Return the bytes of all, and of those that the body makes."""
+        """Check a loop's carry; return the bytes of each value, and of those with two buffers.
+
+        Raises: as `check_program`.
+        """
         sizes, new_sizes = [], []
         for c in carried:
             (n,) = c.copy.sizes
@@ -553,9 +588,9 @@ class MemoryBounds:
 
 
 def check_program(p: CapturedProgram, inputs: Sequence[Range]) -> None:
-    """Check that acts touch nothing but their program's memory, and inputs as far as given.
+    """Raise ValueError if an act touches memory outside of its program, or beyond `inputs`.
 
-    Raises: ValueError; Unbounded for a kernel whose indices are not known.
+    UnboundedIndexError is raised for a kernel whose indices are not known.
     """
     memory = MemoryBounds(p, inputs)
     for act in p.acts:
@@ -564,6 +599,7 @@ def check_program(p: CapturedProgram, inputs: Sequence[Range]) -> None:
 
 
 def _check_launch(m: MemoryBounds, a: LaunchAct) -> None:
+    """Check a launch's numbers, and bytes it reaches. Raises: ValueError, UnboundedIndexError."""
     step, kernel = a.plan_step, a.plan_step.kernel
     cells = {i for i, _, _ in step.checks}
     if len(a.numbers) != len(kernel.scalars) or not len(cells) == len(step.checks) == len(a.lines):
@@ -580,6 +616,7 @@ def _check_launch(m: MemoryBounds, a: LaunchAct) -> None:
 
 
 def _check_numbers(a: LaunchAct, numbers: Scalars) -> None:
+    """Check that a launch's integers fit the dtypes of its scalars. Raises: ValueError."""
     kernel = a.plan_step.kernel
     for (x, _), (name, kind) in zip(numbers, kernel.scalars, strict=True):
         if kind.kind in "iub" and not (isinstance(x, int) and kind.min <= x <= kind.max):
@@ -587,6 +624,7 @@ def _check_numbers(a: LaunchAct, numbers: Scalars) -> None:
 
 
 def _check_call(m: MemoryBounds, a: LibraryCallAct) -> None:
+    """Check a library call: its memory, dtypes and shapes, and the device. Raises: ValueError."""
     for x in (*a.inputs, a.output):
         m.check_strided(x)
     kind, shapes = a.inputs[0].dtype, [x.shape for x in a.inputs]
@@ -607,6 +645,7 @@ def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
 
 
 def _check_host_step(m: MemoryBounds, a: HostAct) -> None:
+    """Check that operands of a host step are in bounds, dense and fit. Raises: ValueError."""
     for x in (*a.operands, *a.results):
         m.check_strided(x)
         if x.strides != contiguous(x.shape).strides:
@@ -617,6 +656,7 @@ def _check_host_step(m: MemoryBounds, a: HostAct) -> None:
 
 
 def _check_repeat(m: MemoryBounds, a: CountedLoop) -> None:
+    """Check a counted loop: bounds, rows, carry, body. Raises: ValueError, UnboundedIndexError."""
     rounds, (low, high) = 0, a.bounds
     if isinstance(low, int) and isinstance(high, int):
         rounds = max(high - low, 0)
@@ -633,7 +673,10 @@ def _check_repeat(m: MemoryBounds, a: CountedLoop) -> None:
 
 
 def _check_rerolled(m: MemoryBounds, a: RerolledLoop) -> None:
-    """Check a loop's rounds, numbers and memory; its body must own none. Raises: ValueError."""
+    """Check a loop's rounds, numbers and memory; its body must own none. Raises: ValueError.
+
+    UnboundedIndexError is raised as by `check_program`.
+    """
     rounds = range(a.count if a.table is None else len(a.table.rows))
     if len(rounds) != a.count or not rounds:
         raise ValueError(f"{len(rounds)} rows of numbers for {a.count} rounds")
@@ -647,6 +690,7 @@ def _check_rerolled(m: MemoryBounds, a: RerolledLoop) -> None:
 
 
 def _check_while(m: MemoryBounds, a: WhileLoop) -> None:
+    """Check a loop's condition, body and carry. Raises: ValueError, UnboundedIndexError."""
     m.check(a.truth, 0, 1)
     sizes, new_sizes = m.check_carried(a.carried)
     m.check_part(a.condition, sizes, [1])
@@ -654,6 +698,7 @@ def _check_while(m: MemoryBounds, a: WhileLoop) -> None:
 
 
 def _check_branch(m: MemoryBounds, a: Branch) -> None:
+    """Check the bool, both programs, the results. Raises: ValueError, UnboundedIndexError."""
     m.check(a.truth, 0, 1)
     sizes = a.branches[0].program.sizes
     for part in a.branches:
@@ -679,7 +724,10 @@ ACTS: dict[str, tuple[Any, Callable[[MemoryBounds, Any], None]]] = {
 
 
 def _write_value(w: FunctionWriter, x: Any) -> Json:
-    """Return arguments or results as JSON, of which a list begins with a word for its kind."""
+    """Return arguments or results as JSON, tensors without values. Raises: CaptureError.
+
+    CaptureError is for other objects than tensors, numbers, strings, None and containers.
+    """
     if type(x) in (list, tuple):
         return [type(x).__name__, *[_write_value(w, part) for part in x]]
     if type(x) is dict and all(type(k) is str for k in x):
@@ -690,7 +738,11 @@ def _write_value(w: FunctionWriter, x: Any) -> Json:
         return ["made", int(x)]
     if type(x) is TracedFloat:
         return ["variable", x.variable]
-    return ["static", encode(w, _plain(x.value))] if type(x) is StaticArgument else _plain(x)
+    return (
+        ["static", encode(w, _require_savable(x.value))]
+        if type(x) is StaticArgument
+        else _require_savable(x)
+    )
 
 
 def _read_value(r: FunctionReader, x: Json) -> Any:
@@ -721,6 +773,7 @@ TRACE: dict[str, Any] = {  # of a `FunctionTrace`, what a file has as it is
 
 
 def _write_capture(w: FunctionWriter, capture: Capture) -> Json:
+    """Return a capture as JSON. Raises: CaptureError for gradients and for other layouts."""
     t, e = capture.trace, capture.trace.environment
     if t.saved is not None or t.gradients or any(c.gradient_of is not None for c in t.inputs):
         raise CaptureError(
@@ -754,7 +807,10 @@ def _write_capture(w: FunctionWriter, capture: Capture) -> Json:
 
 
 def _overlaps(executable: Executable) -> list[tuple[int, int, int]]:
-    """Return which arguments share memory: two numbers, and the bytes between them."""
+    """Return overlaps of arguments as (i, j, bytes). Raises: CaptureError for one with the closure.
+
+    The bytes are those from argument `j` to argument `i` in their memory.
+    """
     slots = executable.inputs.slots
     pairs = [(slots[o.slot], slots[o.base], o.distance) for o in executable.inputs.overlaps]
     if any((a.argument == NO_INDEX) != (b.argument == NO_INDEX) for a, b, _ in pairs):
@@ -766,7 +822,10 @@ def _overlaps(executable: Executable) -> list[tuple[int, int, int]]:
 
 
 def _read_capture(r: FunctionReader, name: str, x: Json) -> tuple[str, Executable]:
-    """Return the executable of a capture, and the text of its arguments."""
+    """Decode and check a capture; return (text of its arguments, executable). Raises: ValueError.
+
+    Other errors are UnboundedIndexError, and what Python raises for JSON of another form.
+    """
     r.environment = environment = Environment()
     environment.values = [*decode(r, tuple[float | int | bool, ...], x["variables"])]
     for v, formula, of in decode(
@@ -793,7 +852,7 @@ def _read_capture(r: FunctionReader, name: str, x: Json) -> tuple[str, Executabl
         **fields,
     )
     overlaps = decode(r, tuple[tuple[int, int, int], ...], x["overlaps"])
-    _check_trace(trace, [_range(c, r.arguments, overlaps) for c in inputs])
+    _check_trace(trace, [_byte_range(c, r.arguments, overlaps) for c in inputs])
     executable, _ = bind_trace(trace)
     slots = {w.argument: n for n, w in enumerate(executable.inputs.slots) if w.argument != NO_INDEX}
     for i, j, distance in overlaps:
@@ -802,7 +861,7 @@ def _read_capture(r: FunctionReader, name: str, x: Json) -> tuple[str, Executabl
 
 
 def _check_trace(t: FunctionTrace, inputs: Sequence[Range]) -> None:
-    """Check the program, and that results are in its memory. Raises: as `check_program`."""
+    """Check program, results, values, floats. Raises: ValueError, UnboundedIndexError."""
     check_program(t.program, inputs)
     for r in t.results:
         if r.reachable_tensor is None:
@@ -818,12 +877,12 @@ def _check_trace(t: FunctionTrace, inputs: Sequence[Range]) -> None:
         _item(t.environment.values, variable)
 
 
-def _range(
+def _byte_range(
     c: ReachableTensor,
     arguments: dict[int, ReachableTensor],
     overlaps: Sequence[tuple[int, int, int]],
 ) -> Range:
-    """Return the bytes that may be touched, from where a tensor begins.
+    """Return (low, high): the bytes that may be touched, counted from where a tensor begins.
 
     They include those of arguments that lie beside it in the same memory, as each call checks.
     """
@@ -834,6 +893,6 @@ def _range(
     low, high = low * size, high * size
     for i, base, distance in overlaps:
         if base == c.argument:
-            least, most = _range(arguments[i], {}, ())
+            least, most = _byte_range(arguments[i], {}, ())
             low, high = min(low, distance + least), max(high, distance + most)
     return low, high

@@ -91,7 +91,7 @@ class CaptureSession:
         self.recorder = CaptureTracer(device, False, self._find_input, keep=self._add_constant)
 
     def _add_constant(self, x: Tensor) -> None:
-        """Add a tensor to the reachable ones: each call reads this one, and its gradient."""
+        """Add an older tensor and its `grad` to `reachable`, unless it is there."""
         is_new = storage_of(x._expr).serial >= self.first_serial
         if is_new or any(k.tensor is x for k in self.reachable):
             return
@@ -102,7 +102,7 @@ class CaptureSession:
             self.reachable.append(ReachableTensor(x.grad, gradient_of=constant))
 
     def _with_gradients(self) -> list[ReachableTensor]:
-        """Return the known tensors that may have a `grad`."""
+        """Return the known tape leaves, which may have a `grad`."""
         return [
             k
             for k in self.reachable
@@ -110,13 +110,15 @@ class CaptureSession:
         ]
 
     def _has_gradient_of_other_layout(self) -> bool:
+        """Return True if the `grad` of a known tensor is not strided."""
         return any(type(k.tensor.grad) not in (Tensor, type(None)) for k in self._with_gradients())
 
     def trace_arguments(self) -> list[object]:
-        """Return the leaves of arguments for the function; floats become TracedFloats."""
+        """Return the leaves for the function; each float becomes a TracedFloat, see `floats`."""
         return [self._trace_argument(i, x) for i, x in enumerate(self.leaves)]
 
     def _trace_argument(self, i: int, x: object) -> object:
+        """Return argument `i`: a float traced by a new variable, a static one unwrapped."""
         if not isinstance(x, float):
             return x.value if isinstance(x, StaticArgument) else x
         environment = self.recorder.environment
@@ -125,9 +127,10 @@ class CaptureSession:
         return TracedFloat(environment, x, variable)
 
     def _find_input(self, storage: Storage) -> tuple[int, int] | None:
-        """Return the input slot that memory belongs to, and its first byte; None for new memory.
+        """Add an input for reachable memory; return (slot, byte), or None. Raises: CaptureError.
 
-        Raises: CaptureError for memory from before that no path leads to.
+        `byte` is where the tensor begins in its memory. None is for memory that the function
+        allocates, and for constants. CaptureError is for older memory that no path leads to.
         """
         for k in self.reachable:
             if k.expr.op is None and storage_of(k.expr) is storage:
@@ -144,7 +147,7 @@ class CaptureSession:
         return None
 
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | CaptureFailure]:
-        """Run the function; return its result and its capture."""
+        """Run and record the function; return its result, and the capture or the failure."""
         returned, capture = tracer_api.run_traced(self.recorder, self._run, function)
         if flags.depth == 0:
             run.finish_pending()
@@ -155,7 +158,10 @@ class CaptureSession:
     def _run(
         self, function: Callable[[], object]
     ) -> tuple[FlatTree, CaptureFailure | Callable[[], Capture]]:
-        """Run the function; return its result, and a function that makes the capture afterwards."""
+        """Run the function; return its flat result, and a failure or a builder of the capture.
+
+        The builder is called after the trace. Raises: LayoutError for results of other layouts.
+        """
         returned = flatten_with_layouts(function())
         for x in returned.leaves:
             if isinstance(x, Tensor):
@@ -164,7 +170,7 @@ class CaptureSession:
         gradients = self._new_gradients(tensors)
         if tensors:
             run.evaluate([t._expr for t in tensors])
-        if failure := self._failure():
+        if failure := self._find_failure():
             return returned, failure
         flow = None
         if flowing := self._differentiable_results(tensors):
@@ -172,10 +178,10 @@ class CaptureSession:
             if flow is None:
                 return returned, CaptureFailure("gradients flow through its results")
         result = FlatTree(leaves, returned.tree)
-        return returned, partial(self._capture, tensors, result, gradients, flow)
+        return returned, partial(self._build_capture, tensors, result, gradients, flow)
 
     def _results(self, returned: FlatTree) -> tuple[list[Tensor], list[object]]:
-        """Return the tensors of the result, each once, and the leaves with result numbers."""
+        """Return the result's tensors, each once, and its leaves with a ResultIndex for each."""
         numbers: dict[int, int] = {}
         tensors: list[Tensor] = []
         leaves: list[object] = []
@@ -190,7 +196,7 @@ class CaptureSession:
         return tensors, leaves
 
     def _new_gradients(self, tensors: list[Tensor]) -> list[NewGradient]:
-        """Return the tensors whose `grad` has changed; add new gradients to the results."""
+        """Return (tensor, result number) of changed `grad`s; append new ones to `tensors`."""
         changed: list[NewGradient] = []
         before = {id(k.gradient_of): k.tensor for k in self.reachable if k.gradient_of is not None}
         for k in self._with_gradients():
@@ -205,7 +211,7 @@ class CaptureSession:
         return changed
 
     def _constants(self) -> list[ReachableTensor]:
-        """Return a known tensor for each constant that another name leads to, too.
+        """Return a new ReachableTensor for each used tensor that `dt.constant` got, too.
 
         A call compares the two, since the other name may lead to another tensor by then.
         """
@@ -213,8 +219,8 @@ class CaptureSession:
         tensors = [create_tensor(leaf(storage_of(e), e.spec, e.strides, e.offset)) for e in exprs]
         return [ReachableTensor(t, path=ClosurePath(t)) for t in tensors]
 
-    def _failure(self) -> CaptureFailure | None:
-        """Return the reason why the call cannot be captured, or None."""
+    def _find_failure(self) -> CaptureFailure | None:
+        """Walk the closure again; return why the call cannot be captured, or None."""
         self.closure_after = self.closure.walk_again()
         if self.has_other_layouts or self._has_gradient_of_other_layout():
             return CaptureFailure(
@@ -233,7 +239,7 @@ class CaptureSession:
         return None
 
     def _differentiable_results(self, tensors: list[Tensor]) -> list[int]:
-        """Return the numbers of the results through which gradients flow."""
+        """Return the numbers of new results through which gradients flow."""
         known_ids = {id(k.tensor) for k in self.reachable}
         return [
             i
@@ -246,20 +252,21 @@ class CaptureSession:
     def _capture_backward(
         self, flowing: list[int], tensors: list[Tensor]
     ) -> BackwardCapture | None:
-        """Return the backward program of a result that is the only one, with memory of its own."""
+        """Capture the backward program of the only result that has one; None if impossible."""
         (i, *others), recorder = flowing, self.recorder
         place = recorder.locate(_in_memory(tensors[i]))
         if others or place.slot not in recorder.sizes or self._new_gradients(tensors):
             return None
         return capture_backward(self.name, recorder, i, tensors[i], self.reachable)
 
-    def _capture(
+    def _build_capture(
         self,
         tensors: list[Tensor],
         returned: FlatTree,
         gradients: list[NewGradient],
         backward_capture: BackwardCapture | None,
     ) -> Capture:
+        """Build the capture of the recorded acts; drop the values of the user's tensors."""
         recorder = self.recorder
         same = {id(k.tensor): k for k in self.reachable}
         exprs = [_in_memory(t) for t in tensors]
@@ -304,14 +311,14 @@ class CaptureSession:
 
 
 def describe_leaf(x: object) -> str:
-    """Return an argument as text for users."""
+    """Return an argument as text for users: a spec, a static value, or "a float"."""
     if isinstance(x, Tensor):
         return repr(x._expr.spec)
     return repr(x.value) if isinstance(x, StaticArgument) else "a float"
 
 
 def _in_memory(t: Tensor) -> Expr:
-    """Return the leaf of a tensor that has been computed."""
+    """Return the leaf of an evaluated tensor, with its real storage."""
     e = t._expr
     storage_of(e)
     return e
@@ -336,7 +343,7 @@ def _is_released(tape: Any) -> bool:
 
 
 def relax_overlaps(new: Capture, earlier: Sequence[Capture]) -> None:
-    """Let a call not ask for the distances between tensors of its capture, where it may.
+    """Drop distance checks of inputs from `new` that an earlier capture shows to be needless.
 
     An argument may be part of a tensor that the function could reach (`step(self.x[k : k + 64])`).
     From one capture it cannot be told who reads that memory. But where the function was captured
@@ -345,14 +352,14 @@ def relax_overlaps(new: Capture, earlier: Sequence[Capture]) -> None:
     """
     for old in earlier:
         now, then = _overlaps(new.executable), _overlaps(old.executable)
-        if now.keys() == then.keys() and _memory_of_call(new) == _memory_of_call(old):
+        if now.keys() == then.keys() and _describe_call_memory(new) == _describe_call_memory(old):
             new.executable.inputs.overlaps = [
                 o for pair, o in now.items() if o.distance == then[pair].distance
             ]
 
 
 def _overlaps(executable: Executable) -> dict[tuple[object, ...], SlotOverlap]:
-    """Return the overlaps, each by the sources of its two tensors."""
+    """Return the overlaps of inputs, each by the sources of its two tensors."""
     inputs = executable.inputs
     ways = [(s.argument, s.gradient_of, _read_source(executable, s.read)) for s in inputs.slots]
     return {(ways[o.slot], ways[o.base]): o for o in inputs.overlaps}
@@ -368,23 +375,23 @@ def _read_source(executable: Executable, n: int) -> tuple[object, ...]:
     return (*_read_source(executable, r.parent), r.is_item, r.key)
 
 
-def _memory_of_call(capture: Capture) -> list[object]:
-    """Return all places that a call reads, writes or returns, in order."""
+def _describe_call_memory(capture: Capture) -> list[object]:
+    """Return what a call and its backward read, write and return, to compare two captures."""
     uses: list[object] = [(r.place, r.spec, r.strides) for r in capture.trace.results]
     flow = [] if capture.backward is None else [capture.backward.program]
     for program in (capture.trace.program, *flow):
-        uses += _memory_of_program(program)
+        uses += _describe_program_memory(program)
     return uses
 
 
-def _memory_of_program(program: CapturedProgram) -> list[object]:
-    """Return the places that each act uses, in order, to compare two captures."""
+def _describe_program_memory(program: CapturedProgram) -> list[object]:
+    """Return the type and the places of each act, in order, to compare two captures."""
     return [
-        (type(a), *_moves(a), *a.places(), *map(_memory_of_program, a.programs))
+        (type(a), *_describe_iterations(a), *a.places(), *map(_describe_program_memory, a.programs))
         for a in program.acts
     ]
 
 
-def _moves(act: Act) -> tuple[object, ...]:
-    """Return the number and the steps of a re-rolled loop's iterations."""
+def _describe_iterations(act: Act) -> tuple[object, ...]:
+    """Return the count and the inputs of a re-rolled loop; () for other acts."""
     return (act.count, act.inputs) if isinstance(act, RerolledLoop) else ()

@@ -98,31 +98,33 @@ class CaptureTracer(tracer_api.Tracer):
 
     @property
     def is_capture(self) -> bool:
+        """True: a program is built, to replay with other values."""
         return True
 
     def evaluate_earlier(self, e: Expr) -> None:
-        """Evaluate an expression from before the trace; the caller has evaluated all of them."""
+        """Do nothing: work from before the trace was evaluated when the trace began."""
 
     # --- memory and its slots
     def add_input(self) -> int:
-        """Return a new slot that is given to the program."""
+        """Add a slot for an input of the program, and return its number."""
         self.inputs.append(self._new_slot())
         return self.inputs[-1]
 
     def _new_slot(self) -> int:
+        """Count one more slot and return its number."""
         self._slots += 1
         return self._slots - 1
 
     def placeholder(self, s: Spec) -> Expr:
-        """Return a leaf that stands for an input of this spec, without memory."""
-        storage = _without_memory(s)
+        """Add an input slot; return a leaf of this spec without memory that stands for it."""
+        storage = _null_storage(s)
         self._slots_by_storage[storage] = self.add_input(), 0
         return leaf(storage, s, s.strides, 0)
 
     def allocate(self, s: Spec) -> Expr:
-        """Return a leaf over new memory, for an act to write."""
+        """Allocate memory (none if dry) with a slot, and return a leaf over it."""
         if self.is_dry:
-            storage = _without_memory(s)
+            storage = _null_storage(s)
         else:
             nbytes = s.size * s.dtype.itemsize
             ptr = open_device(s.device).allocator.allocate(nbytes, self.stream)
@@ -132,21 +134,21 @@ class CaptureTracer(tracer_api.Tracer):
         return leaf(storage, s, s.strides, 0)
 
     def record_allocation(self, storage: Storage) -> None:
-        """Record that memory without contents was allocated."""
+        """Add a slot for new memory. Raises: CaptureError on another device or stream."""
         self._require_device(storage.device)
         slot = self._new_slot()
         self.sizes[slot] = storage.nbytes
         self._slots_by_storage[storage] = slot, 0
 
     def _slot_of(self, storage: Storage) -> tuple[int, int]:
-        """Return the slot of memory, and the byte of the storage at which the slot begins."""
+        """Return (slot, byte of the memory where it begins); add the slot if it is missing."""
         tensor = self._slots_by_storage.get(storage)
         if tensor is None:
-            tensor = self._slots_by_storage[storage] = self._find(storage)
+            tensor = self._slots_by_storage[storage] = self._add_slot(storage)
         return tensor
 
-    def _find(self, storage: Storage) -> tuple[int, int]:
-        """Return the slot of memory from outside, and the byte at which it begins."""
+    def _add_slot(self, storage: Storage) -> tuple[int, int]:
+        """Add a slot for memory from outside; return it and the byte where it begins."""
         if self.outer is not None:
             slot = self.add_input()
             outer, begin = self.outer._slot_of(storage)
@@ -166,23 +168,24 @@ class CaptureTracer(tracer_api.Tracer):
         return None if tensor is None else tensor[0]
 
     def locate(self, e: Expr) -> Place:
-        """Return where a leaf begins."""
+        """Return the place where a leaf begins; add a slot if its memory has none."""
         slot, begin = self._slot_of(storage_of(e))
         return Place(slot, e.offset * e.spec.dtype.itemsize - begin)
 
     def locate_live(self, e: Expr) -> Place:
-        """Return where a leaf begins; keep its memory for an act that is to run."""
+        """Return the place where a leaf begins; keep its memory alive as long as this tracer."""
         self._live_storages.append(storage_of(e))
         return self.locate(e)
 
     def _strided_operand(self, leaves: Sequence[Expr]) -> tuple[StridedMemory, ...]:
-        """Return leaves without gaps as operands or results of an act that is to run."""
+        """Return leaves without gaps as operands of an act; keep their memory alive."""
         return tuple(
             StridedMemory(self.locate_live(e), e.spec.shape, e.spec.strides, e.spec.dtype)
             for e in leaves
         )
 
     def _require_device(self, device: Device) -> None:
+        """Set the device at the first work; raise CaptureError for another device or stream."""
         if self.device is None:  # the first work says it
             self.device, self.stream = device, current_handle(device)
         if device is not self.device:
@@ -198,7 +201,7 @@ class CaptureTracer(tracer_api.Tracer):
 
     # --- what the host does
     def record_fill(self, storage: Storage, values: bytes) -> None:
-        """Record that the host has put values into memory."""
+        """Record that the host fills memory with values, a constant unless an act writes there."""
         slot = self._slot_of(storage)[0]
         self.constants[slot] = storage
         self.acts.append(FillAct(Place(slot, 0), values))
@@ -233,7 +236,7 @@ class CaptureTracer(tracer_api.Tracer):
 
     # --- evaluations
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
-        """Record an evaluation, and run it if the function runs."""
+        """Record an evaluation, and run it unless dry; return False if its target overlaps."""
         self._require_device(evaluation.device)
         plan = evaluation.bind()
         if plan.plan.target_overlaps:
@@ -251,7 +254,7 @@ class CaptureTracer(tracer_api.Tracer):
         stored = [(i, slot) for i, slot in plan.kept if slot >= len(leaf_places)]
         if self.is_dry:
             for i, _ in stored:
-                convert_to_leaf(evaluation.nodes[i], _without_memory(evaluation.nodes[i].spec))
+                convert_to_leaf(evaluation.nodes[i], _null_storage(evaluation.nodes[i].spec))
         else:
             engine.counters.evaluations += 1
             evaluation.execute(plan, reports_checks)
@@ -270,16 +273,18 @@ class CaptureTracer(tracer_api.Tracer):
         numbers: list[TracedNumber],
         nodes: Sequence[Expr],
     ) -> None:
-        """Record the launches of a plan; its slots beyond those given are new ones here."""
+        """Record the launches and calls of a plan; add slots for the memory that it allocates."""
         first = self._slots
         self._slots += plan.plan.slot_count - len(leaf_places)
         begins = [*leaf_places, *[Place(slot, 0) for slot in range(first, self._slots)]]
 
         def at(slot: int, offset: int) -> Place:
+            """Return the place of a byte of a slot of the plan."""
             begin = begins[slot]
             return Place(begin.slot, begin.offset + offset) if offset else begin
 
         def operand(x: MemoryOperand) -> StridedMemory:
+            """Return an operand of the plan as memory of the program."""
             where = at(x.slot, x.view.offset * x.dtype.itemsize)
             return StridedMemory(where, x.view.shape, x.view.strides, x.dtype)
 
@@ -300,7 +305,7 @@ class CaptureTracer(tracer_api.Tracer):
     def launch(
         self, step: BoundKernel, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:
-        """Record the launch of a kernel over leaves."""
+        """Run, unless dry, and record the launch of a kernel over leaves."""
         self._require_device(leaves[0].spec.device)
         leaf_places = [self.locate_live(e) for e in leaves]
         buffers = tuple(
@@ -322,7 +327,7 @@ class CaptureTracer(tracer_api.Tracer):
         written: Sequence[int],
         numbers: Sequence[Scalar],
     ) -> None:
-        """Record a call of `work` with leaves and numbers."""
+        """Run, unless dry, and record a call of `work` with addresses of leaves and numbers."""
         self._require_device(leaves[0].spec.device)
         leaf_places = tuple(self.locate_live(e) for e in leaves)
         nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
@@ -333,7 +338,7 @@ class CaptureTracer(tracer_api.Tracer):
         )
 
     def call_host(self, call: HostCall, operands: Sequence[Expr], into: Expr | None) -> list[Expr]:
-        """Record a call of a host routine."""
+        """Run, unless dry, and record a host routine; return the leaves of its results."""
         device = operands[0].spec.device
         self._require_device(device)
         declared = call.results([(e.spec.shape, e.spec.dtype) for e in operands])
@@ -354,7 +359,7 @@ class CaptureTracer(tracer_api.Tracer):
 
     # --- numbers and effects
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """Record a draw of two numbers of a random stream."""
+        """Return two numbers from `reserve`, zeros if dry; record it for each replay."""
         values = (0, 0) if self.is_dry else reserve()
         first = self.environment.variable(values[0])
         self._drawn = (first, self.environment.variable(values[1]))
@@ -366,7 +371,7 @@ class CaptureTracer(tracer_api.Tracer):
         self.environment.tag(args, self._drawn)
 
     def read_numbers(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-        """Record a read of numbers that the host provides."""
+        """Return the numbers from `read`, ones if dry; record it for each replay."""
         # New objects, by which the environment knows them again.
         numbers = [x * 1.0 for x in ([1.0] * count if self.is_dry else read())]
         variables = [self.environment.variable(x) for x in numbers]
@@ -376,18 +381,18 @@ class CaptureTracer(tracer_api.Tracer):
         return numbers
 
     def run_effect(self, action: Callable[[], object]) -> None:
-        """Run an action, and record it for replays."""
+        """Run an action, unless dry, and record it for each replay."""
         if not self.is_dry:
             action()
         self.acts.append(EffectAct(action))
 
     def refuse_read(self, what: str, tensors: Sequence[object]) -> None:
-        """Raise CaptureError unless the host may read these tensors."""
+        """Raise CaptureError, always: a captured function has no values to read."""
         raise tracer_api.capture_error(what)
 
     # --- gradients
     def check_retaped(self, e: Expr) -> None:
-        """Raise UnrolledLoop for a write to an outer leaf in the body of a loop."""
+        """Raise UnrolledLoop for a write in a loop's body to a leaf of the program around it."""
         if (
             not self.is_dry
             or self.outer is None
@@ -405,7 +410,7 @@ class CaptureTracer(tracer_api.Tracer):
 
     # --- the end
     def invalidate_body_values(self, index: Expr | None) -> None:
-        """Let what a body has made, and the index of its loop, raise when it is looked at."""
+        """Make later reads of a body's tensors, and of its loop's index, raise CaptureError."""
         assert self.outer is not None
         for storage, _ in self._slots_by_storage:
             is_ours = storage not in self.outer._slots_by_storage
@@ -419,11 +424,10 @@ class CaptureTracer(tracer_api.Tracer):
     def program(
         self, results: Sequence[Place], name: str = "", live_variables: Container[int] = ()
     ) -> CapturedProgram:
-        """Return the program of the recorded acts, with memory for results.
+        """Build the program of the recorded acts; set `renumbered`, from old places to its own.
 
-        Those are the slots allocated here in which one of `results` is. Slots are numbered anew;
-        `renumbered` moves a place from the old numbers to the new ones. `kept`: variables that
-        another program reads.
+        Slots allocated here in which one of `results` is become the program's results. Slots are
+        numbered anew. `live_variables`: variables that another program reads.
         """
         acts = drop_unread_launches(
             self._with_constants(results), self.sizes, (p.slot for p in results)
@@ -443,6 +447,7 @@ class CaptureTracer(tracer_api.Tracer):
         order = {slot: i for i, slot in enumerate(slots)}
 
         def move(p: Place) -> Place:
+            """Return a place in the program, given one in the trace."""
             if p.slot in offsets:
                 return Place(len(slots), offsets[p.slot] + p.offset)
             return Place(order[p.slot], p.offset)
@@ -462,7 +467,10 @@ class CaptureTracer(tracer_api.Tracer):
         )
 
     def _with_constants(self, results: Sequence[Place]) -> list[Act]:
-        """Return the acts without fills of memory that nothing else writes: that is constant."""
+        """Return the acts without fills of constant memory; update `sizes` and `constants`.
+
+        Memory is constant if nothing else writes it.
+        """
         others = [act for act in self.acts if not isinstance(act, FillAct)]
         changed = {p.slot for act in others for p in act.written} | {p.slot for p in results}
         acts = []
@@ -491,7 +499,7 @@ def evaluate_pending() -> None:
 
 
 def _is_computable(e: Expr, tracer: tracer_api.Tracer | None, cache: dict[Expr, bool]) -> bool:
-    """Return True if all leaves of `e` have memory, or are known to the tracer of this thread."""
+    """Return True if all leaves of `e` have memory, or the tracer knows them; fill `cache`."""
     stack = [e]
     while stack:
         top = stack[-1]
@@ -514,6 +522,7 @@ def _is_computable(e: Expr, tracer: tracer_api.Tracer | None, cache: dict[Expr, 
 
 
 def _refuse_value(op: str, kinds: object, attrs: object) -> NoReturn:
+    """Raise CaptureError for a tensor of a loop's or branch's body, always."""
     raise CaptureError(
         "dt.jit: a tensor of the body of a loop or branch cannot be read after the body has ended; "
         "return it from the body"
@@ -524,6 +533,7 @@ BODY_VALUE = Op("body value", "kernel", _refuse_value, arity=0, placeholder=True
 
 
 def _body_value(s: Spec) -> Expr:
+    """Return a pending node whose evaluation raises CaptureError."""
     return node(BODY_VALUE, (), s)
 
 
@@ -545,10 +555,11 @@ def _readers_of_bodies() -> list[Expr]:
 
 
 def _line_of(e: Expr) -> str | None:
-    """Return the source line that asked for a node that checks indices."""
+    """Return the source line that asked for a node's index check, or None."""
     return None if e.check_line is None else str(e.check_line)
 
 
-def _without_memory(s: Spec) -> Storage:
+def _null_storage(s: Spec) -> Storage:
+    """Return a storage of a spec's size without memory behind it."""
     nbytes = s.size * s.dtype.itemsize
     return storage_at(DataPtr(None, 0, nbytes, s.device), nbytes, s.device)

@@ -25,12 +25,12 @@ class HostArray(NamedTuple):
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Collate items into a batch: stack tensors, arrays and numbers along a new first axis.
+    """Collate items into a batch without gradients: stack tensors, arrays and numbers.
 
-    Items may be nested in tuples, lists and mappings; the batch has the same structure, with lists
-    for tuples. Tensors of several dtypes become one of the promoted dtype. Strings and bytes are
-    collected in a list. As in PyTorch, Python floats become float64 and ints int64. `batch`: at
-    least one item.
+    The new axis is the first. Items may be nested in tuples, lists and mappings; the batch has the
+    same structure, with lists for tuples. Strings and bytes are collected in a list. As in PyTorch,
+    Python floats become float64 and ints int64. Tensors of several dtypes become one of the
+    promoted dtype. Those that NumPy can read go to the default device. `batch`: at least one item.
     Raises: ArgumentTypeError for other types, ShapeError for items of different shapes or lengths.
 
     >>> import dovetail as dt
@@ -42,7 +42,10 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def collate_on_host(batch: Sequence[Any]) -> Any:
-    """Collate items as `default_collate` does, but return a `HostArray` in place of each tensor."""
+    """Collate as `default_collate`, but give a `HostArray` for each tensor that NumPy can read.
+
+    Other tensors are stacked on their device.
+    """
     if not len(batch):
         raise dt.ArgumentError("data.default_collate: batch must have at least one item, got none")
     first = batch[0]
@@ -91,7 +94,7 @@ def _type_error(item: object) -> dt.ArgumentTypeError:
 
 
 def _mapping_like(mapping: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
-    """Return `content` as the type of `mapping`, or as a dict if its constructor takes none."""
+    """Return `content` as the type of `mapping`, or as a dict if that type refuses a dict."""
     try:
         return type(mapping)(content)  # type: ignore[call-arg]  # TypeError is handled
     except TypeError:
@@ -99,9 +102,10 @@ def _mapping_like(mapping: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
 
 
 def _stack(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> HostArray:
-    """Stack arrays of one shape. Raises: ShapeError, DTypeError.
+    """Stack arrays of one shape; unequal dtypes promote. Raises: ShapeError, DTypeError.
 
-    `dtype`: the tensor's dtype, or None for the equivalent of the array's.
+    `dtype`: the tensor's dtype, or None for the equivalent of the array's, where DTypeError is for
+    arrays of other values than bools and numbers.
     """
     shapes = {x.shape for x in arrays}
     if len(shapes) > 1:
@@ -114,7 +118,7 @@ def _stack(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> HostArray:
 
 
 def _tensor_dtype(array: np.ndarray) -> dt.DType:
-    """Return the dtype of a tensor made of `array`. Raises: DTypeError."""
+    """Return the dtype of a tensor made of `array`. Raises: DTypeError unless bools or numbers."""
     if array.dtype.kind not in "biufc":
         raise dt.DTypeError(
             f"data.default_collate: arrays must hold bools or numbers, got {array.dtype}"
@@ -125,9 +129,10 @@ def _tensor_dtype(array: np.ndarray) -> dt.DType:
 def to_device(
     batch: Any, device: Any, transform: Callable[[dt.Tensor], dt.Tensor] | None = None
 ) -> Any:
-    """Return a batch with its tensors on `device`, each passed through `transform`.
+    """Return a batch with its tensors and HostArrays as tensors on `device`, each transformed.
 
     `device`: None leaves tensors where they are, and puts arrays on the default device.
+    `transform`: a function that each tensor passes through, or None.
     """
     if isinstance(batch, HostArray):
         # read-only arrays are views of shared memory that the worker overwrites later
@@ -149,9 +154,10 @@ def to_device(
 
 
 def gather_rows(dataset: Any, indices: list[int], on_host: bool) -> list[Any] | None:
-    """Return the batch of rows `indices` of a `TensorDataset`, or None for other data sets.
+    """Gather rows of a `TensorDataset`, or a Subset of one, detached; None for other data sets.
 
-    Each tensor is indexed once. `on_host`: return a `HostArray` for tensors that NumPy can read.
+    Each tensor is indexed once: the list has an item for each. `on_host`: return a `HostArray` for
+    tensors that NumPy can read.
     """
     while type(dataset) is Subset:
         indices, dataset = [dataset.indices[i] for i in indices], dataset.dataset

@@ -268,7 +268,7 @@ def random_split(
 
 
 def random_permutation(n: int, generator: Generator | None) -> list[int]:
-    """Return the numbers 0 to n - 1 in random order."""
+    """Return the numbers 0 to n - 1 in random order; None is the global generator."""
     rng: Any = dt.random if generator is None else generator
     order: list[int] = rng.permutation(n).tolist()
     return order

@@ -224,7 +224,7 @@ class DataLoader(Explained):
         return iter(Track(batches, text, _count_batches(self)))
 
     def _epoch(self, seed: int) -> Iterator[Any]:
-        """Return an iterator over one epoch; start workers if needed, with this `seed`."""
+        """Return an iterator over one epoch; start workers if needed, or keep persistent ones."""
         if self.num_workers == 0:
             batches = (self._to_device(batch) for batch in self._build_batches())
             return batches if self.device is None else _prefetch(batches)
@@ -249,7 +249,7 @@ class DataLoader(Explained):
             yield None
 
     def _build_batches(self) -> Iterator[Any]:
-        """Yield the batches of an epoch, built in this process."""
+        """Yield the batches of an epoch, built in this process, not moved to the device."""
         fetcher = Fetcher(self._fetch_options(), False)
         for indices in self._indices():
             try:
@@ -259,7 +259,7 @@ class DataLoader(Explained):
             yield batch
 
     def _to_device(self, batch: Any) -> Any:
-        """Return a batch in page-locked memory or on the device, as the options say."""
+        """Return a batch with its tensors pinned if possible, then on `device` if it is set."""
         if not self._can_pin:
             return to_device(batch, self.device)
         pin = partial(dt.pin_memory, device=self.pin_memory_device or self.device)
@@ -282,6 +282,7 @@ def _can_pin_memory(device: Any) -> bool:
     """Return True if a device can lock pages; None asks for any device. Raises: DeviceError.
 
     The check pins a small tensor, which selects the device in the same way as later calls do.
+    DeviceError is for a device that cannot be used.
     """
     if device is not None:
         dt.empty(1, device=device)
@@ -293,9 +294,10 @@ def _can_pin_memory(device: Any) -> bool:
 
 
 def _process_context(context: Any, workers: int) -> Any:
-    """Return the context of `multiprocessing`, by default that of "spawn". Raises: ArgumentError.
+    """Return a `multiprocessing` context, "spawn" by default; raise ArgumentError for "fork".
 
     `context`: a context, the name of a start method, or None. `workers`: the number of workers.
+    ArgumentError is also for an unknown name, and for a context without workers.
     """
     if context is not None and not workers:
         raise dt.ArgumentError(
@@ -317,7 +319,7 @@ def _process_context(context: Any, workers: int) -> Any:
 
 
 def _prefetch(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield the batches, one late: the next one is copied to the device while one is used."""
+    """Yield the batches of an iterator, each after the next one has been taken from it."""
     prefetched: deque[Any] = deque()
     for batch in batches:
         prefetched.append(batch)
@@ -353,7 +355,7 @@ class _WorkerPool:
             raise
 
     def _options(self, i: int, loader: DataLoader) -> WorkerOptions:
-        """Return the start options of worker `i`, which builds on the CPU or the reference."""
+        """Return the start options of worker `i`, whose default device is the CPU or reference."""
         device = "reference" if dt.default_device().type == "reference" else "cpu"
         fetch = loader._fetch_options()
         return WorkerOptions(i, self.count, device, fetch, loader.worker_init_fn)
@@ -385,7 +387,7 @@ class _WorkerPool:
         self.processes.append(process)
 
     def close(self) -> None:
-        """End the processes."""
+        """End the worker processes, free their shared memory, and set `alive` to False."""
         self.alive = False
         self._finalizer()
 
@@ -393,7 +395,7 @@ class _WorkerPool:
 def _end_processes(
     processes: list[Any], tasks: list[Connection], results: list[Connection], inbox: Inbox
 ) -> None:
-    """Close the pipes, so that processes exit; terminate, then kill those that do not."""
+    """Close the pipes, wait, terminate, then kill processes that remain; close the inbox."""
     for pipe in (*tasks, *results):
         pipe.close()
     deadline = time.monotonic() + EXIT_SECONDS_MAX
@@ -480,7 +482,10 @@ class _WorkerBatches:
             self._raise_exited([k])
 
     def _next_batch(self) -> Any:
-        """Wait for and return the next batch, None at the end; raise a worker's error."""
+        """Wait for the next batch; return it, or None at an end of data; raise a worker's error.
+
+        None is also returned at the end of the epoch, where `ended` is set.
+        """
         number = self.yielded if self.loader.in_order else next(iter(self.received), None)
         while number is None or number not in self.received:
             if not self.assignments:
@@ -496,7 +501,11 @@ class _WorkerBatches:
         return batch
 
     def _receive(self) -> int:
-        """Wait for a batch of any worker, request another, and return its number."""
+        """Store a worker's result, request another, return its number. Raises: WorkerError.
+
+        It waits for any worker. A batch is moved to the device. WorkerError is raised after
+        `timeout`, or if a worker has exited.
+        """
         limit = self.loader.timeout or None
         busy = {k for k, _ in self.assignments.values()}
         pipes: dict[Any, int] = {self.workers.results[k]: k for k in busy}
@@ -544,7 +553,7 @@ class _WorkerBatches:
         return [k for k, p in enumerate(self.workers.processes) if not p.is_alive()]
 
     def _raise_exited(self, workers: list[int]) -> Any:
-        """Close the workers and raise WorkerError with how these workers exited."""
+        """End all workers and raise WorkerError with how these exited, always."""
         causes, hint = [], ""
         for k in workers:
             process = self.workers.processes[k]
@@ -559,7 +568,7 @@ class _WorkerBatches:
         )
 
     def _startup_hint(self, k: int) -> str:
-        """Return the most common reason for a worker to exit before its first result."""
+        """Return the likely reason, as text, why worker `k` exited before its first result."""
         names = main_names(self.workers._options(k, self.loader))
         sent = f"it was sent {' and '.join(names)} of `__main__`: " if names else ""
         return f"; if it could not start: {sent}{MAIN_GUARD_HINT}"

@@ -103,7 +103,10 @@ class Fetcher:
             self.items = iter(options.dataset)
 
     def batch(self, indices: Any) -> Any:
-        """Return a batch of items `indices`. Raises: EndOfData; WorkerError for a StopIteration."""
+        """Return the batch of `indices`, or of the next items. Raises: EndOfData; WorkerError.
+
+        An iterable data set has no indices. WorkerError is for a StopIteration of the data set.
+        """
         try:
             return self._batch(indices)
         except StopIteration as error:
@@ -129,7 +132,10 @@ class Fetcher:
         return data if options.collate is None else options.collate(data)
 
     def _next_items(self) -> Any:
-        """Return the next items of an iterable data set as a list, or one item if not batched."""
+        """Return the next items as a list, or one item if not batched. Raises: EndOfData.
+
+        EndOfData is raised if there are none, or too few for a whole batch with `drop_last`.
+        """
         assert self.items is not None
         if not self.options.batched:
             for item in self.items:
@@ -166,7 +172,7 @@ class Outbox:
         self._lock = Lock()  # close() must not miss a segment that _allocate is creating
 
     def put(self, slot: int, batch: Any) -> BatchMessage:
-        """Write a batch to the memory of a slot and return the message to send."""
+        """Pickle a batch, its large buffers into a slot's memory; return the message to send."""
         buffers: list[pickle.PickleBuffer] = []
         pickled = pickle.dumps(batch, 5, buffer_callback=buffers.append)
         raws = [b.raw() for b in buffers]
@@ -184,9 +190,10 @@ class Outbox:
         return BatchMessage(pickled, memory.name, tuple(spans), ())
 
     def _allocate(self, slot: int, size: int) -> SharedMemory:
-        """Return the segment of a slot, replaced by one of twice the size if it is too small.
+        """Return the segment of a slot; create it, or replace one that is too small.
 
-        The loader maps replaced segments until the workers end, so there must be few of them.
+        A new one is at least twice as large, because the loader maps replaced segments until the
+        workers end: there must be few of them.
         """
         with self._lock:
             memory = self.memory.get(slot)
@@ -208,7 +215,7 @@ class Outbox:
                 return SharedMemory(name, create=True, size=size)
 
     def close(self) -> None:
-        """Free all segments, just before the process ends."""
+        """Free all segments and keep the lock for good, just before the process ends."""
         self._lock.acquire()  # never released, so that no segment is created any more
         for m in self.memory.values():
             with contextlib.suppress(BufferError):  # another thread is writing a batch
@@ -223,7 +230,7 @@ class Inbox:
         self.memory: dict[str, SharedMemory] = {}
 
     def decode(self, message: BatchMessage, copy: bool) -> Any:
-        """Return the batch of a message.
+        """Return the batch of a message; open the segment that it names, once.
 
         `copy`: copy the arrays. Otherwise they are read-only views, which are valid until the
         worker reuses the segment.
@@ -323,7 +330,7 @@ def _exit_process(outbox: Outbox, code: int) -> None:
 def _answer_requests(
     options: WorkerOptions, outbox: Outbox, queue: SimpleQueue[Any], results: Connection
 ) -> None:
-    """Answer requests: start an epoch, or send a batch of it."""
+    """Answer queued requests without end: start an epoch, or send a batch of it, or its failure."""
     dt.set_default_device(options.device)
     fetcher: Fetcher | None = None
     failure: WorkerFailure | None = None
@@ -348,7 +355,7 @@ def _answer_requests(
 
 
 def _start_epoch(options: WorkerOptions, seed: int, is_first: bool) -> Fetcher:
-    """Seed the process's random generators, call the user's init function, return a fetcher."""
+    """Seed generators, set the worker's info, call the init function if first; return a fetcher."""
     global _worker_info
     worker_seed = seed + options.id
     random.seed(worker_seed)
@@ -363,7 +370,7 @@ def _start_epoch(options: WorkerOptions, seed: int, is_first: bool) -> Fetcher:
 def _build_batch(
     fetcher: Fetcher | None, outbox: Outbox, slot: int, indices: Any
 ) -> BatchMessage | WorkerFailure | None:
-    """Return a batch, the failure to build it, or None after the last batch."""
+    """Return the message of a batch, a failure to build it, or None after the last batch."""
     assert fetcher is not None
     try:
         return outbox.put(slot, fetcher.batch(indices))

@@ -83,9 +83,10 @@ class VmapTracer(tracer_api.BatchTracer):
     def arguments(
         self, leaves: Sequence[Any], batched: Sequence[Any], axes: Sequence[int | None]
     ) -> list[Any]:
-        """Return the arguments of one example, given those of all.
+        """Return the arguments of one example: a stand-in for each leaf that has an axis.
 
-        A tensor that is passed twice with the same axis is one tensor for each example, too.
+        `batched`: the leaves with the axis of examples first. A tensor that is passed twice with
+        the same axis is one tensor for each example, too.
         """
         by_identity: dict[tuple[int, int], Tensor] = {}
         arguments = []
@@ -123,7 +124,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return create_tensor(lifted)
 
     def run_outside(self, action: Callable[[], Any]) -> Any:
-        """Run an action under the outer tracer, as if this one did not exist."""
+        """Run an action under the outer tracer, with gradients recorded; return its result."""
         return tracer_api.run_traced(self.outer, self._outside, action, isolated=True)
 
     def _outside(self, action: Callable[[], Any]) -> Any:
@@ -136,7 +137,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return action()
 
     def is_batched_tensor(self, x: Tensor) -> bool:
-        """Return True if a tensor differs between examples."""
+        """Return True if a tensor differs between examples of this `vmap`."""
         return self._is_batched_expr(x._expr)
 
     # --- loops
@@ -152,7 +153,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return x
 
     def check_pending_reads(self) -> None:
-        """Evaluate lifted nodes. Raises: UnrolledLoop if a node reads overwritten memory."""
+        """Evaluate lifted nodes if memory was overwritten. Raises: UnrolledLoop if one reads it."""
         if self.lifting.memory:
             lifted = [
                 e for e in self.lifting.lifted_by_expr.values() if e.op not in (None, EXAMPLE)
@@ -163,7 +164,7 @@ class VmapTracer(tracer_api.BatchTracer):
 
     @contextmanager
     def iteration_scope(self) -> Iterator[VmapTracer]:
-        """Trace a loop's body. A write to memory from before the loop raises UnrolledLoop."""
+        """Yield a tracer for a loop's body, where writes to older memory raise UnrolledLoop."""
         tracer = VmapTracer(self.name, self.size, self.randomness)
         tracer.lifting.inherit(self.lifting)
         tracer.mask, tracer._saved_tensors_hooks, tracer._parent = (
@@ -210,7 +211,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return any(id(storage_of(e)) in self.lifting.memory for e in leaves)
 
     def _leads_to_overwritten_memory(self, r: Expr) -> bool:
-        """Return True if a node, or a pending one that it reads, reads such memory."""
+        """Return True if a node, or a pending one below it, reads memory that came to differ."""
         stack, visited = [r], {r}
         while self.lifting.memory and stack:
             e = stack.pop()
@@ -314,7 +315,10 @@ class VmapTracer(tracer_api.BatchTracer):
         to.replace_lifted(source, whole._expr)
 
     def _make_batched(self, storage: Storage, s: Spec) -> Expr:
-        """Make memory differ between examples; return its source, or raise TransformError."""
+        """Give each example a copy of shared memory; return its node, or raise TransformError.
+
+        TransformError is for memory from outside; in a loop's body that is UnrolledLoop.
+        """
         if not self._is_allocated_here(storage):
             if self._parent is not None:
                 raise tracer_api.UnrolledLoop(storage)
@@ -336,7 +340,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return source
 
     def _is_allocated_here(self, storage: Storage) -> bool:
-        """Return True if memory was allocated in here, also for all examples."""
+        """Return True if the mapped function, or a lifted node of it, allocated this memory."""
         if storage in self._allocated:
             return True
         return any(
@@ -357,7 +361,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return e in self.lifting.lifted_by_expr or super().knows_leaf(e)
 
     def evaluate_earlier(self, e: Expr) -> None:
-        """Evaluate a node that was pending before the function or the branch."""
+        """Evaluate a node if it was pending before the function or the branch; others stay."""
         if e in self._outer_pending:
             self.run_outside(partial(engine.evaluate, [e], False))
         elif e in self._pending_before:
@@ -377,7 +381,7 @@ class VmapTracer(tracer_api.BatchTracer):
     # --- random numbers
 
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """Reserve numbers for each example, or once for all ("same"). Raises: TransformError."""
+        """Reserve numbers per example, or once for "same"; raise TransformError for "error"."""
         if self.randomness == "error":
             raise TransformError(
                 f"{self.name}: random numbers are drawn at {caller_line()}; pass "
@@ -390,7 +394,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return reserve() if self.outer is None else self.outer.draw(reserve)
 
     def mark_drawn(self, args: Args) -> None:
-        """Remember the arguments of a random op."""
+        """Mark a random op's arguments, or a copy for all examples, as the numbers drawn last."""
         own_args = args
         if self.randomness == "different":
             own_args = (*args,)  # a copy: it is looked up by its identity
@@ -401,7 +405,7 @@ class VmapTracer(tracer_api.BatchTracer):
     # --- work that cannot be deferred
 
     def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """Refuse to read values that differ. Raises: TransformError, CaptureError."""
+        """Raise TransformError if a tensor differs between examples; else ask the outer tracer."""
         if self.is_batched(*[t._expr for t in tensors]):
             raise TransformError(
                 f"{self.name}: {what} at {caller_line()}, which stands for {self.size} examples "
@@ -431,7 +435,7 @@ class VmapTracer(tracer_api.BatchTracer):
     def call_host(
         self, call: HostCall, operands: Sequence[Expr], into: Expr | None
     ) -> Sequence[Expr] | None:
-        """Call a host routine, whose operands are the same for each example."""
+        """Pass a host routine on to the outer tracer; None without one: the caller runs it."""
         if self.outer is None:
             return None
         results: Sequence[Expr] | None = self.run_outside(
@@ -471,7 +475,7 @@ class VmapTracer(tracer_api.BatchTracer):
             self.outer.check_grad(order)
 
     def is_true_for_any(self, x: Tensor) -> bool:
-        """Return True if a boolean is True for an example that the mask selects."""
+        """Return True if a boolean is True for an example of the mask; the host reads it."""
         if self.mask is not None:
             x = apply(LOGICAL_AND, (self.mask, x))
         if self._is_batched_expr(x._expr):
@@ -482,13 +486,13 @@ class VmapTracer(tracer_api.BatchTracer):
         return bool(self.run_outside(partial(outer.is_true_for_any, x)))
 
     def _is_batched_expr(self, *exprs: Expr) -> bool:
-        """Return True if one of these nodes differs between examples."""
+        """Return True if one of these nodes differs between examples of this `vmap`."""
         return bool(self.run_outside(lambda: any(self.lifting.is_batched(e) for e in exprs)))
 
     def call_batched(
         self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:
-        """Call a function on the tensors of all examples; return None if none of them differs."""
+        """Call a function on tensors of all examples; return examples, or None if none differs."""
         if not self.is_batched(*[t._expr for t in tensors]):
             return None
         many = [self.all(t) for t in tensors]

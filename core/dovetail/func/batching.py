@@ -135,7 +135,7 @@ class BatchMap:
         return e if e.tape is None else self._lift_by_tape(e.tape, e, is_shared=True)
 
     def _lift_by_tape(self, tape: Any, lifted: Expr, is_shared: bool = False) -> Expr:
-        """Return the node that a tape belongs to: a view of a user-defined op's result."""
+        """Return the batched result of the user-defined op on a tape; `lifted` if there is none."""
         moves: list[Move] = []
         while type(tape) is OpNode and tape.op is ops.VIEW and tape.edges[0] is not None:
             moves.append(tape.attrs)
@@ -150,7 +150,7 @@ class BatchMap:
         return whole
 
     def batched_view(self, e: Expr, source: Expr, batched: Tensor) -> Tensor:
-        """Return the view of all examples, `expand_to_batch`, that a leaf is of its source."""
+        """Return the view of `batched` that stands for leaf `e`, a view of `source`."""
         if not _is_moved(e, source):
             return self._view_by_strides(e, source, batched)
         for m in e.moves:
@@ -159,7 +159,7 @@ class BatchMap:
         return batched
 
     def _view_by_strides(self, e: Expr, source: Expr, batched: Tensor) -> Tensor:
-        """Return the view of all examples for a leaf that only strides describe."""
+        """Return the view for a leaf that only strides describe, of a copy if not contiguous."""
         if evaluate_leaf(batched).offset or not batched.is_contiguous():
             batched = apply(ops.COPY, (batched,))
         strides = (source.spec.size, *e.strides)
@@ -223,7 +223,7 @@ class BatchMap:
         return [("pad", m[1] + 1, *m[2:])]
 
     def pad_to_rank(self, one: Expr, lifted: Expr, rank: int) -> Expr:
-        """Return a lifted operand with unit axes, so that it broadcasts to `rank` axes."""
+        """Return a lifted operand with unit axes up to `rank`; a shared one is unchanged."""
         if lifted is one or len(one.spec.shape) == rank:
             return lifted
         ones = (1,) * (rank - len(one.spec.shape))
@@ -239,7 +239,7 @@ class BatchMap:
 
 
 def _is_moved(e: Expr, source: Expr) -> bool:
-    """Return True if a leaf is where its moves lead, not at strides set before them."""
+    """Return True if the leaf's moves, applied to the source, lead to its strides."""
     layout: StridedView | None = contiguous(source.spec.shape)
     try:
         for m in e.moves:
@@ -351,7 +351,7 @@ def batch_first_axis(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
 
 
 def run_each_example(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
-    """Batch any op: apply it to one example after the other, join the results, list the op."""
+    """Batch any op: apply it example by example, join; add its name to `sequential_ops`."""
     op, pieces = op_of(e), []
     batch_map.sequential_ops.append(op.name)
     if not batch_map.size:

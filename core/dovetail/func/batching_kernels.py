@@ -75,7 +75,7 @@ def _batch_scatter(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
 
 
 def _batch_search(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
-    """Batch a search in a sorted vector that all examples share."""
+    """Batch a search; example by example, unless all share the sorted vector."""
     if any(a is not b for a, b in zip((e.args[0], *e.args[2:]), (args[0], *args[2:]), strict=True)):
         return run_each_example(batch_map, e, args)
     return batch_map.make_node(op_of(e), args, (batch_map.size, *e.spec.shape), e)

@@ -29,10 +29,9 @@ class _BatchedFunctionNode(FunctionNode):
     example_leaves: set[Any]  # the same set as `BatchMap.example_leaves`
 
     def resume(self, sent: dict[Node, PropagatedGradient]) -> list[int]:
-        """Return the edges whose parts continue sums.
+        """Return and store the edges whose gradients continue earlier sums, no shared operands.
 
-        An operand that all examples share is left out: `call_backward` sums its part over the
-        examples.
+        `call_backward` sums the gradient of an operand that all examples share over the examples.
         """
         pairs = zip(self.edges, self.example_node.edges, strict=True)
         differs = [
@@ -92,7 +91,10 @@ class _BatchedFunctionNode(FunctionNode):
 
 
 def batched_output(batch_map: BatchMap, tape: FunctionOutput, lifted: Expr | None) -> Expr | None:
-    """Return a Function's result for all examples, on the tape node of all examples."""
+    """Return a Function's result for all examples, on their tape node; None without gradients.
+
+    The tape node is created once for each call of the Function.
+    """
     one = tape.edges[0].node  # type: ignore[union-attr]  # a result has one edge
     assert isinstance(one, FunctionNode)
     if not one.batched_arguments:
@@ -143,7 +145,7 @@ def _save_batched_values(
 
 
 def _placeholders_of(batch_map: BatchMap, values: Sequence[Expr]) -> set[Expr]:
-    """Return the example placeholders that values depend on; they may be recomputed from them."""
+    """Return the placeholders of examples from which these values are computed."""
     sources: set[Expr] = set()
     visited: set[Expr] = set()
     stack = [*values]
@@ -162,7 +164,7 @@ def _placeholders_of(batch_map: BatchMap, values: Sequence[Expr]) -> set[Expr]:
 
 
 def _copy_context(context: Context, node: Node) -> tuple[Context, list[Expr]]:
-    """Return the context as it was after `forward`, and the nodes that it saved."""
+    """Return a copy of the context as it was after `forward`, and the nodes that it saved."""
     again = copy(context)
     again._saved_values = [*context._first_saved_values]
     again._node = ref(node)

@@ -122,7 +122,7 @@ def _with_value(
 
 
 def _check_argnums(name: str, argnums: ArgNums) -> tuple[int, ...]:
-    """Return `argnums` as a tuple of ints. Raises: ArgumentTypeError, ArgumentError."""
+    """Return `argnums` as a tuple of ints. Raises: ArgumentTypeError for other values."""
     if isinstance(argnums, int):
         return (integer(name, argnums, "argnums"),)
     return integers(name, argnums, "argnums")
@@ -131,7 +131,11 @@ def _check_argnums(name: str, argnums: ArgNums) -> tuple[int, ...]:
 def _select_arguments(
     name: str, args: Sequence[object], numbers: Sequence[int]
 ) -> tuple[FlatTree, list[Tensor]]:
-    """Return the arguments `numbers`, flattened, and their tensors; raise for other leaves."""
+    """Return the arguments `numbers` as one FlatTree, and its tensors; raise for other leaves.
+
+    ArgumentError is for a number out of range, ArgumentTypeError for leaves that are no tensors,
+    DTypeError for other dtypes than floats and complex ones.
+    """
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise ArgumentError(
@@ -155,7 +159,7 @@ def _select_arguments(
 def _replace_arguments(
     args: Sequence[object], numbers: Sequence[int], values: Sequence[object]
 ) -> list[object]:
-    """Return the arguments with the values at these numbers."""
+    """Return a copy of the arguments with `values` at the positions `numbers`."""
     replaced = [*args]
     for n, value in zip(numbers, values, strict=True):
         replaced[n] = value
@@ -250,7 +254,7 @@ def _as_function(
     numbers = _check_argnums(name, argnums)
 
     def derivative(*args: object, **options: object) -> Nested:
-        """Return the derivative by the selected arguments. Raises: ArgumentTypeError."""
+        """Return the derivative by the selected arguments, which must be tensors, no containers."""
         _, points = _select_arguments(name, args, numbers)
         if len(points) != len(numbers):
             raise ArgumentTypeError(

@@ -261,7 +261,7 @@ class GraphTracer(tracer_api.Tracer):
         return e in self._node_by_expr or super().knows_leaf(e)
 
     def evaluate_earlier(self, e: Expr) -> None:
-        """Evaluate a node that was pending before the function."""
+        """Evaluate a node if it was pending before the function; others stay."""
         if e in self._pending_before:
             self._outside(partial(engine.evaluate, [e], False))
 
@@ -304,7 +304,7 @@ class GraphTracer(tracer_api.Tracer):
     # --- evaluations
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """Record the roots of an evaluation; compute only values that no input enters."""
+        """Record an evaluation's roots, fold small constants; return False for a batched write."""
         if isinstance(evaluation, BatchedWrite):  # several writes at once are done one by one
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
@@ -418,7 +418,7 @@ class GraphTracer(tracer_api.Tracer):
             self._refuse(what)
 
     def _has_no_memory(self, e: Expr) -> bool:
-        """Return True if a node depends on inputs or its memory was replaced by a value."""
+        """Return True if a node depends on inputs, or its memory has been written."""
         return self.value(e).varies or self._source_of(e) is not None
 
     def _refuse(self, what: str) -> NoReturn:
@@ -473,7 +473,7 @@ class GraphTracer(tracer_api.Tracer):
 
 
 def _is_moved(e: Expr, source: Expr) -> bool:
-    """Return True if a leaf is where its moves lead, not at strides set before them."""
+    """Return True if the leaf's moves, applied to the source, lead to its strides."""
     at: StridedView | None = contiguous(source.spec.shape)
     with suppress(ValueError, IndexError):  # moves of what has other axes
         for m in e.moves:
@@ -567,7 +567,7 @@ def _rebuild_result(flat: FlatTree, leaves: Sequence[object]) -> Any:
 
 
 def _trace_input(tracer: GraphTracer, x: object) -> object:
-    """Return a traced tensor for a tensor, and others unchanged. Raises: LayoutError."""
+    """Return a traced tensor for a strided one, other values unchanged. Raises: LayoutError."""
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:
@@ -578,7 +578,7 @@ def _trace_input(tracer: GraphTracer, x: object) -> object:
 
 
 def _trace_result(tracer: GraphTracer, x: object) -> GraphNode:
-    """Return the graph node of a result; a number becomes a constant. Raises: LayoutError."""
+    """Return a result's node; numbers become constants. Raises: LayoutError unless strided."""
     tensor = x if isinstance(x, Tensor) else asarray(x)
     if type(tensor) is not Tensor:
         raise LayoutError(

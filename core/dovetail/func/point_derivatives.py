@@ -34,7 +34,10 @@ Nested: TypeAlias = Any  # a tensor, or nested tuples: for each output, for each
 
 
 def gradients(value: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Tensor]:
-    """Return the gradients of a tensor with one element; 0 where there are none."""
+    """Return the gradients of a one-element tensor by the inputs, 0 where there are none.
+
+    `deep`: True if they have gradients themselves.
+    """
     if value._expr.tape is None:
         return [zeros(t._expr.spec) for t in inputs]
     grads = grad_of([value], inputs, create_graph=deep, allow_unused=True)
@@ -47,7 +50,10 @@ def fill_zeros(inputs: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list
 
 
 def scalar(name: str, result: object) -> Tensor:
-    """Return a function's result of one element. Raises: DTypeError, GradientError."""
+    """Return a tensor of one element itself. Raises: DTypeError, GradientError for others.
+
+    DTypeError is for what is no tensor, GradientError for other sizes.
+    """
     if not isinstance(result, Tensor):
         raise DTypeError(f"{name}: the function must return a tensor, got {shown(result)}")
     if result.size != 1:
@@ -103,7 +109,7 @@ def require_floats(name: str, primals: Sequence[object]) -> list[Tensor]:
 
 
 def _basis(t: Tensor) -> Tensor:
-    """Return the unit tensors of a tensor's elements, stacked."""
+    """Return the unit tensors of a tensor's elements, stacked on a new first axis."""
     return eye(t.size, dtype=t.dtype, device=t.device).reshape((t.size, *t.shape))
 
 
@@ -150,7 +156,7 @@ def forward_jacobian(name: str, function: Callable[..., Any], points: Sequence[T
 
 
 def _nest(rows: Sequence[Sequence[Tensor]], result: object, points: Sequence[object]) -> Nested:
-    """Return the rows in the containers of the result: a tensor or a tuple."""
+    """Return the rows as tuples: by output, then by primal; a single one has no tuple."""
     nested = [row[0] if len(points) == 1 else tuple(row) for row in rows]
     return nested[0] if isinstance(result, Tensor) else tuple(nested)
 

@@ -129,7 +129,7 @@ def _leaves_and_axes(
 
 
 def _axis_of_leaves(what: str, axes: Axes, value: object) -> list[int | None]:
-    """Return an axis for each leaf of a value, from axes for whole containers."""
+    """Return an axis for each leaf of a value. Raises: ArgumentError if containers do not match."""
     if axes is None or type(axes) is int:
         return [axes] * len(flatten(value).leaves)
     if isinstance(axes, (tuple, list)) and isinstance(value, (tuple, list)):
@@ -155,7 +155,10 @@ def _describe(value: object) -> str:
 
 
 def _check_mapped(x: object, axis: int | None) -> Any:
-    """Return an argument to be mapped as a tensor; with axis None, unchanged."""
+    """Return an argument with an axis as a strided tensor, or raise; unchanged for axis None.
+
+    Arrays are converted. Raises: ArgumentTypeError for numbers, LayoutError for other layouts.
+    """
     if axis is None:
         return x
     if isinstance(x, np.ndarray):
@@ -174,7 +177,10 @@ def _check_mapped(x: object, axis: int | None) -> Any:
 
 
 def _common_size(flat: FlatTree, axes: Sequence[int | None]) -> int:
-    """Return the common number of examples. Raises: ArgumentError, ShapeError."""
+    """Return the common number of examples. Raises: ArgumentError if none, ShapeError if unequal.
+
+    ArgumentError is for no leaf with an axis of examples.
+    """
     lengths = [x.shape[d] for x, d in zip(flat.leaves, axes, strict=True) if d is not None]
     sizes: dict[int, None] = dict.fromkeys(lengths)
     if not sizes:
@@ -200,7 +206,7 @@ def _run(
     out_axes: Axes,
     randomness: str,
 ) -> R:
-    """Run the function once for `n` examples."""
+    """Run the function once for `n` examples, and return the batched result."""
     examples = VmapTracer("vmap", n, randomness)
     many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
 
@@ -225,9 +231,9 @@ _WITHOUT_SAVED_HOOKS = Switch(saved_value_hooks=None)
 
 
 def _register_hooks(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[object]) -> None:
-    """Move the hooks of an example's tensors to the tensors of all examples.
+    """Register an example's hooks on batched tensors. Raises: TransformError for an argument.
 
-    Raises: TransformError for hooks of an argument itself, which others use, too.
+    The gradient of an argument is computed outside, where others use it, too.
     """
     theirs = [x._expr.tape for x in arguments if isinstance(x, Tensor)]
     for one, whole in hooks:
@@ -262,7 +268,7 @@ def _apply_hooks(
 
 
 def _as_result(x: object) -> Tensor:
-    """Return a result as a tensor; numbers are converted. Raises: LayoutError."""
+    """Return a result as a strided tensor; convert numbers and arrays, refuse other objects."""
     if type(x) is Tensor:
         return x
     if isinstance(x, Tensor):
