@@ -76,7 +76,7 @@ def _find_index(value: object) -> int | None:
 def integer(
     op: str, value: object, name: str, low: int | None = None, high: int | None = None
 ) -> int:
-    """Return an int within low..high. Raises: ArgumentTypeError, ArgumentError."""
+    """Return an int within low..high, both included. Raises: ArgumentTypeError, ArgumentError."""
     number = _find_index(value)
     if number is None:
         raise refused(op, name, "an int", value)
@@ -97,7 +97,7 @@ def integer(
 
 
 def integers(op: str, value: object, name: str) -> tuple[int, ...]:
-    """Return the ints of an int, a list, a tuple or a range. Raises: ArgumentTypeError."""
+    """Return an int, or a list, tuple or range of ints, as a tuple. Raises: ArgumentTypeError."""
     listed = value if isinstance(value, (list, tuple, range)) else (value,)
     numbers = tuple([v if type(v) is int else _find_index(v) for v in listed])
     if None in numbers:
@@ -117,7 +117,7 @@ def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def number(op: str, value: object, name: str) -> int | float:
-    """Return an int or float, also that of a NumPy scalar. Raises: ArgumentTypeError for a bool."""
+    """Return a number as a Python int or float. Raises: ArgumentTypeError, also for a bool."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)):

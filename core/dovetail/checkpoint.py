@@ -142,7 +142,7 @@ def load(
 
 
 def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
-    """Return the newest undamaged checkpoint in a folder, or None if there is none.
+    """Return the path of the newest undamaged checkpoint in a folder, or None if there is none.
 
     Damaged files are skipped with a DovetailWarning. `folder`: the folder to search. `pattern`: a
     glob pattern of file names.
@@ -191,7 +191,7 @@ def _write_atomically(target: Path, tensors: dict[str, dt.Tensor]) -> None:
 
 
 def _fsync(path: Path) -> None:
-    """Flush a file or folder to the disk."""
+    """Flush a file or folder to the disk; do nothing if it may not be opened."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:  # some systems cannot open a folder
@@ -228,7 +228,10 @@ def _list_newest_first(folder: Path, pattern: str) -> list[Path]:
 
 
 def _remove_old(target: Path, keep: int) -> None:
-    """Delete all but `target` and the newest `keep - 1` files whose names differ only in digits."""
+    """Delete all but `target` and the newest `keep - 1` files whose names differ only in digits.
+
+    Raises: ArgumentError for `keep` below 1.
+    """
     if keep < 1:
         raise dt.ArgumentError(f"checkpoint.save: keep must be at least 1, got {keep}")
     pattern = re.compile(re.sub(r"\d+", r"\\d+", re.escape(target.name)))
@@ -241,7 +244,7 @@ def _remove_old(target: Path, keep: int) -> None:
 
 
 def _read(file: Path, device: Any) -> dict[str, Any]:
-    """Read, verify and decode a checkpoint. Raises: CheckpointError, OSError."""
+    """Return a checkpoint's values by name, on `device`. Raises: CheckpointError, OSError."""
     file.open("rb").close()  # a file that cannot be opened raises OSError, not CheckpointError
     try:
         tensors = dt.load(file, device=device, copy=True)
@@ -313,7 +316,7 @@ class _Encoder:
         return self.encode(name, x if state_dict is None else state_dict())
 
     def encode(self, name: str, x: Any) -> Json:
-        """Encode a value as JSON; store its tensors under `name` or names below it."""
+        """Encode a value as JSON; store its tensors under `name`. Raises: ArgumentTypeError."""
         if x is None or isinstance(x, (bool, int, float, str)):
             return x
         if isinstance(x, dt.Tensor):
@@ -348,7 +351,7 @@ class _Encoder:
         )
 
     def add_tensor(self, name: str, x: dt.Tensor) -> str:
-        """Store a detached tensor under `name`, or a free name; return it. Raises: LayoutError."""
+        """Store `x`, detached; return its name, `name` or a free one. Raises: LayoutError."""
         if x.layout is not dt.strided:
             raise dt.LayoutError(
                 f"checkpoint.save: {name} must be dense, got layout {x.layout.name}; save its "
@@ -408,7 +411,7 @@ def _set_states_or_revert(states: dict[str, tuple[Any, Any]]) -> None:
 
 
 def _set_state(x: Any, state: Any) -> None:
-    """Set the state of a generator or an object. Raises: CheckpointError for a wrong state."""
+    """Set a state by `load_state_dict`. Raises: CheckpointError for a generator's wrong state."""
     if isinstance(x, dt.random.Generator):
         if not isinstance(state, dt.random.Generator):
             raise CheckpointError(
@@ -454,7 +457,7 @@ class _RandomStates:
         }
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
-        """Set the three generators in turn, not all or none. Raises: CheckpointError."""
+        """Set the three generators in turn; an error leaves some set. Raises: CheckpointError."""
         try:
             dt.random.set_state(states["dovetail"])
             python_random.setstate(states["python"])

@@ -56,7 +56,7 @@ class CommandParser(argparse.ArgumentParser):
         return EXIT_FAILURE
 
     def add_output(self, default: Path | None, what: str, *names: str) -> argparse.Action:
-        """Add `-o`, `--out`: a file to write. Only the default file is overwritten unasked."""
+        """Add `-o`, `--out`, a file to write, and `--force`, which may overwrite any file."""
         help = f"{what} (default: {default})" if default else what
         names = ("-o", "--out", *names)
         action = self.add_argument(
@@ -67,7 +67,7 @@ class CommandParser(argparse.ArgumentParser):
         return action
 
     def add_picture(self, default: Path) -> None:
-        """Add `-o`, `--out`: a picture to write, in the format of its name's ending."""
+        """Add `-o`, `--out`, a picture in the format of its name's ending, and `--force`."""
         self._pictures.append(self.add_output(default, "write the picture to FILE"))
 
     def add_devices(self, default: str) -> None:
@@ -81,7 +81,7 @@ class CommandParser(argparse.ArgumentParser):
         self._devices.append(action)
 
     def add_device(self, default: str | None) -> None:
-        """Add `--device`, once."""
+        """Add `--device`, which names one device; `default` is its value if it is not given."""
         action = self.add_argument(
             "--device", metavar="DEVICE", default=default, help="use DEVICE (default: %(default)s)"
         )
@@ -90,7 +90,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # a namespace of one's own is not needed
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse the options; exit if an output file, a picture's ending or a device is unusable."""
+        """Parse the options and open the devices; exit if a file, picture or device is unusable."""
         options, more = super().parse_known_args(args, namespace)
         for action in self._outputs:
             value = getattr(options, action.dest)

@@ -78,6 +78,7 @@ class Device(DeviceRecord):
         return isinstance(other, str) and _parse_key(other) == (self.type, self.index)
 
     def _repr_html_(self) -> str:
+        """Return the HTML table of the device that notebooks show."""
         html: str = import_module(".insight.device_pages", __package__).html([self])
         return html
 
@@ -135,7 +136,7 @@ def _parse_key(spec: str) -> tuple[str, int] | None:
 
 
 def default_device() -> Device:
-    """Return the device of tensors that are made without `device=`.
+    """Return the device of tensors that are made without `device=`, chosen at the first use.
 
     It is the device of `with dt.device("opencl"):`, else of `set_default_device`, else of the
     variable DOVETAIL_DEFAULT_DEVICE; else it is "cpu". If no backend for "cpu" is installed, it is
@@ -184,7 +185,7 @@ def set_default_device(spec: Device | str) -> Device:
 
 
 def known_types() -> Iterable[str]:
-    """Return the installed device types; plugins are not imported."""
+    """Return the names of the installed device types; plugins are not imported."""
     return callbacks.known_device_types()
 
 

@@ -115,7 +115,7 @@ class DType(DTypeRecord):
 
     @property
     def is_signed(self) -> bool:
-        """Return True if it has negative values."""
+        """Return True if this dtype has negative values."""
         return self.kind in "ifc"
 
     @property
@@ -224,7 +224,7 @@ def _find_by_name_or_type(spec: str | type | np.dtype) -> DType | None:
 
 
 def _find_plugin_dtype(spec: object) -> DType | None:
-    """Return a plugin's dtype, by its own or another library's name, or None; load plugins.
+    """Load plugins to find a dtype by its own or another library's name; return it, or None.
 
     A dtype of another library is accepted only if its format is known to be the same.
     """
@@ -245,7 +245,7 @@ def register_finder(find: Callable[[str, bool], DType | None]) -> None:
 
 
 def find_plugin(name: str, is_foreign: bool = False) -> DType | None:
-    """Return the dtype of this name that an installed plugin brings, or None.
+    """Load the plugin of a dtype's name and return the dtype, or None if no plugin has it.
 
     `is_foreign`: the name is the one in other libraries.
     Raises: PluginError where the plugin cannot be used.

@@ -44,7 +44,7 @@ def warn_once(text: str, kind: type[DovetailWarning] = DovetailWarning) -> None:
 
 
 def _find_user_stack_level() -> int:
-    """Return the stack level of the first caller that is not in dovetail: the user's."""
+    """Return `warnings.warn`'s `stacklevel` for the innermost frame outside of dovetail."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_ROOT):
         frame, level = frame.f_back, level + 1
@@ -52,7 +52,7 @@ def _find_user_stack_level() -> int:
 
 
 def warn_invalid(name: str, value: str, valid_values: str, instead: str) -> None:
-    """Warn once about a variable's invalid value, its valid values, and the value used instead."""
+    """Warn once of a variable's invalid value; name its valid values and the value used instead."""
     shown = ascii(
         value if len(value) <= VALUE_CHARACTERS_MAX else value[:VALUE_CHARACTERS_MAX] + "..."
     )
@@ -65,7 +65,7 @@ def read_text(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def read_float(name: str, default: float, low: float, high: float) -> float:
-    """Return an environment variable as a number in range; else `default`, warning if it is set."""
+    """Return a variable as a number in low..high; else `default`, with a warning if it is set."""
     value = read_text(name)
     parsed = default if value is None else _parse_number(value)
     if low <= parsed <= high:  # NaN is not
@@ -75,7 +75,7 @@ def read_float(name: str, default: float, low: float, high: float) -> float:
 
 
 def read_int(name: str, default: int, low: int, high: int) -> int:
-    """Return an environment variable as an int in range; else `default`, warning if it is set."""
+    """Return a variable as an int in low..high; else `default`, with a warning if it is set."""
     value = read_float(name, default, low, high)
     if value == int(value):
         return int(value)
@@ -92,7 +92,7 @@ def _parse_number(value: str) -> float:
 
 
 def read_flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return True if a variable says yes; warn about other words than yes and no."""
+    """Return True if a variable is 1, true, yes or on; warn once of a value that is no flag."""
     value = read_text(name, environ) or "0"
     if value.strip().lower() not in FLAG_VALUES:
         warn_invalid(name, value, "0 or 1", "using 0")
@@ -100,7 +100,7 @@ def read_flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def read_words(name: str, allowed: tuple[str, ...]) -> frozenset[str]:
-    """Return the allowed words of a variable with commas between; warn about others."""
+    """Return the allowed words of a comma-separated variable, in lower case; warn of others."""
     value = read_text(name)
     if value is None:
         return frozenset()

@@ -25,7 +25,7 @@ cdef class IdentityCache:
         return None
 
     cpdef put(self, object a, object b, object c, object value):
-        """Store a value."""
+        """Store a value under these objects, in place of the entry of their slot."""
         cdef PyObject* x = <PyObject*>a
         cdef PyObject* y = <PyObject*>b
         cdef PyObject* z = <PyObject*>c

@@ -80,7 +80,7 @@ def contiguous_strides(shape: Shape) -> Shape:
 
 
 def contiguous(shape: Shape) -> StridedView:
-    """Return the dense row-major layout of a shape."""
+    """Return the dense row-major strided view of a shape, at offset 0."""
     return StridedView(shape, contiguous_strides(shape), 0)
 
 
@@ -98,7 +98,7 @@ def is_contiguous(shape: Shape, strides: Shape) -> bool:
 
 
 def element_span(layout: StridedView) -> tuple[int, int]:
-    """Return the lowest element touched and one past the highest.
+    """Return the offset of the lowest element touched, and one past that of the highest.
 
     An empty layout gives (offset, offset).
     """
@@ -112,7 +112,7 @@ def element_span(layout: StridedView) -> tuple[int, int]:
 
 
 def has_repeated_elements(layout: StridedView) -> bool:
-    """Return True if an axis visits one element again and again (stride 0).
+    """Return True if an axis has stride 0, so that elements repeat; other overlaps do not count.
 
     Writes to such a layout have no meaning.
     """
@@ -127,12 +127,12 @@ def apply_move(layout: StridedView, m: Move) -> StridedView | None:
 
 
 def _permute(a: StridedView, axes: Shape) -> StridedView:
-    """Reorder the axes."""
+    """Return the view with axis `axes[i]` as axis i."""
     return StridedView(tuple(a.shape[i] for i in axes), tuple(a.strides[i] for i in axes), a.offset)
 
 
 def _expand(a: StridedView, shape: Shape) -> StridedView:
-    """Broadcast to a shape: new and size-1 axes get stride 0."""
+    """Broadcast a view to a shape: new and size-1 axes get stride 0."""
     lead = len(shape) - len(a.shape)
     strides = [0] * lead
     for old, new, stride in zip(a.shape, shape[lead:], a.strides, strict=True):
@@ -155,7 +155,7 @@ def _reshape(a: StridedView, shape: Shape) -> StridedView | None:
 
 
 def _pad(a: StridedView, axis: int, start: int, size: int) -> StridedView:
-    """Make an axis part of one of size `size`, from position `start` on."""
+    """Lengthen an axis to `size`, its positions from `start` on; the others must not be read."""
     shape = (*a.shape[:axis], size, *a.shape[axis + 1 :])
     return StridedView(shape, a.strides, a.offset - start * a.strides[axis])
 
@@ -224,7 +224,7 @@ def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
 
 @lru_cache(4096)
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
-    """Return the common shape. Raises: ShapeError naming the op and the shapes."""
+    """Return the common shape. Raises: ShapeError naming the op and the shapes if there is none."""
     result: list[int] = []
     for d in range(1, max(map(len, shapes), default=0) + 1):
         extents = {s[-d] for s in shapes if len(s) >= d} - {1}
@@ -289,7 +289,7 @@ def resolve_reshape(op: str, old: Shape, new: Shape) -> Shape:
 
 
 def coalesce(extents: Shape, strides: Sequence[Shape]) -> tuple[Shape, list[Shape]]:
-    """Merge adjacent axes that all the stride tuples walk as one; drop axes of size 1."""
+    """Return extents and strides with axes merged that all strides walk as one, without sizes 1."""
     long_axes = [d for d, n in enumerate(extents) if n != 1]
     out: list[int] = []
     columns: list[list[int]] = [[] for _ in strides]

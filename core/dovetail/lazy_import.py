@@ -29,7 +29,7 @@ def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], obj
 
 
 def _find_name_hint(package: str, name: str) -> str:
-    """Return a hint for the error about a name that a package lacks, or "".
+    """Return a hint for the error about a name that a package lacks, "" for modules and dunders.
 
     Imports ask for `__path__`, and for a module before they load it: reading the hints would cost
     them 10 ms.

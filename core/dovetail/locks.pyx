@@ -48,6 +48,7 @@ cdef class Lock:
             self._leave()
 
     cdef int _enter(self) except -1:
+        """Acquire the lock once more for this thread; wait while another one has it."""
         cdef unsigned long me = PyThread_get_thread_ident()
         if self._depth == 0:
             if self._waiting == 0:
@@ -59,12 +60,14 @@ cdef class Lock:
         return self._wait(me)
 
     cdef _leave(self):
+        """Release the lock once; after the last time open the gate, if it is locked."""
         self._depth -= 1
         if self._depth == 0 and self._shut:
             self._shut = False
             PyThread_release_lock(self._gate)
 
     cdef int _wait(self, unsigned long me) except -1:
+        """Block on the gate until this thread has the lock; a signal's handler may raise."""
         cdef int got = 0
         if not self._shut and self._waiting == 0 and PyThread_acquire_lock(self._gate, 0):
             self._shut = True  # the owner unlocks the gate when it leaves

@@ -8,4 +8,7 @@ from __future__ import annotations
 
 
 def pool_objects(kind: type) -> None:
-    """Keep dead objects' memory of a class for new ones, if compiled. Raises: AssertionError."""
+    """Keep dead objects' memory of a class for new ones, if compiled; else do nothing.
+
+    Raises: AssertionError, if compiled, for a class whose objects differ in size.
+    """

@@ -88,7 +88,7 @@ def _apply_blocks(entered: tuple[SettingsBlock, ...]) -> None:
 
 
 def _merge_blocks(entered: tuple[SettingsBlock, ...]) -> Settings:
-    """Return the settings that follow from the entered blocks, inner ones last."""
+    """Return the settings of entered blocks, inner ones last; make ops check for eager ones."""
     if not entered:
         return _DEFAULTS
     fields: dict[str, Any] = {}

@@ -96,7 +96,7 @@ class SummaryWriter(Explained):
         self.close()
 
     def get_logdir(self) -> str:
-        """Return the folder of the log."""
+        """Return the path of the folder of the log."""
         return self.log_dir
 
     def flush(self) -> None:
@@ -119,7 +119,7 @@ class SummaryWriter(Explained):
         return self._writers[folder]
 
     def _write(self, event: Any, step: Any, when: float | None, folder: str | None = None) -> None:
-        """Set time and step of an event, and add it to a folder's writer."""
+        """Set time and step of an event, and add it to a folder's writer, by default the log's."""
         event.wall_time = time.time() if when is None else when
         if step is not None:
             event.step = arguments.integer(
@@ -182,7 +182,7 @@ class SummaryWriter(Explained):
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Add a histogram of a tensor's elements.
+        """Add a histogram of a tensor's finite elements.
 
         `bins`: "tensorflow", whose width grows with the distance from 0, or a value that
         `np.histogram` accepts; `max_bins`: merge bins until there are at most so many.
@@ -238,7 +238,7 @@ class SummaryWriter(Explained):
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Add several pictures of one size, side by side in a grid.
+        """Add several pictures of one size as one picture, in a square grid.
 
         Arguments: those of `add_image`, with an axis "N" in `dataformats`.
         """
@@ -296,7 +296,7 @@ class SummaryWriter(Explained):
         verbose: bool = False,
         use_strict_trace: bool = True,
     ) -> None:
-        """Add the graph of a model's launches.
+        """Run a model to capture it, and add the graph of its launches.
 
         `model`: a module, a function, or the result of `dt.jit`; `input_to_model`: its argument, a
         tensor or a tuple of arguments. `verbose`: also print the launches.
@@ -312,7 +312,7 @@ class SummaryWriter(Explained):
 
 
 def _capture(model: Any, args: tuple[Any, ...]) -> Any:
-    """Call the model until `dt.jit` has a replay for it, and return that. Raises: ArgumentError."""
+    """Call the model a few times in `dt.jit`; return its replay. Raises: ArgumentError."""
     f = model if hasattr(model, "programs") else dt.jit(lambda *args: model(*args))
     with dt.no_grad():
         for _ in range(3):  # the first calls may create state that later calls only use
@@ -400,7 +400,7 @@ def _compute_exponential_edges(array: np.ndarray) -> np.ndarray:
 
 
 def _convert_pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
-    """Convert a picture to uint8 of shape (height, width, channels). Raises: ShapeError."""
+    """Convert pixels, floats times 255, to uint8 (height, width, channels). Raises: ShapeError."""
     axes = axes.upper()
     if array.ndim != len(axes) or sorted(axes) not in (["C", "H", "W"], ["H", "W"]):
         raise dt.ShapeError(

@@ -41,6 +41,6 @@ class WeakIdentityMap(Generic[K, V]):
                 yield alive, value
 
     def purge(self) -> None:
-        """Remove the entries of dead objects."""
+        """Remove the entries of dead objects; until then they stay, unseen."""
         for k in [k for k, (key, _) in self._entries.items() if key() is None]:
             self._entries.pop(k, None)

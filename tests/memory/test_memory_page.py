@@ -547,4 +547,4 @@ def test_allocations_of_cached_graphs_name_the_line_of_the_user(device: dt.Devic
     ],
 )  # fmt: skip
 def test_times_have_a_fitting_unit(ms: float, said: str) -> None:
-    assert html_report._time(ms) == said
+    assert html_report._format_time(ms) == said

@@ -53,7 +53,7 @@ _chosen: dict[str, tuple[int, Allocator | Factory]] = {}
 
 
 def set_allocator(device_type: str, allocator: Allocator | Factory, priority: int = 0) -> None:
-    """Set the allocator of a device type.
+    """Set the allocator of a device type, unless one of a higher priority is set.
 
     `device_type`: such as "cpu". `allocator`: an `Allocator`, or a function of (backend, device)
     that returns one. `priority`: the call is ignored after a call of higher priority.
@@ -87,7 +87,11 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
 
 
 def make_allocator(dev: Device, backend: Backend) -> Allocator:
-    """Create the allocator of a new device: the one that was set for its type, or the default."""
+    """Return the allocator of a new device: the instance set for its type, or a built one.
+
+    A factory that was set for the type, by default CachingAllocator, builds it.
+    Raises: ArgumentError if that factory returns another object.
+    """
     return _build_allocator(_chosen.get(dev.type, (0, CachingAllocator))[1], backend, dev)
 
 
@@ -116,7 +120,7 @@ def get_allocator(spec: Device | str | None = None) -> Allocator:
 
 
 def _find_allocator(op: str, spec: Device | str | None) -> Allocator:
-    """Return the allocator of a device, opened in the name of `op` if it is not open."""
+    """Return a device's allocator, opening the device if needed; `op` names it in errors."""
     allocator: Allocator = opened(device(spec, op)).allocator
     return allocator
 
@@ -173,7 +177,7 @@ def reset_peak(spec: Device | str | None = None) -> None:
 
 
 def empty_cache(spec: Device | str | None = None) -> None:
-    """Return cached memory that is not in use to the device.
+    """Wait for a device's work, then return its segments without live blocks to it.
 
     Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that does not
     open.
@@ -200,7 +204,7 @@ def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
 
 
 def trace(on: bool) -> None:
-    """Start or stop recording the source line of each allocation.
+    """Start or stop recording allocations and their source lines, on all devices.
 
     `on`: True starts. `snapshot`, `page` and the text of OutOfMemoryError show the lines.
     Units: it costs about 3 us for each allocation.

@@ -128,7 +128,7 @@ class Allocator(ABC):
             deleter(context)
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:  # noqa: B027 - nothing to do without reuse
-        """Record that `ptr` is also used on `stream`.
+        """Record that `ptr` is also used on `stream`; by default do nothing.
 
         Its memory is not reused before the work queued on that stream is done.
         """
@@ -142,24 +142,24 @@ class Allocator(ABC):
         return []
 
     def reset_peak(self) -> None:  # noqa: B027
-        """Reset the peaks to the current statistics."""
+        """Reset the peaks to the current statistics; by default do nothing."""
 
     def empty_cache(self) -> None:  # noqa: B027
-        """Return memory that is not in use to the device."""
+        """Return memory that is not in use to the device; by default do nothing."""
 
     def set_limit(self, nbytes: int | None) -> None:
-        """Limit the memory that is reserved on the device; None is no limit."""
+        """Limit the bytes reserved on the device, unless None; by default raise ArgumentError."""
         raise ArgumentError(f"set_limit: {type(self).__name__} does not support a limit")
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """Return the first byte and the end of the memory of one owner around an offset.
+        """Return the start and end of one owner's memory around an offset, or None if unknown.
 
         Both count from the start of the handle's memory. None if the allocator does not know.
         """
         return None
 
     def is_freed(self, address: int) -> bool:
-        """Return True if a host address lies in memory of the allocator that is not in use."""
+        """Return True if a host address lies in memory that is not in use; by default False."""
         return False
 
     def __repr__(self) -> str:

@@ -125,7 +125,7 @@ class Pool:
         return blocks
 
     def free_list(self, segment: Segment) -> list[tuple[int, int, MemoryBlock]]:
-        """Return the sorted list of the free blocks of segments of this kind."""
+        """Return the sorted list of the free blocks of such segments, `small` or `large`."""
         return self.small if segment.nbytes <= SMALL_SEGMENT_BYTES else self.large
 
     def insert(self, block: MemoryBlock) -> None:

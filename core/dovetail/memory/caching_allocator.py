@@ -99,7 +99,7 @@ class CachingAllocator(Allocator):
     # --- the lock
 
     def _run_locked(self, work: Callable[[], R]) -> R:
-        """Call `work` under the lock, after recovery and draining; an error leaves BROKEN."""
+        """Call `work` under the lock, after recovery and drain; an exception sets state BROKEN."""
         fast = self.fast_path
         with fast.lock:
             state = fast.state
@@ -152,7 +152,10 @@ class CachingAllocator(Allocator):
         return block
 
     def _grow(self, pool: Pool, size: int) -> MemoryBlock:
-        """Allocate a segment; if refused, free the cache and retry. Raises: OutOfMemoryError."""
+        """Return a block of at least `size`: from a new segment, or after freeing the cache.
+
+        Raises: OutOfMemoryError after two retries, which free the cache and collect garbage.
+        """
         want = segment_bytes(size)
         # a device may never refuse: host memory seems endless
         excess = self._segments.nbytes + want - self._find_reserved_limit(want)
@@ -190,7 +193,7 @@ class CachingAllocator(Allocator):
         return segment.first
 
     def _find_reserved_limit(self, want: int) -> int:
-        """Return the bound of reserved bytes if `want` more bytes are allocated."""
+        """Return the greatest number of reserved bytes allowed when `want` more are allocated."""
         fast = self.fast_path
         return max(fast.peak_bytes, fast.live_bytes + want) * 3 // 2 + SLACK_BYTES
 
@@ -222,7 +225,7 @@ class CachingAllocator(Allocator):
         self._segments.free(segment)
 
     def _poll(self) -> None:
-        """Free deferred blocks whose streams have passed, and freed uncached memory."""
+        """Move deferred blocks whose events are done to pools, and free freed uncached memory."""
         if self._uncached.freed:
             self._uncached.free()
         if self._deferred.entries:
@@ -260,7 +263,7 @@ class CachingAllocator(Allocator):
                 allocator.watch(on)
 
     def watch(self, on: bool) -> None:
-        """Start a new timeline, or stop adding to the last one."""
+        """Start a new timeline, or stop adding to the last one, which stays readable."""
         self._run_locked(partial(self._set_tracing, on))
 
     def _set_tracing(self, on: bool) -> None:
@@ -307,11 +310,14 @@ class CachingAllocator(Allocator):
         return [s.info() for s in self._segments.by_serial.values()]
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """Return the range of the block around an offset; it is fixed while the block is in use."""
+        """Return (start, end) of the block around an offset, or None if no segment has the handle.
+
+        The range is fixed while the block is in use.
+        """
         return self._segments.extent(handle, offset)
 
     def is_freed(self, address: int) -> bool:
-        """Return True if a host address lies in a cached block or in a freed one."""
+        """Return True if a host address lies in a block that no pointer has: cached or waiting."""
         return self._run_locked(partial(self._is_freed, address))
 
     def _is_freed(self, address: int) -> bool:
@@ -336,13 +342,13 @@ class CachingAllocator(Allocator):
         self._segments.peak = self._segments.nbytes
 
     def empty_cache(self) -> None:
-        """Return memory that is not in use to the device."""
+        """Wait for the device, then return its unused segments; do nothing during an allocation."""
         with self.fast_path.lock:
             if self.fast_path.state != BUSY:
                 self._run_locked(lambda: self._release(self._segments.nbytes))
 
     def set_limit(self, nbytes: int | None) -> None:
-        """Limit the memory that is reserved on the device; None is no limit."""
+        """Set the limit of reserved bytes for later allocations; None is no limit."""
         self._segments.limit = nbytes
 
 

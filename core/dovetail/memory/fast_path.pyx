@@ -79,6 +79,7 @@ cdef class FastPath:
         )
 
     cdef void _hand_out(self, DataPtr ptr, MemoryBlock block, object nbytes) noexcept:
+        """Give a block to the pointer, make it LIVE and count it."""
         ptr._handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
         ptr.device, ptr.context = self.device, block
         ptr.give_back, block.state = block.finalizer, LIVE
@@ -127,6 +128,7 @@ cdef class FastPath:
             block.bin.append(block)
 
     cdef void _take_back(self, MemoryBlock block) noexcept:
+        """Make a freed block UNUSED and count the free."""
         block.state = UNUSED
         self.live_bytes -= block.size
         self.frees += 1

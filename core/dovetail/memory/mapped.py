@@ -79,7 +79,7 @@ class MappedFile(Allocator):
         self._freed: deque[_Region] = deque()  # deleters only append: they run at any moment
 
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """Return memory of `nbytes` bytes in the file."""
+        """Return memory of `nbytes` bytes in the file, which grows if no freed region fits."""
         size = integer("MappedFile", nbytes, "nbytes", 0, LARGEST)
         grain = mmap.ALLOCATIONGRANULARITY
         whole = max(-(-size // grain), 1) * grain

@@ -122,7 +122,7 @@ def connect_foreign(storage: StorageFields, owner: object = None) -> None:
 
 
 def _find_address(storage: StorageFields) -> int | None:
-    """Return the address of a storage's first byte, or None if the device reports none."""
+    """Return a storage's host address, else int handle plus offset, or None without either."""
     ptr = storage.ptr
     address = opened(storage.device).backend.host_address(ptr.handle, ptr.offset)
     if address is None and isinstance(ptr.handle, int):
@@ -131,7 +131,10 @@ def _find_address(storage: StorageFields) -> int | None:
 
 
 def _connect(storage: StorageFields, space: object, low: int | None) -> None:
-    """Add the storage's range to an address space; put all that overlap it into one new group."""
+    """Add the storage's range at `low` to an address space; put all that overlap into a new group.
+
+    Do nothing if `low` is None or the storage is empty.
+    """
     if low is None or not storage.nbytes:
         return
     ranges = _address_spaces.setdefault(space, _Ranges())
@@ -154,7 +157,7 @@ def _is_mapped(owner: Any) -> bool:
 
 
 def _file_offsets(low: int, high: int) -> list[tuple[object, int]]:
-    """Return (device and inode, offset) of the shared mappings that hold the addresses low..high.
+    """Return (device and inode, file offset of `low`) of shared mappings that meet low..high.
 
     Linux lists them in /proc/self/maps; elsewhere two mappings of one file count as separate.
     """

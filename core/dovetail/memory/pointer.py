@@ -75,7 +75,7 @@ class DataPtr:
             self.__del__ = partial(deleter, context)
 
     def address(self) -> Handle:
-        """Return the handle. Compiled code calls this directly, without an attribute look-up."""
+        """Wait for a copy that uses the memory, then return the handle."""
         if self.copy is not None:
             self.land()
         return self._handle
@@ -97,13 +97,13 @@ class DataPtr:
         self.context = None  # the heir dies here: Python reports an error in its `__del__`
 
     def detach(self) -> Context:
-        """Return the context; the caller then frees the memory, by `Allocator.raw_deallocate`."""
+        """Drop the deleter and return the context; the caller frees it by `raw_deallocate`."""
         with suppress(AttributeError):
             del self.__del__
         return self.context
 
     def depart(self, copy: HostCopy, give_back: Callable[[], object]) -> None:
-        """Mark host memory as used by a copy.
+        """Mark host memory as used by a copy, and replace the pointer's deleter by `give_back`.
 
         Until the copy is complete, the end of this pointer calls `give_back`, and reads of the
         handle wait.
@@ -111,7 +111,7 @@ class DataPtr:
         self.__del__, self.copy = give_back, copy
 
     def land(self) -> None:
-        """Wait until no copy uses the memory."""
+        """Wait until no copy uses the memory; then take the deleter that the copy returns."""
         copy = self.copy
         if copy is not None:
             copy.wait()

@@ -94,12 +94,12 @@ cdef class DataPtr:
         self.context = None
 
     def detach(self):
-        """Return the context; the caller then frees the memory, by `Allocator.raw_deallocate`."""
+        """Drop the deleter and return the context; the caller frees it by `raw_deallocate`."""
         self.give_back = None
         return self.context
 
     def depart(self, copy, give_back):
-        """Mark host memory as used by a copy.
+        """Mark host memory as used by a copy, and replace the pointer's deleter by `give_back`.
 
         Until the copy is complete, the end of this pointer calls `give_back`, and reads of the
         handle wait.
@@ -107,7 +107,7 @@ cdef class DataPtr:
         self.give_back, self.copy = give_back, copy
 
     def land(self):
-        """Wait until no copy uses the memory."""
+        """Wait until no copy uses the memory; then take the deleter that the copy returns."""
         if self.copy is not None:
             copy = self.copy
             copy.wait()

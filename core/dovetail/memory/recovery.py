@@ -16,7 +16,7 @@ from .slow_path import DeferredFrees, Segments
 def rebuild(
     fast: FastPath, pools: Collection[Pool], segments: Segments, deferred: DeferredFrees
 ) -> None:
-    """Rebuild lists, bins and statistics from the blocks; the caller holds the lock."""
+    """Rebuild lists, bins and statistics from blocks, free unlisted memory. Needs the lock."""
     while fast.freed and fast.freed[0].state != LIVE:
         del fast.freed[0]  # the allocator has it back already
     deferred.entries = [entry for entry in deferred.entries if entry[0].state == WAITING]

@@ -58,7 +58,7 @@ class Segments:
         return segment
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """Return (offset, end) of the block at an offset of a handle's memory, or None."""
+        """Return (start, end) of the block at an offset of a handle's memory, or None."""
         for segment in [*self.by_serial.values()]:
             if segment.handle is handle or (type(handle) is int and segment.handle == handle):
                 for block in segment.blocks():
@@ -112,7 +112,7 @@ class DeferredFrees:
         self.entries.append((block, events))
 
     def poll(self) -> None:
-        """Insert the blocks whose events are done into their pools."""
+        """Move the blocks whose events are done to their pools, and forget these events."""
         # before any change: if the driver raises, all blocks stay deferred
         done = [all(map(self.backend.event_done, events)) for _, events in self.entries]
         for (block, _), is_done in zip(self.entries, done, strict=True):

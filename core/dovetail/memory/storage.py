@@ -106,7 +106,7 @@ class Storage:
             connect_foreign(self)
 
     def is_exported(self) -> bool:
-        """Return True if code outside of dovetail may write to it now."""
+        """Return True if code outside of dovetail may write to the storage now."""
         return bool(self.exports)
 
     def view(self, dtype: DType | str | None = None) -> Tensor:
@@ -184,7 +184,7 @@ def storage_over(ptr: DataPtr, device: Device) -> Storage:
 def storage_at(
     ptr: DataPtr | None, nbytes: int, device: Device, read_only: bool = False
 ) -> Storage:
-    """Create a storage of `nbytes` bytes at a pointer, or without memory if that is None."""
+    """Create a storage of `nbytes` bytes at `ptr`, or one without memory yet if `ptr` is None."""
     storage = Storage.__new__(Storage)
     storage.ptr = ptr  # type: ignore[assignment]  # None only while pending; no code reads it then
     storage.nbytes, storage.device = nbytes, device

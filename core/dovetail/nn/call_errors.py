@@ -117,7 +117,7 @@ def explain_error(
     kwargs: Mapping[str, Any],
     prefix: bool = True,
 ) -> dt.DovetailError | None:
-    """Return an error that names the bad argument or lack of memory, or None.
+    """Return an error that names the bad argument, or None; prefix a dovetail error with `name`.
 
     None if the error passed through code of the user, or if it is an error of dovetail other than
     a failed conversion.
@@ -139,7 +139,7 @@ def explain_error(
 
 
 def _raised_in_user_code(traceback: TracebackType | None) -> bool:
-    """Return True if a frame of the traceback is outside of dovetail and its plugins."""
+    """Return True if any frame of the traceback is outside of dovetail, Python and NumPy."""
     while traceback is not None:
         module = str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0]
         if module not in _LIBRARY and not module.startswith("dovetail_"):

@@ -44,7 +44,10 @@ def get_total_norm(
 def _compute_norm(
     tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool
 ) -> dt.Tensor:
-    """Return the norm in its compute dtype, because the norm of halves may not fit a half."""
+    """Return the norm of tensors in its compute dtype; raise GradientError if it must be finite.
+
+    The norm of halves may not fit a half.
+    """
     power = _as_float("get_total_norm", "norm_type", norm_type)
     if not tensors:
         return dt.asarray(0.0)
@@ -67,7 +70,7 @@ def _to_compute_dtype(x: dt.Tensor) -> dt.Tensor:
 
 
 def _to_result_dtype(total: dt.Tensor, *tensors: dt.Tensor) -> dt.Tensor:
-    """Return a norm of tensors in the dtype to which they promote, if that is a half."""
+    """Return a norm of tensors in the dtype to which these promote, if that is a half."""
     dtype = dt.result_type(*tensors) if tensors else total.dtype
     return total if dtype.compute is dtype else total.astype(dtype)
 

@@ -97,7 +97,7 @@ class Explained:
 
 
 def explain_class(cls: type) -> None:
-    """Make the constructor and the methods of a class name the argument that does not fit."""
+    """Replace a class's constructor and methods by wrappers whose errors name the argument."""
     explain_methods(cls)
     if "__init__" not in cls.__dict__:
         return
@@ -136,7 +136,7 @@ Problem: TypeAlias = tuple[str, str]  # its kind, and the parameter's name or a 
 
 
 def _parameters(construct: Constructor) -> Parameters:
-    """Return the parameters of a constructor without `self`."""
+    """Return the parameters of a constructor by name, without `self`."""
     _, *parameters = inspect.signature(construct).parameters.items()
     return dict(parameters)
 

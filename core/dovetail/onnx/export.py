@@ -100,7 +100,7 @@ def _build_dynamic(
     outputs: Sequence[str] | None,
     dims: dynamic.Dims,
 ) -> _ModelBuilder:
-    """Trace a function at several sizes, and build one model for all sizes."""
+    """Trace a function at several sizes; return the written builder of one model for all sizes."""
     sizes, graphs = _trace_sizes(function, args, dims)
     varying = parameter_slices.varying_constants(graphs)
     models = [_ModelBuilder(opset, function, g, False, varying) for g in graphs]
@@ -138,7 +138,10 @@ def _trace_sizes(
 def _resize_args(
     args: Sequence[object], dims: dynamic.Dims, sizes: Mapping[str, int]
 ) -> list[object]:
-    """Return zeros in place of tensors, with `sizes` at dynamic axes. Raises: NotYetError."""
+    """Return the arguments with zeros for tensors, of `sizes` at dynamic axes. Raises: NotYetError.
+
+    NotYetError is for an argument that is a container of tensors.
+    """
     i, resized = 0, []
     for x in args:
         if isinstance(x, dt.Tensor):
@@ -167,7 +170,7 @@ def _unwrap_jit(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parameter_names(function: object) -> dict[Any, str]:
-    """Return the names of a module's parameters and buffers, by their location in memory."""
+    """Return the names of a module's parameters and buffers by location; {} for other functions."""
     names: dict[Any, str] = {}
     for named in ("named_parameters", "named_buffers"):
         if hasattr(function, named):
@@ -179,7 +182,10 @@ def _parameter_names(function: object) -> dict[Any, str]:
 def _input_names(
     function: Callable[..., Any], graph: Graph, requested: Sequence[str] | None
 ) -> list[str]:
-    """Return the requested names of inputs, or the signature's. Raises: ArgumentError."""
+    """Return the requested names of inputs, else those of the signature, else "input_0", ...
+
+    Raises: ArgumentError if the requested names are not as many different names as inputs.
+    """
     count = len(graph.inputs)
     if requested is not None:
         names = list(requested)
@@ -222,7 +228,7 @@ class _ModelBuilder:
         self.out_dims: dynamic.Dims = {}
 
     def write(self, inputs: Sequence[str], outputs: Sequence[str] | None) -> None:
-        """Write all nodes that results depend on, with these input and output names."""
+        """Write the nodes of the results, with these names. Raises: NotYetError, ArgumentError."""
         w = self.writer
         self.inputs = list(inputs)
         self.outputs = _output_names(self.graph, outputs, inputs)
@@ -241,7 +247,7 @@ class _ModelBuilder:
         """Write one node and return its name; record an unsupported op and return "missing"."""
         w = self.writer
         if n.op == "constant":
-            return self._constant(n)
+            return self._write_constant(n)
         if n.kind == "composite":
             layer = find_layer_writer(w, n)
             return (
@@ -260,7 +266,7 @@ class _ModelBuilder:
             w.unsupported.setdefault((n.op, str(why)), []).append(n.line)
             return "missing"
 
-    def _constant(self, n: GraphNode) -> str:
+    def _write_constant(self, n: GraphNode) -> str:
         """Add a constant and return its name; views of parameters refer to the parameter.
 
         These are transposed and expanded views. Other constants become initialisers.
@@ -316,7 +322,7 @@ class _ModelBuilder:
         return name if name in w.initialisers else w.tensor(x, name)
 
     def proto(self) -> Proto:
-        """Return the model. Raises: an error of onnx's checker if it rejects the model."""
+        """Build the ModelProto and check it. Raises: an error of onnx's checker for a bad model."""
         w, helper = self.writer, self.writer.onnx.helper
         value_infos = [
             [
@@ -403,7 +409,7 @@ def _remove_identities(
 
 
 def _rename_to_outputs(nodes: list[Proto], fixed: set[str], outputs: set[str]) -> list[Proto]:
-    """Drop Identity nodes of outputs, and rename their inputs to the outputs, in place."""
+    """Return nodes without Identity nodes of outputs; rename what those copied, in place."""
     producers = {name: n for n in nodes for name in n.output}
     renamed: dict[str, str] = {}
     dropped = set()

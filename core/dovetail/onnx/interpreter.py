@@ -75,7 +75,7 @@ class Interpreter:
         sizes: dict[str, int],
         attributes: Mapping[str, Any],
     ) -> None:
-        """Run a node, store its outputs in `values`, and drop values without later readers."""
+        """Run a node, store its outputs in `values`, and remove values without later readers."""
         inputs = [values[n] if n else None for n in node.inputs]
         while inputs and inputs[-1] is None:
             inputs.pop()

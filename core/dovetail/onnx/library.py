@@ -66,7 +66,7 @@ def numpy_dtype(d: dt.DType) -> Any:
 
 
 def array_of(x: dt.Tensor) -> np.ndarray:
-    """Return the values of a tensor of any dtype as a NumPy array."""
+    """Wait for a tensor of any dtype, and return its values as a NumPy array."""
     if x.dtype is dt.bfloat16:
         return np.asarray(x.contiguous().view(dt.uint16).numpy()).view(numpy_dtype(dt.bfloat16))
     return np.asarray(x.numpy())

@@ -43,12 +43,15 @@ class MemoryBudget:
 
 
 def size_of(shape: Sequence[int], d: dt.DType) -> int:
-    """Return the bytes of a tensor of this shape and dtype."""
+    """Return the number of bytes of a tensor of this shape and dtype."""
     return math.prod(shape) * d.itemsize
 
 
 def nbytes_of(value: object) -> int:
-    """Return the bytes of a tensor, an array or a list of them; shared memory counts each time."""
+    """Count the bytes of a tensor, an array or a list of them; shared memory counts each time.
+
+    Other values have 0 bytes.
+    """
     if isinstance(value, dt.Tensor):
         return size_of(value.shape, value.dtype)
     if isinstance(value, list):

@@ -80,7 +80,10 @@ class Model(Explained):
         return ", ".join(v.name for v in self.inputs) or "none"
 
     def _run_inputs(self, inputs: Mapping[str, Any]) -> list[Any]:
-        """Check the inputs and run the model, captured if possible. Raises: DovetailError."""
+        """Check inputs by name, run the model; return outputs in order. Raises: DovetailError.
+
+        The first CaptureError turns capture off for all later calls.
+        """
         unknown = sorted({*inputs} - {v.name for v in self.inputs})
         missing = [v.name for v in self.inputs if v.name not in inputs and v.kind != "optional"]
         if unknown or missing:
@@ -96,7 +99,7 @@ class Model(Explained):
         return list(self._run_uncaptured(*values))
 
     def _run_uncaptured(self, *inputs: Any) -> tuple[Any, ...]:
-        """Run the graph on the inputs, and return its outputs as tensors."""
+        """Run the graph on positional inputs, and return its outputs as tensors."""
         results = self._interpreter.run_graph(self._graph, inputs, {}, {})
         return tuple([self._copy_arrays(x) for x in results])
 

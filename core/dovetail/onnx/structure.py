@@ -344,7 +344,7 @@ class ModelReader:
         return reader(self, a, opsets, defined, depth)
 
     def constant(self, t: Proto) -> Any:
-        """Read the values of a tensor attribute."""
+        """Read a tensor attribute as an array, and reserve its bytes."""
         return values_of(t, self.folder, self.limit)
 
 
@@ -359,7 +359,7 @@ def _has_body(schema: Any) -> bool:
 
 
 def _define(defined: set[str], names: list[str], where: str) -> set[str]:
-    """Add names to `defined`, and return it. Raises: ArgumentError for a duplicate."""
+    """Add names to the set `defined`, and return it. Raises: ArgumentError for a duplicate."""
     for n in names:
         if n in defined:
             raise dt.ArgumentError(
@@ -370,8 +370,9 @@ def _define(defined: set[str], names: list[str], where: str) -> set[str]:
 
 
 def _set_drops(graph: OnnxGraph, defined: set[str], partial: bool = False) -> OnnxGraph:
-    """Set the `drops` of all nodes: the values that no later node reads. Raises: ArgumentError.
+    """Set each node's `drops`, and return the graph. Raises: ArgumentError for undefined outputs.
 
+    `drops`: the values that no later node reads.
     `partial`: the function was generated for one node, and may lack outputs that the node ignores.
     """
     missing = [v.name for v in graph.outputs if v.name not in defined]

@@ -29,7 +29,7 @@ EXTERNAL = 1  # TensorProto.EXTERNAL
 
 
 def values_of(t: Proto, folder: Path | None, limit: MemoryBudget) -> np.ndarray:
-    """Return the array of a TensorProto.
+    """Return the array of a TensorProto, after its bytes are reserved in `limit`.
 
     `folder`: the folder of files that the model may refer to; None to allow none.
     Raises: DTypeError, ShapeError, ArgumentError, OutOfMemoryError, which name the tensor.
@@ -76,7 +76,7 @@ def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
 def _from_numbers(
     t: Proto, name: str, d: dt.DType, shape: tuple[int, ...], nbytes: int, limit: MemoryBudget
 ) -> np.ndarray:
-    """Return the values of a TensorProto's typed field. Raises: ShapeError, OutOfMemoryError."""
+    """Reserve and return values of a typed field. Raises: ShapeError, OutOfMemoryError."""
     numbers = getattr(t, _FIELDS.get(d, "int32_data"))
     count = nbytes // d.itemsize * (2 if d in _PARTS else 1)
     if len(numbers) != count:
@@ -109,7 +109,7 @@ def _read_external(
     d: dt.DType,
     shape: tuple[int, ...],
 ) -> np.ndarray:
-    """Return values stored in another file. Raises: ArgumentError, ShapeError."""
+    """Read values from another file; reserve their bytes. Raises: ArgumentError, ShapeError."""
     fields = {e.key: e.value for e in t.external_data}
     path = _resolve_path(folder, fields.get("location", ""), name)
     start = _parse_number(fields, "offset", 0, name)

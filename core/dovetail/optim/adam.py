@@ -36,7 +36,7 @@ class _Moments(Optimizer):
         )
 
     def _common_numbers(self, group: Group) -> tuple[float, ...]:
-        """Return 1 - b1, b2, 1 - b2, the decay, the factor of decoupled decay, and eps."""
+        """Return (1 - b1, b2, 1 - b2, the decay, the factor of decoupled decay, eps)."""
         b1, b2 = map(number, group["betas"])
         decay = number(group["weight_decay"])
         shrink = 1.0 - number(group["lr"]) * decay
@@ -119,7 +119,7 @@ class Adam(_Moments):
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """Return the new parameter and its means."""
+        """Return the new parameter, both means and, for amsgrad, the maximum of the second one."""
         m_weight, b2, v_weight, decay, shrink, eps, rate, correction = numbers
         p, g = _apply_decay(options, decay, shrink, p, g)
         m, v, *greatest = kept
@@ -253,7 +253,7 @@ class Adamax(_Moments):
         return "exp_avg", "exp_inf"
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
-        """Return the common numbers and lr / (1 - b1**step)."""
+        """Return the common numbers, followed by lr / (1 - b1**step)."""
         rate = number(group["lr"]) / (1.0 - number(group["betas"][0]) ** step)
         return (*self._common_numbers(group), rate)
 
@@ -347,7 +347,7 @@ class NAdam(_Moments):
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """Return the new parameter and its means."""
+        """Return the new parameter and its two means."""
         m_weight, b2, v_weight, decay, shrink, eps, g_rate, m_rate, correction = numbers
         p, g = _apply_decay(options, decay, shrink, p, g)
         m, v = kept
@@ -413,7 +413,7 @@ class RAdam(_Moments):
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """Return the new parameter and its means."""
+        """Return the new parameter and its two means."""
         m_weight, b2, v_weight, decay, shrink, eps, plain, rectified = numbers
         p, g = _apply_decay(options, decay, shrink, p, g)
         m, v = kept

@@ -26,7 +26,10 @@ class _Moving(LRScheduler):
     use_beta1: bool
 
     def _init_momentum(self, enabled: bool, low: Any, high: Any, last_epoch: int) -> None:
-        """Store the bounds of the momentum; at the start, set it to the upper one."""
+        """Store the bounds of the momentum, at first set to the upper one. Raises: ArgumentError.
+
+        ArgumentError is for an optimizer without momentum.
+        """
         self.cycle_momentum = enabled
         if not enabled:
             return
@@ -134,7 +137,7 @@ class CyclicLR(_Moving):
         return {**super().state_dict(), "_scale_fn_custom": rule_state(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state."""
+        """Load a state, with the attributes of a `scale_fn` that is an object."""
         state = dict(state_dict)
         attributes, rule = state.pop("_scale_fn_custom", None), self._scale_fn_custom
         super().load_state_dict(state)
@@ -263,7 +266,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (b - self.eta_min) * wave for b in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Set the rates of the next epoch, or of `epoch`."""
+        """Set the rates of the next epoch, or those of `epoch` and its position in the cycle."""
         self._step_count += 1
         if epoch is None and self._is_initial:
             epoch = self.last_epoch + 1

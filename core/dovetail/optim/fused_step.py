@@ -99,7 +99,7 @@ def run_row_step(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
 
 
 def _unique_rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
-    """Return the unique row indices of a gradient and the values of the rows."""
+    """Return the unique row indices of a gradient, and the sum of each row's values."""
     g = g.coalesce()
     return g.indices()[0], g.values()
 

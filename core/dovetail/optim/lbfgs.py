@@ -93,7 +93,10 @@ class LBFGS(Optimizer):
         return params
 
     def _step(self, closure: Closure | None = None) -> Any:
-        """Minimise the loss in several iterations and return its first value."""
+        """Minimise the loss in several iterations; return its first value. Raises: ArgumentError.
+
+        ArgumentError is for a missing closure.
+        """
         if closure is None:
             raise dt.ArgumentError(
                 f"{self._name}.step: closure= must be given; it computes the loss again and calls "
@@ -131,15 +134,15 @@ class _Minimization:
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
 
-    def _loss(self) -> Any:
-        """Call the closure, recorded, count the evaluation, and return the loss."""
+    def _compute_loss(self) -> Any:
+        """Call the closure with gradients recorded, count the evaluation, and return the loss."""
         self.evaluations += 1
         self.state["func_evals"] += 1
         with dt.enable_grad():
             return self.closure()
 
     def _gradient(self) -> dt.Tensor:
-        """Return all gradients as one evaluated vector, 0 for parameters without one."""
+        """Return all gradients as one evaluated vector, with zeros for parameters without one."""
         grads = [
             dt.zeros((p.size,), dtype=p.dtype, device=p.device)
             if p.grad is None
@@ -160,12 +163,12 @@ class _Minimization:
     def run(self) -> Any:
         """Minimize the loss and return its value before the first iteration."""
         group, state = self.group, self.state
-        first = self._loss()
+        first = self._compute_loss()
         loss, flat = float(first), self._gradient()
         if _read_max_magnitude(flat) <= group["tolerance_grad"]:
             return first
         for n in range(1, group["max_iter"] + 1):
-            d = self._direction(flat)
+            d = self._next_direction(flat)
             before, state["prev_loss"], state["prev_flat_grad"] = loss, loss, flat
             t = number(group["lr"])
             if state["n_iter"] == 1:
@@ -191,7 +194,7 @@ class _Minimization:
     def _step_along(
         self, start: LineSearchPoint, t: float, d: dt.Tensor, is_last: bool
     ) -> LineSearchPoint:
-        """Move the parameters along `d`, by a line search if set, and return the new point.
+        """Move the parameters along `d`, by a line search if one is set; return the new point.
 
         `is_last`: do not evaluate the loss there, unless a line search does.
         """
@@ -201,7 +204,7 @@ class _Minimization:
         def evaluate(t: float) -> LineSearchPoint:
             """Set the parameters at step `t` and return the loss and slope there."""
             self._set_parameters(begin, t, d)
-            loss, flat = float(self._loss()), self._gradient()
+            loss, flat = float(self._compute_loss()), self._gradient()
             return LineSearchPoint(t, loss, flat, _read_dot(flat, d))
 
         if self.group["line_search_fn"] is not None:
@@ -214,8 +217,8 @@ class _Minimization:
             return start._replace(t=t)
         return evaluate(t)
 
-    def _direction(self, flat: dt.Tensor) -> dt.Tensor:
-        """Return the quasi-Newton direction of descent, by the two-loop recursion."""
+    def _next_direction(self, flat: dt.Tensor) -> dt.Tensor:
+        """Count an iteration, update the history; return the quasi-Newton direction of descent."""
         state = self.state
         state["n_iter"] += 1
         if state["n_iter"] == 1:

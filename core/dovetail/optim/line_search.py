@@ -94,7 +94,7 @@ class LineSearch:
     def _zoom(
         self, a: LineSearchPoint, b: LineSearchPoint, width: float, tolerance: float
     ) -> LineSearchPoint:
-        """Narrow a bracket until a point meets the Wolfe conditions, or the rounds run out."""
+        """Narrow a bracket; return a point that meets the Wolfe conditions, or the best so far."""
         low, high = (a, b) if a.loss <= b.loss else (b, a)
         near_end = False
         while self.rounds < self.rounds_max and abs(high.t - low.t) * width >= tolerance:

@@ -160,7 +160,10 @@ class Optimizer(Explained):
         self.param_groups.append(group)
 
     def _parameters(self, group: Group, params: list[Any]) -> list[dt.Tensor]:
-        """Check and return the parameters of a group; store names as its "param_names"."""
+        """Check and return the parameters of a group; store their names as its "param_names".
+
+        Raises: ArgumentTypeError, ArgumentError, DTypeError.
+        """
         if params and all(isinstance(x, tuple) for x in params):
             group["param_names"] = [name for name, _ in params]
             params = [x for _, x in params]
@@ -312,7 +315,10 @@ class Optimizer(Explained):
             self.state[p].update(changed)
 
     def _read_numbers(self, buckets: list[Bucket]) -> list[float]:
-        """Return the numbers of the next step and count that step, for a captured function."""
+        """Return the numbers of the next step and count it, for a captured function.
+
+        Raises: CaptureError if the groups have changed since the capture.
+        """
         numbers: list[float] = []
         for b in buckets:
             names = "step", *self.numbers_kept
@@ -341,7 +347,7 @@ class Optimizer(Explained):
         return {"step": 0.0, **{n: filled_like(p, 0.0) for n in self._state_names(group)}}
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
-        """Return the rule's numbers for a step; the first step is 1."""
+        """Return the rule's numbers for a step, the first of which is 1; subclasses define it."""
         raise NotImplementedError(
             f"{type(self).__name__} has no _rule_numbers; define it, or override step()"
         )

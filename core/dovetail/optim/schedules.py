@@ -142,7 +142,7 @@ class LRScheduler(Explained):
         return self._last_lr
 
     def step(self) -> None:
-        """Set the next rates, after the optimiser's step."""
+        """Advance by an epoch and set its rates; warn if the optimiser has not stepped yet."""
         if self._step_count == 1 and not self.optimizer.stepped:
             warnings.warn(
                 f"{self._name}.step() is called before the optimizer's step(), so the first rate "
@@ -385,7 +385,7 @@ class _Ruled(LRScheduler):
         return {**super().state_dict(), "lr_lambdas": [*map(rule_state, self.lr_lambdas)]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state."""
+        """Load a state, with the attributes of functions that are objects."""
         state = dict(state_dict)
         lr_lambdas = state.pop("lr_lambdas", [])
         super().load_state_dict(state)
@@ -397,7 +397,7 @@ class LambdaLR(_Ruled):
     """A schedule that multiplies the first rates by a function of the epoch."""
 
     def get_lr(self) -> Rates:
-        """Return the rates of `last_epoch`."""
+        """Return the rates of `last_epoch`: the first ones times the functions' results."""
         return [b * r for b, r in zip(self.base_lrs, self._ratios(), strict=True)]
 
 
@@ -405,7 +405,7 @@ class MultiplicativeLR(_Ruled):
     """A schedule that multiplies the current rates by a function of the epoch at each epoch."""
 
     def get_lr(self) -> Rates:
-        """Return the rates of `last_epoch`."""
+        """Return the rates of `last_epoch`: the current ones times the functions' results."""
         rates = group_values(self.optimizer)
         if self._is_initial:
             return rates
@@ -453,7 +453,7 @@ class _OfOthers(LRScheduler):
         self._run_initial_step()
 
     def _rewind(self) -> None:
-        """Set the schedules to the epoch before their first one."""
+        """Set `last_epoch` of all schedules to -1, the epoch before their first one."""
         for s in self._schedulers:
             if isinstance(s, _OfOthers):
                 s._rewind()
@@ -465,7 +465,7 @@ class _OfOthers(LRScheduler):
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state. Raises: ArgumentError."""
+        """Load a state, with those of the schedules. Raises: ArgumentError."""
         own_state = dict(state_dict)
         states = own_state.pop("_schedulers", ())
         if len(states) != len(self._schedulers):
@@ -501,7 +501,7 @@ class SequentialLR(_OfOthers):
         self._run_initial_step()
 
     def step(self) -> None:
-        """Set the next rates."""
+        """Advance by an epoch and set the rates of its schedule, which restarts at a milestone."""
         self.last_epoch += 1
         k = bisect_right(self._milestones, self.last_epoch)
         s = self._schedulers[k]
@@ -518,13 +518,13 @@ class SequentialLR(_OfOthers):
         self._last_lr = first.get_last_lr()
 
     def _rewind(self) -> None:
-        """Go back to epoch 0 without setting its rates."""
+        """Go back to epoch 0 and rewind the schedules, without setting rates."""
         super()._rewind()
         self.last_epoch = 0
 
 
 def _undo_first_steps(sequence: _OfOthers) -> None:
-    """Undo the initial steps of the schedules in a sequence, which begin later."""
+    """Decrement `last_epoch` of the schedules in a sequence, at any depth; rates do not change."""
     for s in sequence._schedulers:
         if isinstance(s, _OfOthers):
             _undo_first_steps(s)
@@ -542,7 +542,7 @@ class ChainedScheduler(_OfOthers):
         self._last_lr = group_values(self.optimizer)
 
     def step(self) -> None:
-        """Set the next rates."""
+        """Step all schedules in order; each one changes the rates that the previous one set."""
         for s in self._schedulers:
             s.step()
         self._last_lr = group_values(self.optimizer)

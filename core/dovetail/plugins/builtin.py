@@ -21,11 +21,11 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo]:
-    """Return the one device."""
+    """Return the description of the one device, the interpreter; `config` has no effect."""
     return [ReferenceBackend.info]
 
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """Return the interpreter."""
+    """Create the interpreter, the backend of the device; the arguments have no effect."""
     return ReferenceBackend()

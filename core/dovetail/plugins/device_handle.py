@@ -65,11 +65,12 @@ class OpenedDevice:
 
     @property
     def allocator(self) -> Allocator:
-        """The allocator of the device."""
+        """Return the allocator of the device."""
         return self._allocator
 
     @allocator.setter
     def allocator(self, allocator: Allocator) -> None:
+        """Set the allocator, `allocate` and `fast_path`; check the results of other classes."""
         self._allocator, self.fast_path = allocator, None
         self.allocate = partial(allocate_validated, "allocate", allocator, self.device)
         own = getattr(type(allocator), "allocate", None) is CachingAllocator.allocate

@@ -76,7 +76,7 @@ class DTypeRegistry(PluginRegistry):
         return record
 
     def accept_info(self, record: PluginRecord, info: object) -> None:
-        """Install a plugin's dtype or blocks, or mark its record as failed."""
+        """Install a plugin's dtype or blocks and mark its record open, or mark it as failed."""
         authors = f"tell the authors of {record.distribution}"
         if not isinstance(info, DTypeInfo | BlockInfo):
             reason = f"dovetail_dtype_info must return a DTypeInfo or BlockInfo, got {info!r}"

@@ -139,7 +139,7 @@ class FallbackBackend:
         )
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[Program]:
-        """Compile kernels in order: those that the device accepts in one call, others elsewhere."""
+        """Compile kernels in order: accepted ones in one call, others for the companion."""
         accepted = [k for k in kernels if self.accepts(k)]
         programs = iter(self.wrapped.compile_all(accepted) if accepted else ())
         return [
@@ -242,7 +242,7 @@ class _UnwrappingRoutine:
 def open_with_companion(
     dev: Device, backend: Backend, companion: OpenedDevice | None, calls: LibraryCalls
 ) -> OpenedDevice:
-    """Return the opened device, behind a FallbackBackend if it may refuse kernels."""
+    """Build the state of an open device, with a FallbackBackend if it may refuse kernels."""
     accepts_all = type(backend).accepts is Backend.accepts
     if accepts_all and supports_all_floats(backend.info.capabilities):
         return OpenedDevice(backend, make_allocator(dev, backend), dev, calls)
@@ -288,7 +288,7 @@ class MemoryPiece(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes copied in both directions."""
+        """Return the number of bytes copied, to the companion and back."""
         return self.span[1] - self.span[0] + sum(high - low for low, high in self.written)
 
 
@@ -310,7 +310,7 @@ class TouchedMemory:
     def pieces(
         self, buffers: Sequence[tuple[object, int]], extents: Sequence[Span | None]
     ) -> list[tuple[object, MemoryPiece]]:
-        """Return disjoint pieces of memory, with their owners.
+        """Return pairs (owner, piece) of disjoint pieces of the memory that a launch may access.
 
         `buffers`: owner and offset of each buffer. `extents`: the span to which a buffer is
         limited. A launch knows all extents; `explain` passes None for memory that it does not know.
@@ -323,7 +323,7 @@ class TouchedMemory:
         return [(owner, p) for owner, spans in spans_by_owner.items() for p in self._merge(spans)]
 
     def _span(self, k: int, offset: int, extent: Span | None) -> Span:
-        """Return the bytes of `extent` that buffer k may touch.
+        """Return the first byte and the end of the bytes of `extent` that buffer k may touch.
 
         Only `explain` can know neither the bytes nor the extent, and then counts no bytes.
         """
@@ -336,7 +336,10 @@ class TouchedMemory:
         return (low, high) if low < high else (offset, offset)
 
     def _merge(self, spans: list[tuple[Span, int, Span]]) -> list[MemoryPiece]:
-        """Merge overlapping spans to pieces, because a buffer may read what another one writes."""
+        """Merge overlapping (aligned span, buffer, touched span) of one owner into pieces.
+
+        Overlapping buffers share a piece, because one may read what another one writes.
+        """
         groups: list[list[tuple[Span, int, Span]]] = []
         end = -1
         for each in sorted(spans):
@@ -392,7 +395,7 @@ class _CompanionLaunch:
         self._copy_from_companion(pieces, moved, handles, stream)
 
     def _share_handles(self, handles: Sequence[Handle]) -> list[Handle] | None:
-        """Return handles of the companion for the same memory, or None if it cannot use it."""
+        """Adopt the memory on the companion; return its handles, or None if one cannot be used."""
         shared: list[Handle] = []
         for handle in handles:
             address = self.device.wrapped.host_address(handle, 0)
@@ -420,7 +423,7 @@ class _CompanionLaunch:
     def _copy_to_companion(
         self, pieces: Sequence[MemoryPiece], handles: Sequence[Handle], stream: StreamHandle
     ) -> list[DataPtr]:
-        """Copy pieces through the host to new companion memory; record it, and return pointers."""
+        """Copy pieces through the host to new memory of the companion; return its pointers."""
         start_ns, nbytes = time.perf_counter_ns(), 0
         moved = []
         for p in pieces:

@@ -48,7 +48,7 @@ def call_with_time_limit(
 
 
 def call_catching(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """Run `work` here; return (its result, None) or (None, its error).
+    """Run `work` in this thread; return (its result, None) or (None, its error).
 
     Raises: KeyboardInterrupt, which is the user's in the thread that waits.
     """

@@ -8,9 +8,9 @@ from .registry import registry
 
 
 def raise_plugin_error(device: Device, action: str, kernel: object, error: Exception) -> None:
-    """Raise PluginError from an unexpected exception; return for dovetail's and MemoryError.
+    """Raise PluginError from an unexpected exception; return for DovetailError and MemoryError.
 
-    Return for errors of `dovetail.errors` and MemoryError; the caller re-raises these unchanged.
+    The caller re-raises those two unchanged.
     """
     if isinstance(error, (DovetailError, MemoryError)):
         return

@@ -118,7 +118,7 @@ class PluginRegistry(ABC):
             return record
 
     def _import_plugin(self, record: PluginRecord) -> None:
-        """Import a plugin and hand over its info; any error goes into the record."""
+        """Import a plugin and pass its info to `accept_info`; errors mark the record as failed."""
         (entry, *_) = record.entries
         skip_package(entry.value)
         load = partial(self._load_with_hooks, entry)
@@ -188,9 +188,9 @@ class PluginRegistry(ABC):
         minimum_interface: tuple[int, ...],
         interface: str = "",
     ) -> bool:
-        """Return True if name and interface fit; else mark the record as failed.
+        """Return True if name and interface fit; else mark the record as failed, return False.
 
-        Else its record says why it cannot be used. `interface`: as the error calls it.
+        `interface`: its name in the error, by default the kind of plugin.
         """
         if name != record.type:
             record.fail(
@@ -227,7 +227,7 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _is_initialising(entry: PluginEntry) -> bool:
-    """Return True while the plugin's package is imported: another thread would wait for that."""
+    """Return True if the plugin's package is being imported now; a thread would wait for that."""
     package = sys.modules.get(entry.value.strip().partition(":")[0].partition(".")[0])
     return bool(getattr(getattr(package, "__spec__", None), "_initializing", False))
 

@@ -145,7 +145,10 @@ class DeviceRegistry(PluginRegistry):
         return dev.opened or self._open(dev, ())
 
     def _open(self, dev: Device, opening_devices: tuple[Device, ...]) -> OpenedDevice:
-        """Open a device and its companions; `opening_devices`: those with this one as companion."""
+        """Open a device and its companions, or mark the record OPEN_FAILED and raise its error.
+
+        `opening_devices`: devices that have this one as companion.
+        """
         if environment.read_flag(_STRICT_VARIABLE, self._environ):
             self._require_working_plugins()
         record = self.probe(dev.type)
@@ -264,6 +267,7 @@ class Devices(list[Device]):
     """A list of devices that notebooks show as a table."""
 
     def _repr_html_(self) -> str:
+        """Return the HTML table of the devices that notebooks show."""
         html: str = import_module("..insight.device_pages", __package__).html(self)
         return html
 

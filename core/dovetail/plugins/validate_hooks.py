@@ -134,7 +134,7 @@ def _validate_device(type: str, info: object) -> DeviceInfo:
 
 
 def _require(subject: str, value: object, kind: Any, expected: str) -> None:
-    """Raise PluginError unless the value is of this kind."""
+    """Raise PluginError, which names `subject`, unless the value is of this kind."""
     if not isinstance(value, kind):
         raise PluginError(f"{subject} must be {expected}, got {shown(value)}")
 

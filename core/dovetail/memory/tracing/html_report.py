@@ -33,7 +33,7 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
-    """Write an HTML page about a device's memory and the source lines that hold it.
+    """Write an HTML page, or a .json snapshot, about a device's memory and the lines that hold it.
 
     After `trace(True)` the page has a timeline, too. It is one file, at `path`; a `path` that ends
     in .json gets the snapshot that `dovetail memory FILE.json` draws.
@@ -149,7 +149,7 @@ class MemorySeries(NamedTuple):
 
     @property
     def top(self) -> int:
-        """The largest sum of all layers."""
+        """Return the largest sum of the layers at one time, in bytes."""
         return max(map(sum, zip(*self.layers.values(), strict=True)))
 
 
@@ -253,7 +253,7 @@ _NO_LINES = (
 
 
 def _render_timeline(series: MemorySeries, lines: Sequence[LineUsage]) -> str:
-    """Render the stacked plot of the series as SVG, with its legend."""
+    """Render HTML: an SVG plot of the stacked layers of the series, and a legend with `lines`."""
     x, y = _scale_axes(series.times, series.top)
     parts = [f'<div class="scroll"><svg id="timeline" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
     parts.append("<title>Bytes reserved on the device over time, by what they are used for</title>")
@@ -303,7 +303,7 @@ def _render_axes(series: MemorySeries, x: Sequence[float], y: float) -> Iterator
     for t in _ticks(span, 1e-3):
         at = LEFT + (WIDTH - LEFT - RIGHT) * t / (span or 1.0)
         anchor = "middle" if at < WIDTH - 40 else "end"
-        yield f'<text x="{at:.1f}" y="{floor + 20}" text-anchor="{anchor}">{_time(t)}</text>'
+        yield f'<text x="{at:.1f}" y="{floor + 20}" text-anchor="{anchor}">{_format_time(t)}</text>'
 
 
 def _ticks(top: float, unit: float) -> list[float]:
@@ -313,8 +313,8 @@ def _ticks(top: float, unit: float) -> list[float]:
     return [k * step for k in range(int(top / step) + 1)]
 
 
-def _time(ms: float) -> str:
-    """Format a time in milliseconds as text in s, ms or µs."""
+def _format_time(ms: float) -> str:
+    """Return a time in milliseconds as text in s, ms or µs."""
     if ms == 0:
         return "0"
     return f"{ms / 1e3:.4g} s" if ms >= 1e3 else f"{ms:.4g} ms" if ms >= 1 else f"{ms * 1e3:.4g} µs"
@@ -351,7 +351,7 @@ def _build_script_data(
     x, _ = _scale_axes(series.times, series.top)
     return {
         "x": [round(a, 1) for a in x],
-        "times": [_time(t - series.times[0]) for t in series.times],
+        "times": [_format_time(t - series.times[0]) for t in series.times],
         "layers": series.layers,
         "names": _label_layers(series, lines),
     }

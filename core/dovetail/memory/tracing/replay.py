@@ -52,7 +52,7 @@ def _parse_step(n: int, words: list[str]) -> TraceStep:
 
 
 def format_trace(steps: Iterable[TraceStep]) -> str:
-    """Return a trace as text."""
+    """Return steps as the text of a trace, a line for each."""
     return "".join(f"{step}\n" for step in steps)
 
 
@@ -119,7 +119,7 @@ class TraceReplay:
 def replay_trace(
     steps: Iterable[TraceStep], allocator: Allocator, stream: Callable[[int], StreamHandle]
 ) -> float:
-    """Replay a whole trace; return the seconds, without the end, when live blocks are freed."""
+    """Replay a whole trace and return its seconds; blocks that stay live are freed after that."""
     run, steps = TraceReplay(allocator, stream), list(steps)
     start = time.perf_counter()
     for step in steps:

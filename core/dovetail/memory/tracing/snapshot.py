@@ -42,7 +42,7 @@ def build(
     segments: Iterable[SegmentInfo],
     timeline: Timeline | None,
 ) -> dict[str, Json]:
-    """Build a JSON snapshot: lists for tuples, numbers for source lines, milliseconds."""
+    """Build the dict of a JSON snapshot; source lines are numbers, times milliseconds."""
     lines: dict[str | None, int] = {None: 0}
 
     def number(where: str | None) -> int:

@@ -27,7 +27,7 @@ def caller_line() -> str:
 
 
 def current_line() -> Line:
-    """Return `caller_line`, as an object; the compiled version formats its text on demand."""
+    """Return the line of `caller_line` as an object; compiled, it is formatted on demand."""
     return caller_line()
 
 

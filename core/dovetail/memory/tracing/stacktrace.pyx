@@ -75,6 +75,7 @@ cpdef object current_line():
 
 
 cdef bint is_frame_ours(PyFrameObject* frame) except -1:
+    """Return True if a frame's module is of dovetail or of a plugin in use."""
     cdef PyObject* names = PyFrame_GetGlobals(frame)
     module = (<dict>names).get("__name__")
     Py_DECREF(names)

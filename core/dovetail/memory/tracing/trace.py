@@ -75,7 +75,7 @@ class Timeline:
         self._append_event(time.perf_counter(), 0, None)
 
     def record_allocation(self, block: MemoryBlock) -> Callable[[], object]:
-        """Record the line that allocates a block; return the finalizer of its pointer."""
+        """Set a block's source line, record the allocation; return its pointer's finalizer."""
         block.allocation_line = caller_line()
         self._change_live_bytes(block, block.size)
         number = self._numbers[id(block)] = self._allocated

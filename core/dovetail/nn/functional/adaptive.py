@@ -28,7 +28,7 @@ MaxPoolResult: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
 
 def _output_sizes(op: str, output_size: OutputSize, within: Sequence[int]) -> tuple[int, ...]:
-    """Return the number of windows along each axis; None stands for the number of elements."""
+    """Return the number of windows per axis, None for its size. Raises: ArgumentError."""
     if isinstance(output_size, (list, tuple)):
         requested = list(output_size)
     else:
@@ -75,7 +75,7 @@ def _pool_adaptive_avg(axes: int, input: Tensor, output_size: OutputSize) -> Ten
 
 
 def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:
-    """Return the means of `m` windows of uneven lengths along an axis."""
+    """Return the means of `m` windows along an axis, which may have different lengths."""
     n = x.shape[axis]
     if m == n:
         return x

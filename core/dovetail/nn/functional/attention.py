@@ -150,7 +150,7 @@ def _require_fitting(operands: Sequence[Tensor], mask: Tensor | None) -> None:
 
 
 def _batch_shape(operands: Sequence[Tensor], mask: Tensor | None) -> Shape:
-    """Return the broadcast batch axes, those before the last two, of all operands."""
+    """Return the broadcast shape of the axes before the last two. Raises: ShapeError."""
     every = [*operands, *(() if mask is None else (mask,))]
     try:
         return tuple(dt.broadcast_shapes(*[x.shape[:-2] for x in every]))
@@ -238,7 +238,7 @@ class _Options(NamedTuple):
 def _blocks(
     batch: Shape, rows: int, columns: int, causal: bool
 ) -> list[tuple[BatchSlices, int, int]]:
-    """Return the blocks of the scores: a cut of the batch, the first row and the end."""
+    """Return blocks of the scores: (slices of the batch axes, the first row, the end row)."""
     row_scores = max(math.prod(batch) * columns, 1)
     step = BLOCK_SCORES_MAX // row_scores
     if causal:  # shorter blocks compute fewer masked scores
@@ -443,7 +443,7 @@ class _Backward(NamedTuple):
         a: int,
         b: int,
     ) -> None:
-        """Add the gradients of a block to the totals."""
+        """Add the gradients of a block to the totals, in place."""
         rows = self.inputs[0].shape[-2]
         start = min(a, rows) if self.options.causal else 0
         for n, (total, x) in enumerate(zip(totals, gradients, strict=True)):

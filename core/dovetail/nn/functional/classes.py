@@ -110,7 +110,10 @@ def nll_loss(
 
 
 def _reduce_weighted(loss: Tensor, weight: Tensor, reduction: str, like: Tensor) -> Tensor:
-    """Return the weighted mean of losses; those of weight 0 are ignored even if infinite."""
+    """Return losses times weights, reduced; those of weight 0 are ignored even if infinite.
+
+    The mean is the weighted one: the sum of losses, divided by the sum of weights.
+    """
     loss = dt.where(weight == 0, 0.0, loss * weight)
     if reduction == "mean":
         return cast_like(loss.sum() / weight.sum(), like)

@@ -270,7 +270,7 @@ def _convolve(
 
 
 def _pointwise(x: Tensor, w: Tensor, b: Tensor | None, groups: int) -> Tensor:
-    """Return the convolution with filters of one tap along each axis: a matrix product."""
+    """Return the convolution with filters of one tap, stride 1, no padding: a matrix product."""
     n, c, *within = x.shape
     rows, taps = x.reshape((n, c, math.prod(within))), w.reshape((*w.shape[:2], 1))
     one = ConvolutionGeometry((1,), (0,), (1,), groups)
@@ -394,7 +394,7 @@ def _check_groups(op: str, groups: object, channels: int, what: str) -> int:
 def _resolve_padding(
     op: str, padding: Sizes | str, axes: int, reach: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the numbers of zeros before and after, along each axis."""
+    """Return the zeros before, and those after, along each axis. Raises: ArgumentError."""
     if not isinstance(padding, str):
         low = check_sizes(op, padding, "padding", axes)
         return low, low

@@ -34,7 +34,7 @@ def _check_input(op: str, x: Tensor, p: float) -> None:
 
 
 def _keep_mask(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    """Return a random mask that is True with probability 1 - p."""
+    """Draw a random mask that is True with probability 1 - p."""
     return dt.random.uniform(shape, dtype=dt.float32, device=x.device) >= p
 
 

@@ -220,7 +220,7 @@ def _require_bags(
 
 
 def _reduce_equal_bags(x: Tensor, counts: Tensor | None, mode: str) -> Tensor:
-    """Reduce bags of one length: x is (bags, n, m)."""
+    """Reduce bags of one length: x is (bags, n, m), the result (bags, m); the max of none is 0."""
     if mode == "max":
         if counts is not None:
             x = dt.where(dt.expand_dims(counts, -1), x, -float("inf"))
@@ -245,7 +245,7 @@ def first_max(x: Tensor, axis: int) -> Tensor:
 
 
 def _reduce_bags(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, mode: str) -> Tensor:
-    """Reduce consecutive bags of different lengths: x is (n, m)."""
+    """Reduce consecutive bags of different lengths: x is (n, m), the result (bags, m)."""
     n, m = x.shape
     positions = dt.arange(n, dtype=dt.int64, device=x.device)
     bag = dt.searchsorted(offsets.astype(dt.int64), positions, side="right") - 1

@@ -253,7 +253,7 @@ class _Masks(NamedTuple):
         return _Masks(_add_visible_column(attn), _add_visible_column(self.padding)), False
 
     def merge(self, heads: int) -> Tensor | None:
-        """Return one mask for both, in the form of `scaled_dot_product_attention`."""
+        """Combine both masks to one for `scaled_dot_product_attention`, True to attend, or None."""
         masks: list[Tensor] = []
         if self.attn is not None:
             m = self.attn

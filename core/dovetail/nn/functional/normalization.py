@@ -201,7 +201,7 @@ def _batch_statistics(
     running_var: Tensor | None,
     momentum: float | Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and variance of the batch, and update the running statistics."""
+    """Return mean and variance of the batch; update the running ones. Raises: ArgumentError."""
     count = x.size // max(x.shape[1], 1)
     if count == 1:
         raise dt.ArgumentError(

@@ -39,7 +39,7 @@ NOT_WIDENED_FUNCTIONS = frozenset(
 def widen_functions(module: ModuleType) -> dict[str, Any]:
     """Replace a module's public functions by wrappers that widen halves; return these by name.
 
-    Their results have the dtype of their first tensor. Return the functions by name.
+    Results have the dtype of the first tensor. `NOT_WIDENED_FUNCTIONS` are left as they are.
     """
     for name in {*module.__all__} - NOT_WIDENED_FUNCTIONS:
         setattr(module, name, widen_halves(getattr(module, name), "first"))

@@ -266,7 +266,7 @@ class _Carry:
         self._finished: list[Tensor] = []
 
     def resize(self, n: int) -> Tensor:
-        """Return the state with the n rows of the next step."""
+        """Set `current` to the n rows of the next step and return it; set ended rows aside."""
         have = self.current.shape[0]
         if n < have:
             self._finished.append(self.current[n:])
@@ -369,18 +369,18 @@ class _LayerRun:
         )
 
     def _empty(self, columns: int, rows: int | None = None) -> Tensor:
-        """Return uninitialised memory of `columns`, with a row for each row of the input."""
+        """Return an uninitialised matrix of `columns`, with `rows`, or as many as the input has."""
         shape = self.x.shape[0] if rows is None else rows, columns
         return dt.empty(shape, dtype=self.x.dtype, device=self.x.device)
 
     def _carries(self, ends: Sequence[Tensor], rows: slice) -> list[_Carry]:
-        """Return a carry for each state, with as many rows as a step."""
+        """Return a carry for each of `ends`, which begins with as many first rows as `rows` has."""
         return [_Carry(s, rows.stop - rows.start) for s in ends]
 
     # --- forward
 
     def forward(self) -> tuple[Tensor, ...]:
-        """Return the output of each step, and the last state."""
+        """Run all steps and store their gates; return each step's output, and the last state."""
         w = self.weights
         ih, hh = dt.copy(w.ih.mT), dt.copy(w.hh.mT)
         x = _project_input(self.x, w._replace(ih=ih.mT), self.options.mode)
@@ -394,7 +394,7 @@ class _LayerRun:
         return (self.out, *[dt.copy(s.last()) for s in carries])
 
     def lstm(self, rows: slice, x: Tensor, y: Tensor, state: State) -> State:
-        """Compute the rows of a step of an LSTM, save its gates, and return the state."""
+        """Compute a step of an LSTM into its rows of output, gates and cells; return the state."""
         h, c = self.out[rows], self.cells[rows]
         if self.weights.hr is None:
             lstm_step(self.gates[rows], c, h, x, y, state[1])
@@ -405,7 +405,7 @@ class _LayerRun:
         return h, c
 
     def gru(self, rows: slice, x: Tensor, y: Tensor, state: State) -> State:
-        """Compute the rows of a step of a GRU, save its gates, and return the state."""
+        """Compute a step of a GRU into its rows of output and gates; return the state."""
         h = self.out[rows]
         gru_step(self.gates[rows], h, x, y, self._bias(), state[0])
         return (h,)
@@ -425,7 +425,7 @@ class _LayerRun:
         y: Tensor,
         state: State,
     ) -> State:
-        """Compute the rows of a step of an Elman network, and return the state."""
+        """Compute a step of an Elman network into its rows of output; return the state."""
         h = self.out[rows]
         h[...] = activation(x + y)
         return (h,)

@@ -143,7 +143,7 @@ def upsample(
 def _output_sizes(
     x: Tensor, size: Sizes | None, scale_factor: float | Sequence[float] | None
 ) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
-    """Return the sizes of the result, and the scale factors or None."""
+    """Return the result's sizes, and scale factors or None. Raises: ArgumentError, ShapeError."""
     axes = x.ndim - 2
     if (size is None) == (scale_factor is None):
         raise dt.ArgumentError("interpolate: exactly one of size and scale_factor must be given")
@@ -565,11 +565,11 @@ def grid_sample(
         at.append(along if mode == "bicubic" else _move_inside(along, n, padding_mode, corners))
     if mode == "bicubic":
         return _sample_cubic(x, at, padding_mode, corners)
-    return _sample_linear(x, at, mode)
+    return _sample_corners(x, at, mode)
 
 
 def _move_inside(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor:
-    """Return positions along an axis of n elements, with those outside moved inside."""
+    """Move positions outside of an axis of n elements inside, except for "zeros"."""
     if padding_mode == "zeros":
         return at
     if padding_mode == "reflection":
@@ -606,7 +606,7 @@ def _move_channels_first(x: Tensor) -> Tensor:
 
 
 def _sample_cubic(x: Tensor, at: list[Tensor], padding_mode: str, corners: bool) -> Tensor:
-    """Return weighted sums of sixteen elements around each position, padded one by one."""
+    """Return weighted sums of sixteen elements around each position; padding applies to each."""
     low = [dt.floor(along).detach() for along in at]
     weights = [_cubic_weights(along - below) for along, below in zip(at, low, strict=True)]
     around = [
@@ -631,8 +631,8 @@ def _add_all(terms: list[Tensor]) -> Tensor:
     return total
 
 
-def _sample_linear(x: Tensor, at: list[Tensor], mode: str) -> Tensor:
-    """Return weighted sums of the elements at the corners around each position, or the nearest."""
+def _sample_corners(x: Tensor, at: list[Tensor], mode: str) -> Tensor:
+    """Return `x` at the positions: weighted corners, or the nearest; 0 for elements outside x."""
     terms = []
     for corner in range(1 if mode == "nearest" else 1 << len(at)):
         positions, weight = [], None

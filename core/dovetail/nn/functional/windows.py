@@ -55,7 +55,7 @@ class Windows:
             )
 
     def _axes(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """Iterate over (size, kernel, stride, padding, dilation) of each axis."""
+        """Return an iterator over (size, kernel, stride, padding, dilation) of each axis."""
         return zip(self.within, self.kernel, self.stride, self.padding, self.dilation, strict=True)
 
     @staticmethod

@@ -59,7 +59,7 @@ class _InPlace(Module):
         """Return the options that `repr` shows."""
         return "inplace=True" if self.inplace else ""
 
-    def _and_in_place(self, options: str) -> str:
+    def _append_inplace(self, options: str) -> str:
         """Return the options for `repr`, with `inplace=True` if it is set."""
         return f"{options}, inplace=True" if self.inplace else options
 
@@ -95,7 +95,7 @@ class LeakyReLU(_InPlace):
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
-        return self._and_in_place(f"negative_slope={self.negative_slope}")
+        return self._append_inplace(f"negative_slope={self.negative_slope}")
 
 
 class RReLU(_InPlace):
@@ -118,7 +118,7 @@ class RReLU(_InPlace):
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
-        return self._and_in_place(f"lower={self.lower}, upper={self.upper}")
+        return self._append_inplace(f"lower={self.lower}, upper={self.upper}")
 
 
 class Hardtanh(_InPlace):
@@ -154,7 +154,7 @@ class Hardtanh(_InPlace):
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
-        return self._and_in_place(f"min_val={self.min_val}, max_val={self.max_val}")
+        return self._append_inplace(f"min_val={self.min_val}, max_val={self.max_val}")
 
 
 class ReLU6(Hardtanh):
@@ -251,7 +251,7 @@ class ELU(_InPlace):
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
-        return self._and_in_place(f"alpha={self.alpha}")
+        return self._append_inplace(f"alpha={self.alpha}")
 
 
 class CELU(ELU):
@@ -460,7 +460,7 @@ class Threshold(_InPlace):
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""
-        return self._and_in_place(f"threshold={self.threshold}, value={self.value}")
+        return self._append_inplace(f"threshold={self.threshold}, value={self.value}")
 
 
 class PReLU(Module):

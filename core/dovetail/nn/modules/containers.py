@@ -20,7 +20,7 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def _resolve_index(name: str, at: object, n: int) -> int:
-    """Return an index of a list of length n, counted from the start. Raises: IndexOutOfRange."""
+    """Return an index counted from the start of n. Raises: IndexOutOfRange, ArgumentTypeError."""
     try:
         i = index(at)  # type: ignore[arg-type]  # TypeError is handled
     except TypeError:
@@ -142,7 +142,7 @@ class Sequential(_Row):
             self._renumber(self._list())
 
     def insert(self, index: int, module: Module) -> Self:
-        """Insert a module before an index.
+        """Insert a module before an index, and rename all modules "0", "1", ... in order.
 
         Returns the container.
         """
@@ -310,7 +310,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add the modules of a dict, or of pairs of keys and modules."""
+        """Add or replace the modules of a dict, or of pairs of keys and modules."""
         for key, module in _as_pairs("ModuleDict.update: modules", modules):
             self.add_module(key, module)
 
@@ -498,13 +498,13 @@ class ParameterDict(Module):
         return ParameterDict(dict(self.items()))
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new dict with `default` for each key."""
+        """Return a new dict with `default` for each key, without those of this one."""
         return ParameterDict(dict.fromkeys(keys, default))
 
     def update(
         self, parameters: Mapping[str, Any] | ParameterDict | Iterable[tuple[str, Any]]
     ) -> None:
-        """Add the tensors of a dict, or of pairs of keys and tensors."""
+        """Add or replace the tensors of a dict, or of pairs of keys and tensors."""
         for key, value in _as_pairs("ParameterDict.update: parameters", parameters):
             self[key] = value
 

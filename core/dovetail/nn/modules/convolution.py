@@ -66,7 +66,7 @@ class _Convolution(Module):
         self.stride = check_sizes(op, stride, "stride", axes, 1)
         self.dilation = check_sizes(op, dilation, "dilation", axes, 1)
         self.output_padding = check_sizes(op, output_padding, "output_padding", axes)
-        self.padding = self._padding(op, padding)
+        self.padding = self._check_padding(op, padding)
         allowed = PADDING_MODES[:1] if self.transposed else PADDING_MODES
         self.padding_mode = arguments.choice(op, padding_mode, "padding_mode", allowed)
         lead = (
@@ -83,8 +83,8 @@ class _Convolution(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
-    def _padding(self, op: str, padding: Sizes | str) -> tuple[int, ...] | str:
-        """Return the padding along each axis, or its name. Raises: ArgumentError."""
+    def _check_padding(self, op: str, padding: Sizes | str) -> tuple[int, ...] | str:
+        """Check the padding and return it per axis, or its name. Raises: ArgumentError."""
         if not isinstance(padding, str):
             return check_sizes(op, padding, "padding", self.axes)
         arguments.choice(op, padding, "padding", ("same", "valid"))
@@ -93,7 +93,7 @@ class _Convolution(Module):
         return padding
 
     def reset_parameters(self) -> None:
-        """Draw new parameters, uniform within 1 / sqrt(products of a sum)."""
+        """Draw new parameters, uniform within +-1 / sqrt(the size of `weight[0]`)."""
         bound = 1.0 / math.sqrt(math.prod(self.weight.shape[1:]))
         with dt.no_grad():
             for x in (self.weight, self.bias):
@@ -176,7 +176,7 @@ class _Transposed(_Convolution):
         return result
 
     def _output_padding(self, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
-        """Return the output padding that results in sizes `output_size`. Raises: ShapeError."""
+        """Return the output padding that gives sizes `output_size`. Raises: ShapeError."""
         op = type(self).__name__
         values = arguments.integers(op, output_size, "output_size")[-self.axes :]
         requested, output_padding = check_sizes(op, values, "output_size", self.axes, 1), []

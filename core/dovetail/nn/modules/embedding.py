@@ -37,7 +37,7 @@ class _Table(Module):
         device: DeviceLike,
         dtype: DTypeLike,
     ) -> None:
-        """Create the weight, or use `weight`. Raises: ArgumentError, ShapeError."""
+        """Set `padding_idx` and `weight`, drawn or given. Raises: ArgumentError, ShapeError."""
         name = type(self).__name__
         if padding is not None:
             padding = arguments.integer(name, padding, "padding_idx")
@@ -131,7 +131,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Self:
-        """Return an embedding with a given weight, which is not trained if `freeze` is True.
+        """Return an embedding over the memory of a weight, not trained if `freeze` is True.
 
         Raises: ShapeError if the weight is not a matrix.
         """
@@ -245,7 +245,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> Self:
-        """Return bags with a given weight, which is not trained if `freeze` is True.
+        """Return bags over the memory of a weight, which is not trained if `freeze` is True.
 
         Raises: ShapeError if the weight is not a matrix.
         """

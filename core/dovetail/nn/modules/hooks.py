@@ -91,7 +91,7 @@ def _call_forward(
 def _apply_pre_hook(
     module: Module, hook: Hook, with_kwargs: bool, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments for forward after a pre-hook."""
+    """Call a pre-hook; return its arguments for forward, or the old. Raises: ArgumentTypeError."""
     if not with_kwargs:
         changed = hook(module, inputs)
         if changed is not None:
@@ -183,7 +183,10 @@ def _scatter(gradients: Gradients, at: list[int], n: int) -> Gradients:
 
 
 def _apply_change(gradients: Gradients, changed: Any, kind: str) -> Gradients:
-    """Return the gradients that a hook returned, or the old ones if it returned None."""
+    """Return the gradients that a hook returned, or the old ones for None. Raises: GradientError.
+
+    GradientError is for another number of gradients.
+    """
     if changed is None:
         return gradients
     values = changed if isinstance(changed, tuple) else (changed,)

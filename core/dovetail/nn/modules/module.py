@@ -64,7 +64,7 @@ class Module(Explained):
         object.__setattr__(self, "training", True)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """Return the module's result for its inputs, when the module is called."""
+        """Return the module's result for its inputs; subclasses must define it."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(self, ...)")
 
     # --- calls and their hooks
@@ -164,7 +164,7 @@ class Module(Explained):
         self.__dict__[registry][name] = value
 
     def _registry_of(self, name: str, value: object) -> str:
-        """Return the name of the dict in which a value belongs; "" for an ordinary attribute."""
+        """Return the name of the registry for a value, or "". Raises: ArgumentTypeError."""
         if isinstance(value, Parameter):
             return "_parameters"
         if isinstance(value, Module):
@@ -261,7 +261,7 @@ class Module(Explained):
         self.add_module(name, module)
 
     def _check_name(self, op: str, name: object, registry: str) -> None:
-        """Raise an error for a name that cannot be registered."""
+        """Raise ArgumentError for a name in use or with dots, ArgumentTypeError unless a str."""
         if registry not in self.__dict__:
             raise AttributeError(
                 f"{type(self).__name__}: cannot call {op} before super().__init__() is called"
@@ -280,7 +280,7 @@ class Module(Explained):
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield this module and all modules within it, each once, with their names."""
+        """Yield (name, module) of this module and all within it, each once; add them to `memo`."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -298,7 +298,7 @@ class Module(Explained):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield the direct submodules, each once, with their names."""
+        """Yield (name, module) of the direct submodules, each once."""
         visited = set()
         for name, module in self._modules.items():
             if module is not None and module not in visited:
@@ -313,7 +313,7 @@ class Module(Explained):
     def _named_tensors(
         self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield the tensors in a registry, with their names."""
+        """Yield (name, tensor) of one registry, "_parameters" or "_buffers"."""
         visited: set[int] = set()
         modules: Iterable[tuple[str, Module]] = [(prefix, self)]
         if recurse:
@@ -327,7 +327,7 @@ class Module(Explained):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield the parameters, each once, with names such as "layers.0.weight"."""
+        """Yield (name, parameter), each parameter once, with names such as "layers.0.weight"."""
         return self._named_tensors("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -338,7 +338,7 @@ class Module(Explained):
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield the buffers, each once, with their names."""
+        """Yield (name, buffer), each buffer once, with names such as "layers.0.running_mean"."""
         return self._named_tensors("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -452,7 +452,7 @@ class Module(Explained):
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Load a state; return the missing and the unexpected names.
+        """Load a state, or nothing of it on errors; return the missing and the unexpected names.
 
         If anything does not fit, nothing is loaded and the error lists all of it.
         `state_dict`: tensors or arrays by name, on any device, as `state_dict()` and `dt.load`

@@ -32,7 +32,10 @@ def convert_tensor(x: Tensor, device: dt.Device | None, dtype: dt.DType | None) 
 def parse_target(
     args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[dt.Device | None, dt.DType | None]:
-    """Return the device and the dtype that the arguments of `to` request."""
+    """Return (device, dtype), None if not requested by the arguments of `to`; open the device.
+
+    Raises: ArgumentTypeError for another argument, DTypeError, DeviceError.
+    """
     values = [*args, kwargs.get("other"), kwargs.get("dtype"), kwargs.get("device")]
     unknown = {*kwargs} - {"other", "dtype", "device", "non_blocking", "tensor", "memory_format"}
     if unknown:

@@ -288,8 +288,8 @@ class _RunningStatsNorm(_Affine):
                 f"{type(self).__name__}: expected {allowed} dimensions, got shape {input.shape}"
             )
 
-    def _momentum(self, input: Tensor) -> float | Tensor:
-        """Count the batch unless it is empty, and return the weight of its statistics."""
+    def _count_batch(self, input: Tensor) -> float | Tensor:
+        """Count the batch if training, unless it is empty; return the weight of its statistics."""
         if self.training and self.num_batches_tracked is not None and input.size:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the mean of all batches
@@ -317,9 +317,9 @@ class _BatchNorm(_RunningStatsNorm):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply `dt.nn.functional.batch_norm`."""
+        """Apply `dt.nn.functional.batch_norm`; in training, also count the batch."""
         self._check_input(input)
-        momentum = self._momentum(input)
+        momentum = self._count_batch(input)
         mean, var = self.running_mean, self.running_var
         by_batch = self.training or (mean is None and var is None)
         if self.training and not self.track_running_stats:

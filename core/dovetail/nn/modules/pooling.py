@@ -44,7 +44,7 @@ def _check_window(
     padding: Sizes = 0,
     dilation: Sizes = 1,
 ) -> None:
-    """Raise an error for options that windows cannot have."""
+    """Raise ArgumentError for sizes that windows cannot have."""
     check_sizes(op, kernel_size, "kernel_size", axes, 1)
     if stride is not None:
         check_sizes(op, stride, "stride", axes, 1)

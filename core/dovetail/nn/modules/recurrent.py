@@ -188,7 +188,7 @@ class RNNBase(Module):
             raise dt.ShapeError(
                 f"{type(self).__name__}: input must have at least one step, got shape {input.shape}"
             )
-        states = self._initial(states, x, batch)
+        states = self._initial_states(states, x, batch)
         out, last = self._run_layers(
             dt.reshape(x, (steps_ * batch, x.shape[2])), states, (batch,) * steps_
         )
@@ -203,7 +203,7 @@ class RNNBase(Module):
         """Run the layers on packed sequences; states keep the order of the input."""
         data, sizes, order, inverse = input
         self._require_fitting(data, (2,), "(elements, features), packed")
-        states = self._initial(self._check_states(hx, False), data, sizes[0])
+        states = self._initial_states(self._check_states(hx, False), data, sizes[0])
         if order is not None:
             states = [dt.take(s, order, axis=1) for s in states]
         out, last = self._run_layers(data, states, sizes)
@@ -252,8 +252,8 @@ class RNNBase(Module):
                 )
         return [dt.expand_dims(s, axis=1) for s in states] if is_unbatched else states
 
-    def _initial(self, states: list[Tensor] | None, x: Tensor, batch: int) -> list[Tensor]:
-        """Return the states before the first step, by default zeros."""
+    def _initial_states(self, states: list[Tensor] | None, x: Tensor, batch: int) -> list[Tensor]:
+        """Return the states before the first step, by default zeros. Raises: ShapeError."""
         n = self.num_layers * (2 if self.bidirectional else 1)
         shapes = [(n, batch, self.proj_size or self.hidden_size), (n, batch, self.hidden_size)]
         shapes = shapes[: 2 if self.mode == "LSTM" else 1]

@@ -104,7 +104,7 @@ class UpsamplingBilinear2d(Upsample):
 def _check_patches(
     name: str, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> None:
-    """Raise an error for options that patches cannot have."""
+    """Raise ArgumentError for sizes that patches cannot have."""
     for what, value in (("kernel_size", kernel_size), ("dilation", dilation), ("stride", stride)):
         check_sizes(name, value, what, 2, 1)
     check_sizes(name, padding, "padding", 2)

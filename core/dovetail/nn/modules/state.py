@@ -93,7 +93,7 @@ class StateLoader:
             self.values.append((x, y))
 
     def match_extra(self, key: str, module: Module) -> None:
-        """Match the extra state of a module."""
+        """Store a module's extra state for `write`, or add its key to the missing ones."""
         if key in self.state:
             self.extra.append((module, self.state[key]))
         else:
@@ -121,7 +121,7 @@ class StateLoader:
         )
 
     def write(self, assign: bool) -> None:
-        """Copy the new values into the module's tensors; if `assign`, share their memory."""
+        """Copy the new values into the module's tensors, or share them; set extra states."""
         pairs = [(x, y if assign else y.to(x.device, x.dtype)) for x, y in self.values]
         dt.evaluate(*[y for _, y in pairs])
         with dt.no_grad():

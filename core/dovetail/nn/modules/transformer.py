@@ -50,7 +50,7 @@ def _resolve_activation(name: str, activation: str | Activation) -> Activation:
 def _check_options(
     layer: Module, d_model: int, nhead: int, dim_feedforward: int, dropout: float
 ) -> None:
-    """Raise an error for options that do not fit, in the name of the layer."""
+    """Raise ArgumentError, in the name of the layer, for options that do not fit."""
     name = type(layer).__name__
     check_counts(name, 1, d_model=d_model, nhead=nhead)
     if d_model % nhead:

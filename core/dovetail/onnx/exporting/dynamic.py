@@ -73,7 +73,10 @@ class NotLinearError(Exception):
 
 
 def unify(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) -> None:
-    """Make the first model compute the constants that differ in the others. Raises: NotYetError."""
+    """Add nodes to the first model for constants that differ. Raises: NotYetError.
+
+    Also name the output sizes that differ. `models`: those of one function at several `sizes`.
+    """
     first = models[0].writer
     for m in models[1:]:
         _require_equal_nodes(first, m.writer)
@@ -102,7 +105,10 @@ def _require_equal_nodes(a: Any, b: Any) -> None:
 def _replace_constant(
     w: Any, expressions: _SizeExpressions, name: str, initializers: Sequence[Proto]
 ) -> None:
-    """Replace an initialiser by nodes that compute it from sizes. Raises: NotYetError."""
+    """Replace an initialiser of `w` by nodes, added to `expressions`. Raises: NotYetError.
+
+    `initializers`: the constant in the model of each probe. `unify` puts the nodes into the model.
+    """
     arrays = [w.onnx.numpy_helper.to_array(t) for t in initializers]
     if len({a.shape for a in arrays}) > 1 or arrays[0].ndim > 1:
         raise dt.NotYetError(
@@ -128,7 +134,7 @@ def _source_text(w: Any, name: str) -> str:
 
 
 def _varying_output_sizes(models: Sequence[Any]) -> Any:
-    """Yield (name, output, axis, sizes) of each output axis whose size differs."""
+    """Yield (name, output's position, axis, size in each model) of axes whose sizes differ."""
     for i, (n, name) in enumerate(zip(models[0].graph.results, models[0].outputs, strict=True)):
         for d, m in enumerate(n.shape):
             values = [x.graph.results[i].shape[d] for x in models]
@@ -153,7 +159,7 @@ class _SizeExpressions:
         self.nodes.append(self.w.onnx.helper.make_node(op, list(inputs), [name], **attributes))
         return name
 
-    def _product(self, names: tuple[str, ...]) -> str:
+    def _add_product(self, names: tuple[str, ...]) -> str:
         """Add nodes for a product of sizes once; return its name, a vector of one element."""
         if names not in self._products:
             if len(names) == 1:
@@ -161,12 +167,17 @@ class _SizeExpressions:
                 shape = self._add("Shape", [self.inputs[i]])
                 name = self._add("Gather", [shape, self.w.ints([axis])], axis=0)
             else:
-                name = self._add("Mul", [self._product(names[:-1]), self._product(names[-1:])])
+                name = self._add(
+                    "Mul", [self._add_product(names[:-1]), self._add_product(names[-1:])]
+                )
             self._products[names] = name
         return self._products[names]
 
     def fit(self, values: Sequence[Any]) -> tuple[tuple[str, ...], Fraction, Fraction, int]:
-        """Return (names, c, k, power) of c * product ** power + k. Raises: NotLinearError."""
+        """Fit c * product(sizes) ** power + k to values; return (names of sizes, c, k, power).
+
+        `values`: one of each probe. Raises: NotLinearError if no such expression gives all values.
+        """
         exact = [Fraction(v).limit_denominator(1 << 40) for v in values]
         for power in (1, -1):
             for count in range(1, len(self.names) + 1):
@@ -194,19 +205,22 @@ class _SizeExpressions:
         """Add nodes that compute an initialiser under its name. Raises: NotLinearError."""
         d = arrays[0].dtype
         elements = [
-            self._element([a.reshape(-1)[i] for a in arrays], d) for i in range(arrays[0].size)
+            self._add_element([a.reshape(-1)[i] for a in arrays], d) for i in range(arrays[0].size)
         ]
         if arrays[0].ndim:
             self._add("Concat", elements, name, axis=0)
         else:
             self._add("Reshape", [elements[0], self.w.ints([])], name)
 
-    def _element(self, values: Sequence[Any], d: np.dtype) -> str:
-        """Return the name of one element, a constant or computed. Raises: NotLinearError."""
+    def _add_element(self, values: Sequence[Any], d: np.dtype) -> str:
+        """Add a constant, or nodes, for one element; return its name. Raises: NotLinearError.
+
+        `values`: the element in the model of each probe.
+        """
         if all(v == values[0] for v in values):
-            return self._vector(values[0], d)
+            return self._add_vector(values[0], d)
         names, c, k, power = self.fit([v.item() for v in values])
-        name = self._product(names)
+        name = self._add_product(names)
         if d.kind in "iu":
             if power < 0 or k.denominator > 1:
                 raise NotLinearError
@@ -215,18 +229,18 @@ class _SizeExpressions:
             if c.denominator != 1:
                 name = self._add("Div", [name, self.w.ints([c.denominator])])
             name = name if k == 0 else self._add("Add", [name, self.w.ints([int(k)])])
-            return name if d == np.int64 else self._cast(name, d)
-        name = self._cast(name, d)
+            return name if d == np.int64 else self._add_cast(name, d)
+        name = self._add_cast(name, d)
         name = self._add("Reciprocal", [name]) if power < 0 else name
-        name = name if c == 1 else self._add("Mul", [name, self._vector(float(c), d)])
-        return name if k == 0 else self._add("Add", [name, self._vector(float(k), d)])
+        name = name if c == 1 else self._add("Mul", [name, self._add_vector(float(c), d)])
+        return name if k == 0 else self._add("Add", [name, self._add_vector(float(k), d)])
 
-    def _cast(self, name: str, d: np.dtype) -> str:
+    def _add_cast(self, name: str, d: np.dtype) -> str:
         """Add a Cast to a NumPy dtype, and return its output."""
         to = self.w.onnx.helper.np_dtype_to_tensor_dtype(d)
         return self._add("Cast", [name], to=to)
 
-    def _vector(self, value: Any, d: np.dtype) -> str:
+    def _add_vector(self, value: Any, d: np.dtype) -> str:
         """Add a vector of one element as an initialiser, and return its name."""
         name: str = self.w.array(np.asarray([value], d), dt.asarray(np.zeros(0, d)).dtype)
         return name

@@ -42,7 +42,7 @@ def _write_matmul(w: W, n: N) -> str:
 
 
 def _write_top_k(w: W, n: N, which: int) -> str:
-    """Write TopK of whole rows; return the name of the values (0) or of the indices (1)."""
+    """Write TopK of rows; return the name of values (0) or indices (1); uint64 is unsupported."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
     x, d = w.arg(n, 0), n.casts[0]
@@ -72,7 +72,7 @@ def _write_argsort(w: W, n: N) -> str:
 
 @register_node_writer("searchsorted")
 def _write_searchsorted(w: W, n: N) -> str:
-    """Write the count of table entries below each value. Raises: UnsupportedOpError."""
+    """Write the count of sorted elements before each value. Raises: UnsupportedOpError."""
     if len(n.args) != 2:
         raise UnsupportedOpError("ONNX has no search with a sorter")
     rows, v = w.args(n)
@@ -212,7 +212,7 @@ def _refuse_random(w: W, n: N) -> str:
 
 
 def _tap_spans(n: N, rank: int) -> tuple[list[int], list[int]]:
-    """Return spans and counts of taps along each axis. Raises: UnsupportedOpError."""
+    """Return spans and counts of taps along each axis. Raises: UnsupportedOpError for integers."""
     w = n.args[1]
     assert isinstance(w, GraphNode)
     if n.dtype.kind != "f" or len(w.shape) != rank or len(n.shape) != rank:

@@ -21,7 +21,7 @@ LAYER_WRITERS: dict[str, LayerWriter] = {}
 
 
 def find_layer_writer(w: W, n: N) -> LayerWriter | None:
-    """Return the writer of a composite as one operator, or None to write it op by op."""
+    """Return (fits, write) of a composite that one operator computes, or None for op by op."""
     layer = LAYER_WRITERS.get(n.op) if n.kind == "composite" else None
     return layer if layer is not None and layer[0](w, n.attrs.arguments) else None
 
@@ -52,7 +52,7 @@ def _strip_missing(names: list[str]) -> list[str]:
 
 
 def _conv_writer(dims: int) -> LayerWriter:
-    """Return the writer of a convolution over `dims` axes as Conv."""
+    """Return (fits, write) for a convolution over `dims` axes as Conv."""
 
     def fits(w: W, a: dict[str, Any]) -> bool:
         """Return True unless there is no batch, or the padding is "same"."""
@@ -75,7 +75,7 @@ def _conv_writer(dims: int) -> LayerWriter:
 
 
 def _conv_transpose_writer(dims: int) -> LayerWriter:
-    """Return the writer of a transposed convolution over `dims` axes."""
+    """Return (fits, write) for a transposed convolution over `dims` axes as ConvTranspose."""
 
     def run(w: W, a: dict[str, Any]) -> str:
         """Write ConvTranspose."""
@@ -108,7 +108,7 @@ def _pool_attributes(a: dict[str, Any], dims: int) -> dict[str, list[int]]:
 
 
 def _max_pool_writer(dims: int) -> LayerWriter:
-    """Return the writer of a max pooling over `dims` axes as MaxPool."""
+    """Return (fits, write) for a max pooling over `dims` axes as MaxPool."""
 
     def fits(w: W, a: dict[str, Any]) -> bool:
         """Return True for batches of floats, without indices and `ceil_mode`."""
@@ -128,7 +128,7 @@ def _max_pool_writer(dims: int) -> LayerWriter:
 
 
 def _average_pool_writer(dims: int) -> LayerWriter:
-    """Return the writer of an average pooling over `dims` axes as AveragePool."""
+    """Return (fits, write) for an average pooling over `dims` axes as AveragePool."""
 
     def fits(w: W, a: dict[str, Any]) -> bool:
         """Return True for batches, without `divisor_override` and `ceil_mode`."""

@@ -14,13 +14,13 @@ Location: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
 def location_of(x: dt.Tensor) -> Location:
-    """Return the location of a tensor in memory: storage, offset, shape and strides."""
+    """Return a tensor's (storage id, offset, shape, strides); axes of size 1 have stride 0."""
     strides = tuple([0 if m == 1 else s for m, s in zip(x.shape, x.stride(), strict=True)])
     return id(x.storage()), x.storage_offset(), tuple(x.shape), strides
 
 
 def varying_constants(graphs: Sequence[Graph]) -> set[int]:
-    """Return the ids of the constants that have different locations in the graphs."""
+    """Return the ids of the nodes of constants that have different locations in the graphs."""
     ids: set[int] = set()
     for nodes in zip(*[g.nodes for g in graphs], strict=False):
         tensors = [n.tensor for n in nodes if n.tensor is not None]
@@ -43,7 +43,7 @@ class ParameterSlice(NamedTuple):
 
     @property
     def stops(self) -> list[int]:
-        """The end of each dimension's slice."""
+        """Return the end of each dimension's slice."""
         every = zip(self.starts, self.counts, self.steps, strict=True)
         return [i + (m - 1) * t + 1 for i, m, t in every]
 

@@ -90,7 +90,7 @@ class GraphWriter:
         return self.value_names[id(n)]
 
     def arg(self, n: GraphNode, i: int, d: dt.DType | None = None) -> str:
-        """Return the name of an argument, cast to `d`, or to the dtype in which the op computes."""
+        """Return the name of an argument, cast to `d`, by default to the op's compute dtype."""
         a = n.args[i]
         dtype = d or (n.casts[i] if i < len(n.casts) else n.dtype)
         if isinstance(a, GraphNode):

@@ -16,7 +16,7 @@ Tensor = dt.Tensor
 
 
 def _is_true(call: OperatorCall, x: Any) -> bool:
-    """Return the value of a condition. Raises: ShapeError if it has several elements."""
+    """Wait for a condition and return its value. Raises: ShapeError if it has several elements."""
     values = call.array(x).reshape(-1)
     if values.size != 1:
         raise dt.ShapeError(f"{call.op}: the condition must have one element, got {values.size}")

@@ -33,7 +33,7 @@ class Window:
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """The number of positions that each window covers."""
+        """Return the number of positions that a window covers along each axis."""
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     def sizes(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -276,7 +276,7 @@ def _insert_zeros(x: Tensor, strides: Sequence[int]) -> Tensor:
 
 @register_operator("Col2Im", host=(1, 2), folds=False)
 def _col2im(call: OperatorCall, x: Tensor, image: Any, block: Any) -> Tensor:
-    """Add the columns of overlapping windows up to an image."""
+    """Sum columns (N, C * taps, windows) of overlapping windows to images, without padding."""
     sizes, kernel = call.ints(image), call.ints(block)
     w = window_of(call, sizes, kernel)
     n, taps = x.shape[0], math.prod(kernel)

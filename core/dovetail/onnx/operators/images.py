@@ -20,7 +20,7 @@ Tensor = dt.Tensor
 
 
 def _cubic(x: np.ndarray, a: float) -> np.ndarray:
-    """Return the kernel of cubic convolution. Source: R. Keys, 1981."""
+    """Return weights of cubic convolution at distances `x`, with the coefficient `a`."""
     x = np.abs(x)
     near = (a + 2) * x**3 - (a + 3) * x**2 + 1
     far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
@@ -28,7 +28,7 @@ def _cubic(x: np.ndarray, a: float) -> np.ndarray:
 
 
 def _linear(x: np.ndarray, a: float) -> np.ndarray:
-    """Return the kernel of linear interpolation; `a` is ignored."""
+    """Return weights of linear interpolation at distances `x`; `a` has no effect."""
     weights: np.ndarray = np.maximum(1 - np.abs(x), 0.0)
     return weights
 
@@ -36,7 +36,7 @@ def _linear(x: np.ndarray, a: float) -> np.ndarray:
 def _source_positions(
     coordinate_mode: str, n: int, size: int, scale: float, roi: tuple[float, float]
 ) -> np.ndarray:
-    """Return the input position of each output position. Raises: ArgumentError."""
+    """Return input positions of output positions. Raises: ArgumentError for an unknown mode."""
     x = np.arange(size, dtype=np.float64)
     if coordinate_mode == "align_corners":
         return x * ((n - 1) / (scale * n - 1)) if size > 1 else np.zeros(size)
@@ -316,7 +316,7 @@ def _non_max_suppression(
     iou_threshold: Any = None,
     score_threshold: Any = None,
 ) -> np.ndarray:
-    """Select boxes by score, without those that overlap better ones; computed on the host."""
+    """Return rows (batch, class, box) of the best boxes that overlap no better one; on the host."""
     corners, values = call.array(boxes), call.array(scores)
     count = 0 if boxes_max is None else call.number(boxes_max)
     limit = 0.0 if iou_threshold is None else float(call.array(iou_threshold).reshape(-1)[0])

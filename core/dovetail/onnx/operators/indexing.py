@@ -66,20 +66,23 @@ def _flat_indices(shape: tuple[int, ...], columns: tuple[Tensor, ...]) -> Tensor
 
 
 def scatter(x: Tensor, indices: Tensor, values: Tensor, reduction: str) -> Tensor:
-    """Return a copy of `x` with values stored or merged at row indices; equal indices in order."""
+    """Return a copy of `x` with values stored or combined at row indices; equal ones in order."""
     if reduction in ("none", ""):
         result = x.copy()
         result[indices] = values
         return result
     if reduction == "add":
         return dt.index_add(x, 0, indices, values)
-    return _merge(x, indices, values, _MERGES[reduction])
+    return _combine_in_rounds(x, indices, values, _MERGES[reduction])
 
 
-def _merge(
+def _combine_in_rounds(
     x: Tensor, indices: Tensor, values: Tensor, f: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """Merge values in rounds: round k merges the k-th value of each index."""
+    """Return `x` combined by `f` with values at row indices, in rounds; wait for their number.
+
+    Round k combines the k-th value of each index.
+    """
     order = dt.argsort(indices)
     ordered, values = indices[order], values[order]
     k = dt.arange(ordered.shape[0], device=x.device)
@@ -95,7 +98,7 @@ def _merge(
 
 @register_operator("ScatterElements", "Scatter")
 def _scatter_elements(call: OperatorCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Store or merge updates at indices along an axis, in a copy of x."""
+    """Return a copy of x with updates stored, or combined, at indices along an axis."""
     axis = call.axis(call.get("axis", 0), x.ndim)
     grids = []
     for d, n in enumerate(indices.shape):
@@ -108,7 +111,7 @@ def _scatter_elements(call: OperatorCall, x: Tensor, indices: Tensor, updates: T
 
 @register_operator("ScatterND")
 def _scatter_nd(call: OperatorCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Store or merge updates at index vectors, in a copy of x."""
+    """Return a copy of x with updates stored, or combined, at index vectors."""
     depth = indices.shape[-1]
     flat = _flat_indices(x.shape, _split_columns(indices)).reshape((-1,))
     inner = x.shape[depth:]
@@ -121,7 +124,7 @@ def _scatter_nd(call: OperatorCall, x: Tensor, indices: Tensor, updates: Tensor)
 def _tensor_scatter(
     call: OperatorCall, past: Tensor, update: Tensor, start: Tensor | None = None
 ) -> Tensor:
-    """Store an update in a cache from positions `start` on, circular if the mode says so."""
+    """Return a copy of a cache with an update from positions `start` on, or wrapped around."""
     axis = call.axis(call.get("axis", -2), past.ndim)
     count, length = past.shape[0], past.shape[axis]
     step = dt.arange(update.shape[axis], device=past.device)

@@ -24,7 +24,7 @@ def _normalize(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
 def _batch_normalization(
     call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor
 ) -> Any:
-    """Normalise channels by given statistics, or by the batch's, which are returned too."""
+    """Normalise channels by `mean`, `var`; in training by the batch's, and return updated ones."""
     epsilon = call.get("epsilon", 1e-5)
     wide = [channels(v, x.ndim) for v in (scale, bias)]
     if not call.get("training_mode", 0):
@@ -121,7 +121,7 @@ def _mean_variance_normalization(call: OperatorCall, x: Tensor) -> Tensor:
 def _dropout(
     call: OperatorCall, x: Tensor, ratio: Any = None, training: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """Return a copy of x and a mask; in training, x is 0 where that is False, else scaled."""
+    """Return a copy of x and a mask; in training, x is 0 where the mask is False, else scaled."""
     p = 0.5 if ratio is None else float(call.array(ratio).reshape(-1)[0])
     trains = training is not None and bool(call.array(training).reshape(-1)[0])
     if trains and not 0 <= p < 1:

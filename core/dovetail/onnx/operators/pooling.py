@@ -33,7 +33,7 @@ def _pool_windows(call: OperatorCall, x: Tensor) -> Window:
 
 
 def _kernel_axes(x: Tensor, w: Window) -> tuple[int, ...]:
-    """Return the last axes of the windows' view, those of the kernel."""
+    """Return the numbers of the last axes of the windows' view, those of the kernel."""
     return tuple(range(x.ndim - len(w.kernel), x.ndim))
 
 

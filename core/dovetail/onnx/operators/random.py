@@ -14,7 +14,7 @@ Tensor = dt.Tensor
 
 
 def _result_dtype(call: OperatorCall, like: dt.DType) -> dt.DType:
-    """Return the dtype of the attribute, or `like` if there is none."""
+    """Return the dtype of the attribute "dtype", or `like` if the node has none."""
     to = call.get("dtype")
     return like if to is None else dtype_of(to, call.op)
 

@@ -79,10 +79,7 @@ def _clip_input(f: Callable[[Tensor], Tensor], clip: float) -> Callable[[Tensor]
 def _run_direction(
     step: Step, xs: Tensor, first: States, lengths: Tensor | None, backwards: bool
 ) -> tuple[Tensor, States]:
-    """Run a layer in one direction; return the outputs at each time and the last states.
-
-    Return outputs (time, batch, hidden), and the last states.
-    """
+    """Run a layer in one direction; return outputs (time, batch, hidden), and the last states."""
     count = xs.shape[0]
     times = dt.arange(count, device=xs.device)
     if backwards:
@@ -129,7 +126,10 @@ def _run_layer(
     initial: Sequence[Tensor | None],
     make: Callable[[int], Step],
 ) -> tuple[Tensor, ...]:
-    """Run a layer in all its directions; `initial` holds first states, or None for zeros."""
+    """Run a layer in all its directions; return (outputs, *last states), as the layout says.
+
+    `initial`: the first states, or None for zeros. `make`: returns the step of a direction.
+    """
     batched = call.get("layout", 0) == 1
     xs = x.permute_dims((1, 0, 2)) if batched else x
     starts = [s.permute_dims((1, 0, 2)) if s is not None and batched else s for s in initial]

@@ -79,13 +79,13 @@ def _reduce(f: Reduction, call: OperatorCall, x: Tensor, axes_input: Any = None)
     axes = call.axes(axes_input, x.ndim)
     if not axes:
         if call.get("noop_with_empty_axes", 0):
-            return _elementwise(call.op, x)
+            return _reduce_each(call.op, x)
         axes = tuple(range(x.ndim))
     return f(x, tuple(sorted(set(axes))), bool(call.get("keepdims", 1)))
 
 
-def _elementwise(op: str, x: Tensor) -> Tensor:
-    """Apply a reduction over no axis to each element."""
+def _reduce_each(op: str, x: Tensor) -> Tensor:
+    """Reduce each element on its own, as a reduction over no axis does."""
     ones = _REDUCTIONS[op](dt.expand_dims(x, axis=0), (0,), False)
     return ones if op not in ("ReduceSum", "ReduceProd", "ReduceMean") else x.copy()
 

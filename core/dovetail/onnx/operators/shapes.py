@@ -17,7 +17,7 @@ Tensor = dt.Tensor
 
 @register_operator("Constant", folds=False)
 def _constant(call: OperatorCall) -> np.ndarray:
-    """Return the value of the node's attribute as an array. Raises: NotYetError."""
+    """Return the node's value as an array. Raises: NotYetError unless it has numbers."""
     kinds = {
         "value_int": np.int64,
         "value_ints": np.int64,
@@ -121,7 +121,7 @@ def even_sizes(size: int, count: int) -> list[int]:
 
 @register_operator("Split", host=(1,))
 def _split(call: OperatorCall, x: Tensor, split_input: Any = None) -> tuple[Tensor, ...]:
-    """Split along an axis, by sizes or into equal parts. Raises: ShapeError."""
+    """Split along an axis, by sizes or into equal parts. Raises: ShapeError, ArgumentError."""
     axis = call.axis(call.get("axis", 0), x.ndim)
     sizes = call.get("split") if split_input is None else call.ints(split_input)
     if sizes is None:
@@ -162,7 +162,7 @@ def _slice(
 
 @register_operator("Slice")
 def _slice_by_attributes(call: OperatorCall, x: Tensor) -> Tensor:
-    """Slice by attributes, before opset 10. Raises: ShapeError."""
+    """Slice by attributes, before opset 10. Raises: ShapeError if their lengths differ."""
     first, last = call.get("starts"), call.get("ends")
     which = call.get("axes", list(range(len(first))))
     return _slice_axes(call, x, first, last, which, [1] * len(first))
@@ -176,7 +176,10 @@ def _slice_axes(
     which: list[int],
     each: list[int],
 ) -> Tensor:
-    """Slice the axes `which`, with bounds outside of the tensor clamped. Raises: ShapeError."""
+    """Slice axes, bounds outside of the tensor clamped. Raises: ShapeError, ArgumentError.
+
+    `first`, `last`, `each`: the start, stop and step of each axis in `which`.
+    """
     if not len(first) == len(last) == len(which) == len(each):
         raise dt.ShapeError("Slice: starts, ends, axes and steps must have the same length")
     index = [slice(None)] * x.ndim
@@ -219,7 +222,7 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": 
 def _pad(
     call: OperatorCall, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None
 ) -> Tensor:
-    """Pad axes by inputs or attributes. Raises: ShapeError."""
+    """Pad axes by inputs or attributes; negative widths crop. Raises: ShapeError, ArgumentError."""
     widths = call.get("pads", call.get("paddings", [])) if pads is None else call.ints(pads)
     which = list(range(x.ndim)) if axes is None else [call.axis(a, x.ndim) for a in call.ints(axes)]
     fill = call.get("value", 0.0) if value is None else call.array(value).reshape(-1)[0].item()

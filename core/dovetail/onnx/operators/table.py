@@ -1,8 +1,8 @@
 """The table of ONNX operators and their functions.
 
-`@row("Name")` adds a function of a `OperatorCall` and of the operator's inputs. Inputs are tensors
-on the model's device, or None if they are left out. An input whose position is in `host` is a NumPy
-array if its values are on the host (constants, shapes), else a tensor.
+`@register_operator("Name")` adds a function of an `OperatorCall` and of the inputs of the operator.
+Inputs are tensors on the model's device, or None if they are left out. An input whose position is
+in `host` is a NumPy array if its values are on the host (constants, shapes), else a tensor.
 """
 
 from __future__ import annotations
@@ -105,11 +105,11 @@ class OperatorCall:
         return np.asarray(x)
 
     def ints(self, x: Any) -> list[int]:
-        """Return the numbers of a vector of sizes, axes or positions."""
+        """Return the numbers of a vector of sizes, axes or positions; wait for a tensor."""
         return [int(n) for n in self.array(x).reshape(-1)]
 
     def number(self, x: Any) -> int:
-        """Return the integer in a value of one element. Raises: ShapeError."""
+        """Return the integer in a value of one element; wait for a tensor. Raises: ShapeError."""
         numbers = self.ints(x)
         if len(numbers) != 1:
             raise dt.ShapeError(f"{self.op}: expected one number, got {len(numbers)}")
