@@ -207,10 +207,10 @@ def named(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]
 @overload
 def named(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate a function made of several ops: its errors name it too: "clip: maximum: ...".
+    """Decorate a composed function: name it in errors, widen halves, translate parameter names.
 
-    Its parameters may be given by the names that they have elsewhere: see `compat.keywords`. It
-    computes with half operands as `widen` says.
+    Its errors name it too: "clip: maximum: ...". Its parameters may be given by the names that they
+    have elsewhere: see `compat.keywords`. It computes with half operands as `widen` says.
     """
     if composed is None:
         return partial(named, widen=widen)

@@ -199,7 +199,7 @@ class ErrorCells:
         return self._cells[check.stream], check.cell * CELL_BYTES
 
     def settle(self, stream: StreamHandle) -> None:
-        """Wait for `stream`, read the cells of queued checks, store faults and free the cells."""
+        """Settle the queued checks of `stream`, if any: wait, read and free cells, store faults."""
         with self._lock:
             waiting = self._unsettled.get(stream, ())
             ready = [c for c in waiting if c.queued]

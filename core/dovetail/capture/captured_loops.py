@@ -231,7 +231,7 @@ class _CapturedLoop:
         return places
 
     def _index(self, body: BodyCapture) -> Tensor:
-        """Create the index tensor, a number with a new variable that each iteration sets."""
+        """Create the index tensor and its variable; store them in `body.index` and `variable`."""
         environment = self.tracer.environment
         self.variable = environment.variable(0)
         i = index(0, self.device)

@@ -256,7 +256,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         return result
 
     def _capture_call(self, flat: FlatTree, key: Hashable, settings: Settings) -> R:
-        """Run and record the function; store the capture, or the failure; return the result.
+        """Run and record the function; store the capture or a final failure; return the result.
 
         A retryable failure is stored only after `CAPTURE_TRIES_MAX` calls. Calls with the key of a
         stored failure run the function without a capture.

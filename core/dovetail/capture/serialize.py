@@ -264,7 +264,7 @@ class FunctionWriter:
         return len(self.blobs) - 1
 
     def memory(self, s: Storage) -> int:
-        """Write the current content of a storage as a blob, and return the blob's number."""
+        """Append a storage's current content as a new blob; return the blob's number."""
         values = bytearray(s.nbytes)
         if values:
             backend, stream = open_device(s.device).backend, current_handle(s.device)

@@ -174,7 +174,7 @@ class DataLoader(Explained):
             )
 
     def _choose_samplers(self, shuffle: bool) -> None:
-        """Create the missing sampler and batch sampler; none for an iterable data set."""
+        """Create missing samplers, none for an iterable; clear batch_size for a batch_sampler."""
         if self.batch_sampler is not None:
             self.batch_size = None
         if self._is_iterable:

@@ -370,7 +370,7 @@ def _start_epoch(options: WorkerOptions, seed: int, is_first: bool) -> Fetcher:
 def _build_batch(
     fetcher: Fetcher | None, outbox: Outbox, slot: int, indices: Any
 ) -> BatchMessage | WorkerFailure | None:
-    """Return the message of a batch, a failure to build it, or None after the last batch."""
+    """Build a batch, a large one in `slot`; return its message, a failure, or None at the end."""
     assert fetcher is not None
     try:
         return outbox.put(slot, fetcher.batch(indices))

@@ -359,7 +359,7 @@ def scalars(step: BoundKernel, numbers: Sequence[Number]) -> Sequence[Number]:
 
 
 def select_addresses(at: Addresses, which: tuple[int, ...]) -> tuple[object, ...]:
-    """Return the handles and offsets at the given positions."""
+    """Return the entries at positions of the flat list `at`: handle, offset, handle, offset..."""
     values: list[object] = [None] * len(which)
     for k in range(len(which)):
         j = which[k]

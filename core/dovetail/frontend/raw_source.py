@@ -247,7 +247,7 @@ def raw_kernel(
     options: tuple[str, ...] = (),
     strided: bool = False,
 ) -> RawKernel:
-    """Make a kernel of text in a device's own language: C for "cpu", OpenCL C, CUDA C.
+    """Make a kernel of C, OpenCL C or CUDA C text; memory must be contiguous unless `strided`.
 
     `source`: the text, which is compiled at the first launch. `device_type`: of the devices that it
     is for. `signature`: the function's name, and of each parameter, in order, its name and dtype;

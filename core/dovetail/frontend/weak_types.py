@@ -80,7 +80,10 @@ def _promotion_type(x: Number) -> Given:
 
 
 def as_dtype(x: Number, dtype: DType) -> Value:
-    """Return a number as a dtype. Raises: ValueOverflow for a constant that does not fit."""
+    """Return a number as a dtype. Raises: ValueOverflow, DTypeError if a constant does not fit.
+
+    A float constant is truncated to an integer.
+    """
     if isinstance(x, Value):
         return convert(x, dtype)
     if isinstance(x, WeakNumber):

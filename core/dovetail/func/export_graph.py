@@ -170,7 +170,10 @@ class GraphTracer(tracer_api.Tracer):
         return n
 
     def _trace_pending(self, e: Expr) -> GraphNode:
-        """Add the graph node of a pending expression, operands first, and return it."""
+        """Add a new node for a pending expression, operands first, or a constant if it is older.
+
+        Return that node. A node is added even if there is one already: `value` looks first.
+        """
         if e in self._pending_before:
             self.evaluate_earlier(e)
             return self._add_constant(e)
@@ -303,7 +306,7 @@ class GraphTracer(tracer_api.Tracer):
 
     # --- evaluations
 
-    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+    def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
         """Record an evaluation's roots, fold small constants; return False for a batched write."""
         if isinstance(evaluation, BatchedWrite):  # several writes at once are done one by one
             return False

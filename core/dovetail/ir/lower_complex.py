@@ -35,7 +35,7 @@ _STORAGE_DTYPES = {
 
 
 def lower_complex_to_pairs(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Return the kernel with each complex value as a pair of floats."""
+    """Return the kernel with each complex value as a pair of floats; `capabilities` is unused."""
     if not any(_is_complex(s) for s in walk(kernel.body)):
         return kernel
     buffers = {

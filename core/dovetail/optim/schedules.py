@@ -340,7 +340,7 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> Rates:
-        """Return the rates of `last_epoch`."""
+        """Return the rates of `last_epoch`, computed from the groups' rates of the epoch before."""
         n, low, rates = self.last_epoch, self.eta_min, group_values(self.optimizer)
         if self._is_initial:
             return rates

@@ -150,7 +150,7 @@ def storage(x: Tensor) -> Storage:
 
 
 def view_storage(storage: Storage, requested_dtype: DType | str | None) -> Tensor:
-    """Return the elements of a storage as a vector that shares its memory; see `Storage.view`."""
+    """Return a storage as a vector over its memory, not in a capture; see `Storage.view`."""
     tracer_api.refuse_read("a storage shows its elements, which")
     stored = storage.dtype or uint8
     element_dtype = stored if requested_dtype is None else dtype(requested_dtype, "view")

@@ -297,16 +297,19 @@ def _first_element(a: Array) -> Array:
     return first
 
 
-def _check_broadcast(s: OpSubject, call: OpCall, i: int, small: Array, k: int) -> None:
-    """Check `small` as operand `i`, against `small` repeated; only other ops may refuse it."""
+def _check_broadcast(s: OpSubject, call: OpCall, i: int, small: Array, example: int) -> None:
+    """Compare `small` as operand `i` with itself broadcast; only ops not elementwise may refuse.
+
+    `example`: the number of the example, for messages.
+    """
     wide = np.ascontiguousarray(np.broadcast_to(small, call[0][i].shape))
     wanted = s.reference_results(((*call[0][:i], wide, *call[0][i + 1 :]), call[1]))
     try:
         actual = s.reference_results(((*call[0][:i], small, *call[0][i + 1 :]), call[1]))
     except DovetailError:
-        assert not s.is_elementwise, f"example {k}: operand {i} does not broadcast"
+        assert not s.is_elementwise, f"example {example}: operand {i} does not broadcast"
         return
-    s.require_same_bits(actual, wanted, f"example {k}, operand {i} of shape {small.shape}")
+    s.require_same_bits(actual, wanted, f"example {example}, operand {i} of shape {small.shape}")
 
 
 def check_devices(s: OpSubject) -> None:

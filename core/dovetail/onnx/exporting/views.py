@@ -77,7 +77,7 @@ def _operand(n: N) -> N:
 
 
 def _keeps_axes(n: N) -> bool:
-    """Return True if a reduction keeps its axes, with length 1."""
+    """Return True if a reduction's result has as many axes as its operand: it keeps them."""
     return len(n.shape) == len(_operand(n).shape)
 
 

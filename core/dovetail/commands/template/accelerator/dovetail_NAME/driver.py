@@ -153,9 +153,10 @@ class Context:
 
 
 class Queue:
-    """A thread that runs commands in order, late. A command keeps its operands alive until then.
+    """A thread that runs commands in order, late. Until then a command keeps host operands alive.
 
-    A command that fails does not stop the queue: the next synchronize raises its error.
+    Device memory that a command uses must not be freed before. A command that fails does not stop
+    the queue: the next synchronize raises its error.
     """
 
     def __init__(self, context: Context) -> None:
@@ -173,7 +174,7 @@ class Queue:
         self._commands.put(partial(self._read, target, handle, offset))
 
     def launch(self, module: Module, groups: int, arguments: Sequence[int | bytes]) -> None:
-        """Queue a kernel with its arguments in order: memory handles, and the bytes of numbers."""
+        """Queue a kernel; arguments: handles, whose memory must stay until it ran, and bytes."""
         self._commands.put(partial(self._launch, module, groups, arguments))
 
     def record(self) -> Event:
