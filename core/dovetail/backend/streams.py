@@ -150,7 +150,10 @@ def current_handle(dev: Device) -> StreamHandle:
 
 
 def _stream_or_current(op: str, stream: Stream | None, dev: Device) -> Stream:
-    """Return the stream, or the device's current one for None. Raises: ArgumentTypeError."""
+    """Return a Stream, or the device's current one for None.
+
+    Raises: ArgumentTypeError for others.
+    """
     if stream is None:
         return current_stream(dev)
     return instance(op, stream, "stream", Stream)

@@ -132,7 +132,7 @@ def _add_hook_results(record: PluginRecord, finding: Finding) -> None:
 
 
 def run_kernel(name: str) -> str:
-    """Compile and run y = x * 2 + 1, and return a text with the times. Raises: RuntimeError.
+    """Compile and run y = x * 2 + 1, and return a text with the times.
 
     Raises: RuntimeError if the numbers are wrong, or an error of the backend.
     """

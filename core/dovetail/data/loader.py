@@ -279,10 +279,10 @@ def _count_batches(loader: DataLoader) -> int | None:
 
 
 def _can_pin_memory(device: Any) -> bool:
-    """Return True if a device can lock pages; None asks for any device. Raises: DeviceError.
+    """Return True if a device can lock pages; None asks for any device.
 
     The check pins a small tensor, which selects the device in the same way as later calls do.
-    DeviceError is for a device that cannot be used.
+    Raises: DeviceError for a device that cannot be used.
     """
     if device is not None:
         dt.empty(1, device=device)
@@ -501,10 +501,10 @@ class _WorkerBatches:
         return batch
 
     def _receive(self) -> int:
-        """Store a worker's result, request another, return its number. Raises: WorkerError.
+        """Wait for a worker's result, store it, request another; return the result's number.
 
-        It waits for any worker. A batch is moved to the device. WorkerError is raised after
-        `timeout`, or if a worker has exited.
+        A batch is moved to the device.
+        Raises: WorkerError after `timeout`, and if a worker has exited.
         """
         limit = self.loader.timeout or None
         busy = {k for k, _ in self.assignments.values()}

@@ -217,7 +217,7 @@ def _add_location(name: str, error: DovetailError) -> None:
 
 
 def _as_output(name: str, x: object) -> TracedValue:
-    """Return a result of the function as a traced value. Raises: ArgumentTypeError."""
+    """Return a result of the function as a traced value. Raises: ArgumentTypeError if no number."""
     if isinstance(x, (TracedValue, bool, int, float, complex)):
         return as_traced(name, x)
     raise ArgumentTypeError(

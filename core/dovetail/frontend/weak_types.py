@@ -204,7 +204,10 @@ def is_same_type(a: CarryType, b: CarryType) -> bool:
 
 
 def join_carry_type(a: CarryType, x: Number) -> CarryType:
-    """Return the type for a carried number that may also become `x`. Raises: DTypeError."""
+    """Return the type for a carried number that may become `x`.
+
+    Raises: DTypeError if none is common.
+    """
     b = carry_type(x)
     if is_same_type(a, b):
         return a

@@ -417,7 +417,7 @@ class VmapTracer(tracer_api.BatchTracer):
     def launch(
         self, step: BoundKernel, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:
-        """Refuse a kernel launch. Raises: TransformError."""
+        """Raise TransformError: vmap cannot map a launch of a user's kernel."""
         self._refuse_kernel(step.step.kernel.name)
 
     def call(
@@ -429,7 +429,7 @@ class VmapTracer(tracer_api.BatchTracer):
         written: Sequence[int],
         numbers: Sequence[Scalar],
     ) -> None:
-        """Refuse a library call. Raises: TransformError."""
+        """Raise TransformError: vmap cannot map a call of a library."""
         self._refuse_kernel(name)
 
     def call_host(

@@ -33,7 +33,7 @@ Rule: TypeAlias = Callable[["BatchMap", Expr, list[Any]], Expr]
 
 
 def _raise_escaped(op: str, kinds: object, attrs: object) -> NoReturn:
-    """Refuse to compute an example after its function has returned. Raises: TransformError."""
+    """Raise TransformError: an example cannot be computed after its function has returned."""
     raise TransformError(
         "vmap: a tensor that stands for one example cannot be read after the function has "
         "returned; return it from the function to get all examples"

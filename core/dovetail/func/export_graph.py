@@ -433,7 +433,7 @@ class GraphTracer(tracer_api.Tracer):
         )
 
     def launch(self, step: Any, leaves: object, numbers: object, line: str | None) -> None:
-        """Refuse a kernel launch. Raises: CaptureError."""
+        """Raise CaptureError: a kernel runs on tensors in memory, so it cannot be traced."""
         self._refuse(f"the kernel {step.step.kernel.name} runs on tensors in memory")
 
     def call(
@@ -466,7 +466,7 @@ class GraphTracer(tracer_api.Tracer):
             )
 
     def call_host(self, call: HostCall, operands: Sequence[Expr], into: object) -> None:
-        """Refuse a host routine if an operand has no value yet. Raises: CaptureError."""
+        """Raise CaptureError for a host routine if an operand has no value yet."""
         if any(self._has_no_memory(e) for e in operands):
             self._refuse(f"dt.linalg.{call.name} calls LAPACK on the host")
 
@@ -570,7 +570,10 @@ def _rebuild_result(flat: FlatTree, leaves: Sequence[object]) -> Any:
 
 
 def _trace_input(tracer: GraphTracer, x: object) -> object:
-    """Return a traced tensor for a strided one, other values unchanged. Raises: LayoutError."""
+    """Return a strided tensor traced, a non-tensor unchanged.
+
+    Raises: LayoutError for other layouts.
+    """
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:

@@ -164,7 +164,7 @@ class MappedFile(Allocator):
         return best
 
     def _grow_file(self, nbytes: int) -> _Region:
-        """Extend the file and map a new region at its end. Raises: OutOfMemoryError."""
+        """Extend the file; map a new region at its end. Raises: OutOfMemoryError if that fails."""
         start = self._end
         try:
             if hasattr(

@@ -131,7 +131,10 @@ class FallbackBackend:
         return find_missing_feature(kernel, self.wrapped.info.capabilities)
 
     def compile(self, kernel: Kernel) -> Program:
-        """Compile a kernel for the device or its companion. Raises: CompileError."""
+        """Compile a kernel for the device, or for its companion if the device does not accept it.
+
+        Raises: CompileError if that fails, or there is no companion.
+        """
         return (
             self.wrapped.compile(kernel)
             if self.accepts(kernel)

@@ -315,7 +315,7 @@ def sparse_csc_tensor(
 
 
 def _requires_grad_flag(name: str, requires_grad: bool) -> bool:
-    """Return the flag `requires_grad` as a bool. Raises: ArgumentTypeError."""
+    """Return the flag `requires_grad` as a bool. Raises: ArgumentTypeError for others."""
     return arguments.flag(name, requires_grad, "requires_grad")
 
 
@@ -378,7 +378,11 @@ def as_values(
 
 
 def _require_index_vector(name: str, what: str, x: object, values: Tensor) -> Tensor:
-    """Return indices as an int64 vector. Raises: ShapeError, DTypeError, DeviceError."""
+    """Return indices as an int64 vector.
+
+    Raises: ShapeError unless they are a vector, DTypeError unless integers, DeviceError for another
+    device than that of the values.
+    """
     if not isinstance(x, Tensor):
         try:
             host = np.asarray(x)

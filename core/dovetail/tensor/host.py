@@ -79,9 +79,10 @@ def allocate_leaf(s: Spec) -> Expr:
 
 
 def allocate_leaf_from(op: str, s: Spec, allocator: Allocator) -> Expr:
-    """Return a leaf over new memory from the user's allocator. Raises: CaptureError.
+    """Return a leaf over new memory from the user's allocator.
 
-    The memory is not initialised, and may overlap other memory. A captured function must not ask.
+    The memory is not initialised, and may overlap other memory.
+    Raises: CaptureError in a captured function; the errors of `allocate_from`.
     """
     tracer_api.refuse_read("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize

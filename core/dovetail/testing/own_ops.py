@@ -408,7 +408,10 @@ def _gradient_examples(s: OpSubject) -> Iterator[tuple[int, list[Any], Mapping[s
 
 
 def _check_gradients_with(s: OpSubject, check: Callable[..., object]) -> None:
-    """Run a gradient check on each example in float64. Raises: NoGradient, AssertionError."""
+    """Run a gradient check on each example in float64; count the comparisons.
+
+    Raises: NoGradient if the op has no gradient, AssertionError for another error.
+    """
     for k, args, options in _gradient_examples(s):
         try:
             check(lambda *a, options=options: tuple(s.results(a, options)), args)
@@ -432,7 +435,10 @@ def check_gradients_of_gradients(s: OpSubject) -> None:
 
 
 def check_gradient_bits(s: OpSubject) -> None:
-    """Check that gradients have the reference's bits on all devices. Raises: NoGradient."""
+    """Check that gradients have the reference's bits on all devices.
+
+    Raises: NoGradient if none flows.
+    """
     there = False
     for k, call in enumerate(s.calls):
         for d in s.dtypes():

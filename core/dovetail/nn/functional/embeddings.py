@@ -68,7 +68,10 @@ def _check_input(op: str, input: Tensor, weight: Tensor) -> None:
 
 
 def _padding_row(op: str, padding_idx: int | None, rows: int) -> int | None:
-    """Return the index of the padding row, counted from the start. Raises: ArgumentError."""
+    """Return the padding row counted from the start, None for None.
+
+    Raises: ArgumentError if it is out of range.
+    """
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:

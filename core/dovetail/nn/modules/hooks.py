@@ -91,7 +91,10 @@ def _call_forward(
 def _apply_pre_hook(
     module: Module, hook: Hook, with_kwargs: bool, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Call a pre-hook; return its arguments for forward, or the old. Raises: ArgumentTypeError."""
+    """Call a pre-hook; return (args, kwargs) as it changes them, unchanged for None.
+
+    Raises: ArgumentTypeError if a hook with keyword arguments returns something else than a pair.
+    """
     if not with_kwargs:
         changed = hook(module, inputs)
         if changed is not None:
@@ -183,9 +186,10 @@ def _scatter(gradients: Gradients, at: list[int], n: int) -> Gradients:
 
 
 def _apply_change(gradients: Gradients, changed: Any, kind: str) -> Gradients:
-    """Return the gradients that a hook returned, or the old ones for None. Raises: GradientError.
+    """Return what a hook returned, as a tuple of this length, or the old gradients for None.
 
-    GradientError is for another number of gradients.
+    Anything but a tuple counts as one gradient.
+    Raises: GradientError for another number of gradients.
     """
     if changed is None:
         return gradients

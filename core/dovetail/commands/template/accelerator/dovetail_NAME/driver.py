@@ -145,7 +145,7 @@ class Context:
         self._memory.clear()
 
     def _bytes(self, handle: int, first: int, last: int) -> Any:
-        """Return a view of the bytes `first` to `last` of a handle. Raises: DriverError."""
+        """Return a view of a handle's bytes. Raises: DriverError if they are no part of it."""
         memory = self._memory.get(handle)
         if memory is None or not 0 <= first <= last <= len(memory):
             raise DriverError(f"bytes {first} to {last} are not part of memory {handle}")
