@@ -167,7 +167,7 @@ class ErrorCells:
         return self._host_cells
 
     def create_check(self, purpose: IndexPurpose, stream: StreamHandle) -> IndexCheck:
-        """Reserve a zeroed cell for a launch on `stream`; wait for the stream if none is free.
+        """Register and return a check with a zeroed cell; wait for `stream` if no cell is free.
 
         The caller sets `queued` after the launch.
         """

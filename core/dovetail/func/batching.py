@@ -80,7 +80,7 @@ class BatchMap:
     # --- traversal
 
     def lift(self, e: Expr) -> Expr:
-        """Return the node of all examples; `e` itself if all examples share it."""
+        """Return the node of all examples, cached; `e` itself if all examples share it."""
         lifted = self.lifted_by_expr.get(e)
         # A shared node that has become memory is looked up again: it may have been overwritten.
         if lifted is not None and (lifted is not e or e.op is not None):

@@ -155,7 +155,7 @@ class GraphTracer(tracer_api.Tracer):
         return create_tensor(self._create_pending_leaf(s, n))
 
     def _create_pending_leaf(self, s: Spec, n: GraphNode) -> Expr:
-        """Return a leaf without a value, of this spec, that stands for a graph node."""
+        """Create a leaf without a value for a graph node; map its source to that node."""
         source = node(TRACED, (), s)
         self._node_by_expr[source] = n
         return leaf(create_lazy_storage(source), s, s.strides, 0)
@@ -338,7 +338,7 @@ class GraphTracer(tracer_api.Tracer):
         return all(self._is_in_memory(a) for a in r.args if type(a) is Expr)
 
     def _fold(self, r: Expr) -> None:
-        """Compute a constant under the outer tracer and forget its graph node."""
+        """Compute a constant under the outer tracer; own its memory, and forget its graph node."""
         self._outside(partial(engine.evaluate, [r], False))
         if r.op is None:
             self._allocated[storage_of(r)] = True

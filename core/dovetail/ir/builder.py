@@ -124,7 +124,10 @@ class KernelBuilder:
         self._effects.append(effect)
 
     def first(self, *values: Value) -> None:
-        """Compute values before anything that is added later: an order that suits registers."""
+        """Append values as effects: they are computed before anything that is added later.
+
+        This order suits registers.
+        """
         self._effects += values
 
     def body(self) -> Block:

@@ -66,7 +66,7 @@ class _PairCloner(PartsCloner):
         return d.part if d.kind == "c" else None
 
     def value(self, v: Value) -> None:
-        """Copy a value's statement, or those of its parts."""
+        """Emit and store the copy of a value's statement, or those of its parts."""
         if v.dtype.kind == "c":
             self.parts[id(v)] = own = (
                 self._load_parts(v) if v.op == "load" else self._operation_parts(v)

@@ -35,7 +35,7 @@ class _SparseRows(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, at: Tensor, op: str) -> Tensor:
-        """Return the rows at the indices, and save these."""
+        """Return the rows at the indices; save the indices and the weight's shape."""
         ctx.save_for_backward(at)
         ctx.shape = weight.shape
         return read_at(op, weight, at, 0, from_end=False)

@@ -517,7 +517,7 @@ class ParameterDict(Module):
 
 
 def _insert(modules: list[Module], index: int, module: Module) -> None:
-    """Insert like `list.insert`, for an int of any size."""
+    """Insert a module into a list, like `list.insert`, for an int of any size."""
     modules.insert(max(-len(modules), min(index, len(modules))), module)
 
 

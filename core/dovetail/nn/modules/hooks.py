@@ -125,7 +125,7 @@ class BackwardHooks:
         self.input_count = 0
 
     def gate_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments, with a gate that shows their gradients to the hooks."""
+        """Return the arguments, gated so that hooks see their gradients; store their positions."""
         self.input_count = len(inputs)
         if not self.after or not dt.is_grad_enabled():
             return inputs
@@ -155,7 +155,10 @@ class BackwardHooks:
         return tuple(results) if isinstance(result, tuple) else results[0]
 
     def on_output_gradients(self, gradients: Gradients, at: list[int], n: int) -> Gradients:
-        """Call the pre-hooks; return the results' gradients, replaced by each result not None."""
+        """Call the pre-hooks; store the gradients as they change them, and return those at `at`.
+
+        If no argument has a gradient, also call the hooks that run after the backward.
+        """
         arriving = _scatter(gradients, at, n)
         for hook in self.pre_hooks:
             arriving = _apply_change(arriving, hook(self.module, arriving), "pre-hook")
@@ -209,7 +212,7 @@ class _Gate(dt.autograd.Function):
     def forward(
         ctx: Any, hook: Callable[[Gradients], Gradients], *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        """Return the tensors unchanged; `hook` gets their gradients later."""
+        """Return the tensors unchanged; save `hook`, which gets their gradients later."""
         ctx.look = hook
         return tensors
 

@@ -67,7 +67,7 @@ class _Layer(Module):
     def _make_products(
         self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, options: Any
     ) -> None:
-        """Create both linear layers of the feed-forward network and its dropout."""
+        """Set `linear1`, `dropout` and `linear2`, the layers of the feed-forward network."""
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)

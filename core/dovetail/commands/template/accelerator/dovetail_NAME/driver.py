@@ -105,7 +105,7 @@ class Context:
         self._numbers, self._lock = itertools.count(1), threading.Lock()
 
     def malloc(self, nbytes: int) -> int:
-        """Return a handle of new memory, or raise MemoryError if the device is full."""
+        """Reserve new memory; return its handle. Raises: MemoryError if the device is full."""
         with self._lock:
             if nbytes > self._free_bytes:
                 raise MemoryError(f"{nbytes} bytes needed, {self._free_bytes} bytes left")
@@ -178,7 +178,7 @@ class Queue:
         self._commands.put(partial(self._launch, module, groups, arguments))
 
     def record(self) -> Event:
-        """Return an event that passes when all commands queued before it are done."""
+        """Queue and return an event that passes when all commands queued before it are done."""
         event = Event()
         self._commands.put(event._pass)
         return event
