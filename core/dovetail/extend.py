@@ -13,10 +13,10 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
 
 A KERNEL (docs/kernel-ir.md): what a backend compiles
     its parts: Kernel, Buffer, Block, Statement, Value, Store, Atomic, Loop, Combine, combine, walk,
-        values, loads, reductions, OPS, OPERANDS, LANES, CHUNK
+        values, loads, reductions, OPS, OPERANDS, LANES, CHUNK, PRODUCT_BLOCK, PRODUCT_BLOCKS
     its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle
-    what is known of it: Stride, stride_along, varies_along, trip_count, reduces_long, along_rows,
-        shareable, settles, grid_index; run by the reference: interpret
+    what is known of it: Stride, stride_along, varies_along, fold_nest, trip_count, reduces_long,
+        along_rows, shareable, settles, grid_index; run by the reference: interpret
     schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen
     making one: KernelBuilder, load, cast, bitcast, const, choose, eq, ne, fma, fold_loop,
         reduce_loop
@@ -128,6 +128,7 @@ from .functions.sorting.stable_sort import order_of
 from .ir.analysis import (
     Stride,
     along_rows,
+    fold_nest,
     grid_index,
     loads,
     reduces_long,
@@ -188,6 +189,7 @@ from .locks import Lock
 from .ops import arithmetic, complex_arithmetic, dtype_rules
 from .ops.convolution import Geometry as ConvolutionGeometry
 from .ops.kernel_context import KernelSite, Launches, LoopStep
+from .ops.kernel_ops import PRODUCT_BLOCK, PRODUCT_BLOCKS
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
@@ -257,6 +259,8 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "LANES",
         "OPERANDS",
         "OPS",
+        "PRODUCT_BLOCK",
+        "PRODUCT_BLOCKS",
         "ArgumentError",
         "Atomic",
         "Backend",
@@ -355,6 +359,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "float64",
         "fma",
         "fold_loop",
+        "fold_nest",
         "gather_at",
         "graph_of",
         "grid_index",

@@ -30,7 +30,7 @@ from dovetail.device_class import Device, device
 from dovetail.dtypes import DType, float32
 from dovetail.engine.programs import program_caches
 from dovetail.errors import CompileError
-from dovetail.ir.analysis import loads
+from dovetail.ir.analysis import fold_nest, loads
 from dovetail.ir.builder import Kernel
 from dovetail.ir.language import Atomic, Loop, Value, walk
 from dovetail.ir.target import Capabilities
@@ -74,11 +74,10 @@ class Partial(Honest):
 def is_simple(kernel: Kernel) -> bool:
     """Return True for elementwise work on float32, or a sum of products."""
     statements = [*walk(kernel.body)]
-    loops = [s for s in statements if isinstance(s, Loop)]
+    has_loops, nest = any(isinstance(s, Loop) for s in statements), fold_nest(kernel)
     return (
         all(b.dtype is float32 for b in kernel.buffers)
-        and all(map(adds_products, loops))
-        and len(loops) <= 1
+        and (not has_loops or (nest != [] and adds_products(nest[-1])))
         and not any(isinstance(s, Atomic) for s in statements)
     )
 

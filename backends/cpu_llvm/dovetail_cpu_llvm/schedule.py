@@ -17,6 +17,7 @@ from dovetail.extend import (
     Statement,
     Store,
     Value,
+    fold_nest,
     grid_index,
     loads,
     stride_along,
@@ -178,7 +179,7 @@ def _build_lockstep_schedule(kernel: Kernel, native: int, loops: list[Loop]) -> 
         stored = (s.buffer.dtype.itemsize for s in kernel.body if isinstance(s, Store))
         fills = LINE_BYTES // min(stored, default=item)
         width = max(width, min(fills, native // item * VECTOR_REGISTERS))
-    if loops and (shared := _find_shared_values(kernel, loops)):
+    if loops and (shared := _find_shared_values(kernel)):
         width = native // _find_largest_itemsize(kernel) * JAM_VECTOR_REGISTERS
         jam = UNROLL_JAM_ROWS[native]
         new = partial(new, second_axis=rank - 2, second_points=JAM_TILE_ROWS, unroll_jam=jam)
@@ -308,18 +309,19 @@ def _is_map(s: object) -> bool:
     return isinstance(s, Loop) and s.kind == "map"
 
 
-def _find_shared_values(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
+def _find_shared_values(kernel: Kernel) -> frozenset[int]:
     """Return the ids of values that are equal for all points of the last axis but one.
 
     Empty if unroll-and-jam does not pay: it does for a fold that loads one of them.
     """
-    loop, *others = loops
-    if others or loop.kind != "fold" or loop.effects or len(kernel.grid) < 2:
+    nest = fold_nest(kernel)
+    if not nest or len(kernel.grid) < 2:
         return frozenset()
     along = stride_along(kernel.body, grid_index(len(kernel.grid) - 2))
     shared = frozenset(id(v) for v in values(kernel.body) if along(v) == 0)
-    pays = any(id(v) in shared for v in loads(loop.body))
-    return shared if pays and along(loop.start) == along(loop.stop) == 0 else frozenset()
+    pays = any(id(v) in shared for v in loads(nest[-1].body))
+    bounds = (v for loop in nest for v in (loop.start, loop.stop))
+    return shared if pays and all(along(v) == 0 for v in bounds) else frozenset()
 
 
 def _list_itemsizes(statements: Iterable[Statement]) -> Iterator[int]:

@@ -41,6 +41,20 @@ def reductions(kernel: Kernel) -> list[Loop]:
     return [s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
 
 
+def fold_nest(kernel: Kernel) -> list[Loop]:
+    """Return a kernel's fold and the folds within it, outermost first; [] if it has more loops.
+
+    Also [] for loops of other kinds, and for stores and atomics in loops.
+    """
+    nest: list[Loop] = []
+    while loops := [s for s in (nest[-1].body if nest else kernel.body) if isinstance(s, Loop)]:
+        loop, *others = loops
+        if others or loop.kind != "fold" or any(isinstance(s, (Store, Atomic)) for s in loop.body):
+            return []
+        nest.append(loop)
+    return nest
+
+
 # --- along a variable: the index of an axis, or a loop's
 
 

@@ -8,7 +8,7 @@ already vectors of rows.
 
 from __future__ import annotations
 
-from .analysis import grid_index, loads, varies_along
+from .analysis import fold_nest, grid_index, loads, varies_along
 from .builder import Kernel, KernelBuilder
 from .language import Block, Loop, Store, Value, fold_loop, where
 from .rewrite import PointCloner
@@ -22,17 +22,18 @@ def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) 
 
     The axis is the last but one, unless given.
 
-    Return None if that makes no sense: there must be one fold, without effects, that loads
-    something which all of the neighbours need. The new kernel takes one more int, m = -(-extent //
-    count), the grid's new extent along the axis. With `apart`, point i does not do neighbours but
-    i, i + m, i + 2 * m and so on, so that other points, which do the neighbours, load them at once.
+    Return None if that makes no sense: there must be one fold, perhaps with one in it, that stores
+    nothing, and the innermost one must load something which all of the neighbours need. The new
+    kernel takes one more int, m = -(-extent // count), the grid's new extent along the axis. With
+    `apart`, point i does not do neighbours but i, i + m, i + 2 * m and so on, so that other points,
+    which do the neighbours, load them at once.
     """
-    loops = [s for s in kernel.body if isinstance(s, Loop)]
+    nest = fold_nest(kernel)
     others = [s for s in kernel.body if not isinstance(s, (Value, Loop, Store))]
     axis %= max(len(kernel.grid), 1)
-    if len(kernel.grid) < 2 or len(loops) != 1 or others:
+    if len(kernel.grid) < 2 or not nest or others:
         return None
-    if not _shares_loads(kernel, loops[0], axis):
+    if not _shares_loads(kernel, nest, axis):
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
@@ -55,17 +56,15 @@ def jammed_axis(kernel: Kernel) -> int:
     return len(kernel.grid) - 2
 
 
-def _shares_loads(kernel: Kernel, loop: Loop, axis: int) -> bool:
-    """Return True if the loop is a fold that loads a value which all points along the axis share.
+def _shares_loads(kernel: Kernel, nest: list[Loop], axis: int) -> bool:
+    """Return True if nested folds are equally long for all points along the axis and share a load.
 
-    The fold must have no effects.
+    The innermost fold must load a value that is the same for all points.
     """
     varies = varies_along(kernel.body, grid_index(axis))
-    if loop.kind != "fold" or loop.effects or varies(loop.start) or varies(loop.stop):
+    if any(varies(bound) for loop in nest for bound in (loop.start, loop.stop)):
         return False
-    values = [s for s in loop.body if isinstance(s, Value)]
-    shared = not all(map(varies, loads(loop.body)))
-    return shared and len(values) == len(loop.body)
+    return not all(map(varies, loads(nest[-1].body)))
 
 
 def _point_cloners(kernel: Kernel, count: int, axis: int, step: Value | None) -> list[PointCloner]:
@@ -89,16 +88,17 @@ def _join_folds(points: list[PointCloner], old: Loop) -> None:
 
     def step(k: Value, *carries: Value) -> list[Value]:
         """Return the new carries of all points for one iteration."""
-        updates: list[Value] = []
         for j, point in enumerate(points):
             point.replacements[old.var] = k
             own = carries[j * width : (j + 1) * width]
             point.replacements.update(zip(old.carry, own, strict=True))
-            for s in old.body:
-                assert isinstance(s, Value)  # `_shares_loads` has checked it
-                point.value(s)
-            updates += point.operands(old.update)
-        return updates
+        for s in old.body:
+            if isinstance(s, Loop):
+                _join_folds(points, s)
+            elif isinstance(s, Value):
+                for point in points:
+                    point.value(s)
+        return [v for point in points for v in point.operands(old.update)]
 
     init = [v for point in points for v in point.operands(old.init)]
     start, stop = points[0].operands((old.start, old.stop))

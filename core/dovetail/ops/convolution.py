@@ -20,6 +20,7 @@ from ..dtypes import int64
 from ..ir.language import Value, const, fma, fold_loop, quo, reduce_loop, rem, where
 from ..layout import Shape
 from .kernel_context import KernelSite, Launches
+from .kernel_ops import sum_of_products
 from .padded_rows import (
     BATCH,
     CHANNEL,
@@ -287,13 +288,12 @@ class _ConvolutionLaunches:
         zero = const(0, int64)
         start = self.weight_index(site, 2, lead, g, zero, o, [zero] * self.rank)
 
-        def step(k: Value, total: Value) -> tuple[Value, ...]:
-            """Add the product of tap `k` to the total."""
+        def factors(k: Value) -> tuple[Value, Value]:
+            """Return the element and the weight of tap `k`."""
             x = site.element(0, line_start + site.read(1, k))
-            return (_multiply_add(x, site.element(2, start + site.read(3, k)), total),)
+            return x, site.element(2, start + site.read(3, k))
 
-        first = const(0, self.dtype)
-        total = fold_loop(0, site.size(1, 0), (first,), step).results[0]
+        total = sum_of_products(site.size(1, 0), self.dtype, factors)
         if len(site.casts) < 5:
             return total
         return total + site.read(

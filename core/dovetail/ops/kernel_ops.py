@@ -2,29 +2,74 @@
 
 from __future__ import annotations
 
-from ..dtypes import bool_, int64
+from collections.abc import Callable
+
+from ..dtypes import DType, bool_, int64
 from ..ir.language import Value, cast, const, eq, fma, fold_loop, ne, reduce_loop, where
 from .kernel_context import KernelSite, LoopStep
 
+PRODUCT_BLOCK = 256  # products that a block of a sum of products has
+PRODUCT_BLOCKS = 256  # blocks of a group
 BLOCK_ELEMENTS = 4096  # elements of a mask that one grid point reads
 COUNTS = "counts"  # as attrs: operand 1 has the count of each block, not the sum before it
 
 
 def matmul(site: KernelSite) -> None:
-    """Build the kernel of (..., m, k) @ (..., k, n), k ascending.
+    """Build the kernel of (..., m, k) @ (..., k, n), summed in the order of `sum_of_products`.
 
     The last grid axis walks a row.
     """
     *batch, m, n = [site.axis(-1, d) for d in range(site.rank(-1))]
-    zero = const(0, site.casts[0].compute)
 
-    def step(k: Value, total: Value) -> tuple[Value, ...]:
-        """Add the product at `k` to the total."""
-        x, y = site.read(0, *batch, m, k), site.read(1, *batch, k, n)
-        return (fma(x, y, total) if total.dtype.kind in "fc" else total + x * y,)
+    def factors(k: Value) -> tuple[Value, Value]:
+        """Return the elements that are multiplied at `k`."""
+        return site.read(0, *batch, m, k), site.read(1, *batch, k, n)
 
     length = site.size(0, site.rank(0) - 1)
-    site.store(fold_loop(0, length, (zero,), step).results[0], *batch, m, n)
+    site.store(sum_of_products(length, site.casts[0].compute, factors), *batch, m, n)
+
+
+def sum_of_products(
+    length: Value, dtype: DType, factors: Callable[[Value], tuple[Value, Value]]
+) -> Value:
+    """Return the sum over k < `length` of the products of `factors(k)`, in the order of products.
+
+    Floats: a block of PRODUCT_BLOCK products starts at 0 and takes one fused multiply-add per k;
+    the sums of blocks are added in order, PRODUCT_BLOCKS of them to a group, and the groups
+    likewise. The first term of each such sum starts it: nothing is added to 0. The sum of no
+    products is 0. Integers wrap, so their order does not matter.
+    """
+    zero = const(0, dtype)
+
+    def add_product(k: Value, total: Value) -> tuple[Value]:
+        """Return `total` plus the product at `k`."""
+        x, y = factors(k)
+        return (fma(x, y, total) if dtype.kind in "fc" else total + x * y,)
+
+    if dtype.kind not in "fc":
+        return fold_loop(0, length, (zero,), add_product).results[0]
+
+    def add_block(block: Value, first: Value, total: Value) -> tuple[Value]:
+        """Return `total` plus the sum of a block, or the sum alone for the first block."""
+        start = block * PRODUCT_BLOCK
+        stop = where(start + PRODUCT_BLOCK < length, start + PRODUCT_BLOCK, length)
+        (added,) = fold_loop(start, stop, (zero,), add_product).results
+        return (where(eq(block, first), added, total + added),)
+
+    def add_group(group: Value, total: Value) -> tuple[Value]:
+        """Return `total` plus the sum of a group, or the sum alone for the first group."""
+        first = group * PRODUCT_BLOCKS
+        stop = where(first + PRODUCT_BLOCKS < blocks, first + PRODUCT_BLOCKS, blocks)
+        (added,) = fold_loop(first, stop, (zero,), lambda b, t: add_block(b, first, t)).results
+        return (where(eq(group, 0), added, total + added),)
+
+    blocks = _ceil_div(length, PRODUCT_BLOCK)
+    return fold_loop(0, _ceil_div(blocks, PRODUCT_BLOCKS), (zero,), add_group).results[0]
+
+
+def _ceil_div(x: Value, divisor: int) -> Value:
+    """Return x / divisor, rounded up, for a power of two."""
+    return (x + (divisor - 1)) >> (divisor.bit_length() - 1)
 
 
 # --- masks and indices ----------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from ..graph.expr import node, spec
 from ..layout import Shape
 from ..ops import sort as radix
 from ..ops import table as ops
+from ..ops.kernel_ops import PRODUCT_BLOCK, PRODUCT_BLOCKS
 from ..ops.table import Op
 from ..tensor import primitives, writes
 from ..tensor import tensor as T
@@ -616,7 +617,9 @@ PRODUCTS = (
     ((3, 1, 6, 7), (2, 7, 5)),
     ((5, 0), (0, 3)),
     ((70, 130), (130, 65)),
+    ((3, 600), (600, 5)),  # several blocks of products
 )
+LONG_PRODUCT = PRODUCT_BLOCK * PRODUCT_BLOCKS + 300  # several groups of blocks
 
 
 @pytest.mark.parametrize("d", NUMBERS, ids=param_id)
@@ -634,6 +637,21 @@ def test_matmul(kit: Kit, d: DType) -> None:
             cases.append((make, f"{left} @ {right} of {d.name}, {place.__name__}"))
     with reproducible():
         kit.check_agreements(cases)
+
+
+def test_matmul_of_several_groups(kit: Kit) -> None:
+    """Check the generated kernel for a product that is longer than a group of blocks."""
+    x, y = (
+        finite_values(float32, (2, LONG_PRODUCT), 1),
+        finite_values(float32, (LONG_PRODUCT, 3), 2),
+    )
+
+    def make(on: Device) -> T.Tensor:
+        """Multiply the matrices on `on`."""
+        return matmul(dense(x, float32, on), dense(y, float32, on))
+
+    with reproducible():
+        kit.check_agreements([(make, f"{x.shape} @ {y.shape}")])
 
 
 @pytest.mark.parametrize("d", [d for d in NUMBERS if d.kind == "f"], ids=param_id)
