@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from dovetail.extend import (
     HOST_MEMORY,
     BindingBackend,
@@ -21,8 +20,6 @@ from dovetail.extend import (
     StreamHandle,
     StridedOperand,
     address_of,
-    complex64,
-    complex128,
     float32,
     float64,
 )
@@ -94,14 +91,14 @@ class CpuBackend(BindingBackend):
         return self._launcher.sequence(launches)
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
-        """Return matmul by NumPy's BLAS, and sorts by NumPy if the pool has few threads."""
-        products = {("matmul", d): matmul for d in (float32, float64, complex64, complex128)}
+        """Return matmul by packed panels, and sorts by NumPy if the pool has few threads."""
+        products = {("matmul", d): matmul for d in (float32, float64)}
         return {**products, **sort_routines(self.get_num_threads(), self._compiler.native)}
 
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """Return a launch of a BLAS product, or None if NumPy itself must be called."""
+        """Return a launch of a product, or None if `routine` must be called."""
         return self._launcher.bind_product(inputs, output) if routine is matmul else None
 
     raw_language, raw_grids = "C", False
@@ -133,21 +130,11 @@ class CpuBackend(BindingBackend):
         self._launcher.pool.set_num_threads(n)
 
 
-BLAS_ONE_THREAD_OPERATIONS_MAX = 1 << 18  # multiplications up to which OpenBLAS takes one thread
-
-
 def matmul(
     backend: CpuBackend,
     inputs: Sequence[StridedOperand],
     output: StridedOperand,
     stream: StreamHandle,
 ) -> None:
-    """Write the product of two float or complex matrices (or stacks) with NumPy's BLAS."""
-    a, b = map(operand_array, inputs)
-    out = operand_array(output)
-    if out.size * a.shape[-1] > BLAS_ONE_THREAD_OPERATIONS_MAX:
-        backend.park_threads()
-    if 0 in a.shape:
-        out[...] = 0
-    else:
-        np.matmul(a, b, out=out)
+    """Write a product that `bind_call` does not bind: sums of no products are 0."""
+    operand_array(output)[...] = 0

@@ -1,55 +1,51 @@
-"""Matrix products by NumPy's BLAS, which a bound launch calls without NumPy in between.
+"""Matrix products as machine code: packed panels, register tiles, blocks that threads share.
 
-NumPy takes longer to choose a routine than a product of 32 x 32 takes. The choice is the same for
-all memory of the same shapes and strides, so `choose_routine` makes it once, as NumPy's `matmul`
-would. If NumPy's choice depends on addresses, or its BLAS is not OpenBLAS, NumPy is called.
+The sums have the order of products (`ops.kernel_ops.sum_of_products`): BLOCK fused multiply-adds
+from 0, then sums of blocks, in groups of GROUP_BLOCKS. A tile of the result stays in registers for
+one block, with a row's element in all lanes times vectors of columns. So the bits do not depend on
+tiles, vector width, threads or strides.
 
-OpenBLAS has threads of its own. They spin for a tenth of a second after each product, on the cores
-that the pool needs, so they stay asleep: OpenBLAS is limited to one thread while a product is
-computed (`enter`, `leave`), and the pool's threads share the blocks of the result. The number of
-blocks depends only on the shapes and the machine, and so do the bits. A product of one block has
-the bits of `numpy.matmul`.
+A call computes some of the blocks of the result. For each block of k it copies the columns of the
+second operand into panels, and walks down the rows. Panels are left out for columns that lie side
+by side in short rows; the first operand is copied only if its elements along k are far apart.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
-import numpy as np
-from dovetail.extend import StridedOperand, float32, float64
+from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, StridedOperand, float32, float64
 
-from .ir_writer import fields
+from .ir_writer import FunctionWriter, Slot, fields
 
-ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv")
-OPENBLAS_PATTERN = "*openblas64*"  # those in NumPy's wheels; their integers have 64 bits
-ROW_MAJOR, COLUMN_MAJOR = 101, 102  # CBLAS's
-NOT_TRANSPOSED, TRANSPOSED = 111, 112
-SIZE_MAX = (1 << 31) - 2  # of sizes and strides that NumPy passes to BLAS
-BLOCK_MULTIPLIES_MIN = 1 << 19  # some 10 us
-# A large product has at least a block for each core, and more only if they would be larger than
-# BLOCK_ELEMENTS_MAX. Each block packs its rows and columns anew, so two instead of eight are 1.03
-# to 1.1 times as fast on two cores; for smaller products eight are no slower. The cores are the
-# machine's, not those in use: the bits depend on them.
-SMALL_BLOCKS = 8
-LARGE_MULTIPLIES_MIN = 1 << 23
-LARGE_BLOCKS = min(SMALL_BLOCKS, 1 << ((os.cpu_count() or SMALL_BLOCKS) - 1).bit_length())
-BLOCKS_MAX = 64
-BLOCK_ELEMENTS_MAX = (1 << 22) // LARGE_BLOCKS
-BLOCK_MULTIPLE = 16  # of rows and columns of a block
-GEMV_BLOCK_ELEMENTS_MIN = 1 << 15
-GEMV_PIECE_ELEMENTS_MIN = 1 << 9  # read at once across a block: 64 take 1.5 times as long
+BLOCK, GROUP = PRODUCT_BLOCK, PRODUCT_BLOCK * PRODUCT_BLOCKS  # along k
+TILE_ROWS = {64: (12, 8, 4, 2, 1), 32: (6, 4, 2, 1), 16: (4, 2, 1)}  # by bytes of a vector
+TILE_VECTORS = 2  # 12 rows and 2 vectors take 24 of 32 registers
+ROW_TILE_VECTORS = 16  # of a single row, so that no multiply-add waits for the one before
+COLUMNS_BYTES_MAX = 1 << 11  # of a block's rows: its panels (512 KB) stay in the second-level cache
+NEAR_ROW_BYTES_MAX = 1 << 11  # columns in rows that are no further apart are read in place
+NEAR_STEP_BYTES_MAX = 1 << 8  # elements along k of the first operand, likewise
+TASK_MULTIPLIES_MIN = 1 << 19  # of a block that a thread takes, some 5 us
+TASKS_PER_THREAD = 4
 
 Shape = tuple[int, ...]
 
 _LETTERS = {float32: "s", float64: "d"}
+_REAL = {"s": ("float", 4), "d": ("double", 8)}
+# The integers of a call, after three addresses: sizes, strides in bytes, the blocks of the result,
+# and if the operands are exchanged, copied, or transposed in registers. Then, for each axis of the
+# stack, four more: its extent and three strides.
+_INTS = (
+    "m", "n", "k", "a_row", "a_col", "b_row", "b_col", "c_row", "c_col", "rows", "columns",
+    "across", "per_matrix", "swaps", "packs_a", "packs_b", "turns", "rank",
+)  # fmt: skip
 
 
-class Routine(NamedTuple):
-    """A call of BLAS: the kernel that makes it, the kernel's integers, and how it is shared."""
+class Product(NamedTuple):
+    """A call: its kernel, the kernel's integers, the number of blocks, and the multiplications."""
 
     kernel: str
     ints: tuple[int, ...]
@@ -57,372 +53,578 @@ class Routine(NamedTuple):
     operations: int
 
 
-def symbols() -> dict[str, int]:
-    """Return the addresses of NumPy's OpenBLAS routines by kernel names; {} if there is none."""
-    root = Path(np.__file__).parent
-    paths = [
-        *(root.parent / "numpy.libs").glob(OPENBLAS_PATTERN),
-        *root.glob(f".dylibs/{OPENBLAS_PATTERN}"),
-    ]
-    mode = getattr(os, "RTLD_NOLOAD", None)  # NumPy's own copy, or none
-    if mode is None or len(paths) != 1:
-        return {}
-    try:
-        library = ctypes.CDLL(str(paths[0]), mode=mode | os.RTLD_LAZY)
-        names = {f"cblas_{name}": f"scipy_cblas_{name}64_" for name in ROUTINES}
-        for verb in ("get", "set"):
-            names[f"{verb}_num_threads"] = f"scipy_openblas_{verb}_num_threads64_"
-        return {name: _find_address(library, symbol) for name, symbol in names.items()}
-    except (OSError, AttributeError):
-        return {}
+def choose_product(
+    inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
+) -> Product | None:
+    """Return the call for these operands; None for other dtypes, and if an extent is 0.
 
-
-def _find_address(library: ctypes.CDLL, symbol: str) -> int:
-    """Return the address of a library's function. Raises: AttributeError if there is none."""
-    return int(ctypes.cast(library[symbol], ctypes.c_void_p).value or 0)
-
-
-def choose_routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine | None:
-    """Return the BLAS call that NumPy would make; None for operands where it may differ."""
-    (_, _, x, xs, dtype), (_, _, y, ys, _) = inputs
+    native: bytes of a vector; threads: how many will share the call. Neither changes the bits.
+    """
+    (_, _, x, xs, dtype), (_, _, _, ys, _) = inputs
     _, _, shape, outs, _ = output
     letter = _LETTERS.get(dtype)
-    if letter is None or not len(x) == len(y) == len(shape) > 1:
+    if letter is None or not x[-1] or 0 in shape:
         return None
-    stack = _merge_stack_axes(shape[:-2], [xs[:-2], ys[:-2], outs[:-2]])
-    (m, k), n = x[-2:], y[-1]
-    if stack is None or min(m, k, n) < 1 or max(m, k, n) > SIZE_MAX or k == 1 or m == n == 1:
-        return None
-    size, (count, stack_strides) = dtype.itemsize, stack
-    if m == 1 or n == 1:
-        if len(shape) > 2:
-            return None
-        if m == 1:
-            return _build_gemv_routine(
-                f"{letter}gemv_left", y[::-1], ys[::-1], xs[1], outs[1], size
-            )
-        return _build_gemv_routine(f"{letter}gemv_right", x, xs, ys[0], outs[0], size)
-    first, second = _find_order(x[-2:], xs[-2:]), _find_order(y[-2:], ys[-2:])
-    if first is None or second is None or outs[-2:] != (n, 1):
-        return None
-    # may be a matrix times its own transpose, whose bits are symmetric
-    square = (
-        m == n
-        and xs[-2:] == ys[-2:][::-1]
-        and first[0] != second[0]
-        and stack_strides[0] == stack_strides[1]
-    )
-    rows, columns, blocks_per_matrix = _choose_blocks(m, n, k, square)
-    ints = (
-        first[0],
-        second[0],
-        m,
-        n,
-        k,
-        first[1],
-        second[1],
-        n,
-        rows,
-        columns,
-        ceil_div(n, columns),
-        blocks_per_matrix,
-        xs[-2] * size,
-        ys[-1] * size,
-        n * size,
-        size,
-        *[s * size for s in stack_strides],
-        square,
-    )
-    return Routine(f"{letter}gemm", ints, blocks_per_matrix * count, m * n * k * count)
+    *stack, m, n = shape
+    size, k = dtype.itemsize, x[-1]
+    a, b, c = ([s * size for s in strides[-2:]] for strides in (xs, ys, outs))
+    swaps = n == 1 < m  # a column as a row, whose vectors are full
+    if swaps:
+        m, n, a, b, c = n, m, b[::-1], a[::-1], c[::-1]
+        xs, ys = ys, xs
+    near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
+    few_rows = b[1] == size and m <= TILE_ROWS[native][0]
+    turns = m == 1 and b[0] == size != b[1]
+    packs_b = n > 1 and not (near or few_rows or turns)
+    packs_a = m > 1 and a[1] > NEAR_STEP_BYTES_MAX and n > TILE_VECTORS * native // size
+    rows, columns = _choose_block(m, n, k, size, threads)
+    if turns:  # each is read from end to end
+        columns = min(n, TILE_VECTORS * native // size)
+    across, down = -(-n // columns), -(-m // rows)
+    ints = [m, n, k, *a, *b, *c, rows, columns, across, across * down]
+    ints += [swaps, packs_a, packs_b, turns, len(stack)]
+    count = across * down
+    for axis in reversed(range(len(stack))):
+        lead = [_stack_stride(s, len(shape), axis) * size for s in (xs, ys, outs)]
+        ints += [stack[axis], *lead]
+        count *= stack[axis]
+    operations = m * n * k * max(1, count // max(1, across * down))
+    return Product(f"{letter}gemm", tuple(map(int, ints)), count, operations)
 
 
-def ceil_div(a: int, b: int) -> int:
-    """Return a / b, rounded up."""
-    return -(-a // b)
+def _stack_stride(strides: Shape, rank: int, axis: int) -> int:
+    """Return an operand's stride along an axis of the result's stack."""
+    return strides[axis] if len(strides) == rank else 0
 
 
-def _merge_stack_axes(shape: Shape, strides: Sequence[Shape]) -> tuple[int, list[int]] | None:
-    """Return the number of matrices and the stride from one to the next, for each operand.
+def _choose_block(m: int, n: int, k: int, size: int, threads: int) -> tuple[int, int]:
+    """Return the rows and columns of a block of the result."""
+    columns = min(n, COLUMNS_BYTES_MAX // size)
+    if n > columns:  # equal blocks
+        columns = -(-n // -(-n // columns))
+    wanted = min(TASKS_PER_THREAD * threads, m * n * k // TASK_MULTIPLIES_MIN)
+    down = max(1, -(-wanted // -(-n // columns)))
+    rows = -(-m // down)
+    largest = TILE_ROWS[64][0]
+    return min(m, -(-rows // largest) * largest), columns
 
-    None if several strides are needed.
+
+def imports() -> dict[str, int]:
+    """Return the addresses of the functions that the code calls, by their names there."""
+    symbols, api = {"allocate": "PyMem_RawMalloc", "release": "PyMem_RawFree"}, ctypes.pythonapi
+    return {
+        name: int(ctypes.cast(api[symbol], ctypes.c_void_p).value or 0)
+        for name, symbol in symbols.items()
+    }
+
+
+KERNELS = tuple(f"{letter}gemm" for letter in _REAL)
+
+
+def ir(triple: str, native: int) -> str:
+    """Return the IR of all kernels, for vectors of `native` bytes."""
+    declarations = [
+        f'target triple = "{triple}"',
+        "declare i64 @llvm.smin.i64(i64, i64)",
+        "declare i64 @llvm.smax.i64(i64, i64)",
+        "declare ptr @allocate(i64)",
+        "declare void @release(ptr)",
+    ]
+    return "\n".join([*declarations, *[_Renderer(x, native).render() for x in _REAL]])
+
+
+class _Renderer:
+    """Renders the functions for one dtype: tiles, copies into panels, and the kernel.
+
+    `panel`: the columns of a tile.
     """
-    count, stack_strides = 1, [0] * len(strides)
-    for a in reversed(range(len(shape))):
-        steps = [s[a] for s in strides]
-        if shape[a] == 1:
-            continue
-        if count == 1:
-            stack_strides = steps
-        elif steps != [s * count for s in stack_strides]:
-            return None
-        count *= shape[a]
-    return (count, stack_strides) if count else None
+
+    def __init__(self, letter: str, native: int) -> None:
+        self.letter = letter
+        self.real, self.size = _REAL[letter]
+        self.native, self.width = native, native // self.size
+        self.panel = self.width * TILE_VECTORS
+        self.type = f"<{self.width} x {self.real}>"
+        self.suffix = f"v{self.width}f{8 * self.size}"
+        self.heights = TILE_ROWS[native]
+
+    def render(self) -> str:
+        """Return the IR of all functions."""
+        t, bits = self.type, f"<{self.width} x i1>"
+        declarations = [
+            f"declare {t} @llvm.fma.{self.suffix}({t}, {t}, {t})",
+            f"declare {t} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {bits}, {t})",
+            f"declare void @llvm.masked.store.{self.suffix}.p0({t}, ptr, i32, {bits})",
+        ]
+        functions = [self._render_tile(1, ROW_TILE_VECTORS, False), self._render_turned_tile()]
+        for rows in self.heights:
+            functions.append(self._render_tile(rows, TILE_VECTORS, False))
+            functions += [self._render_tile(rows, v, True) for v in range(1, TILE_VECTORS + 1)]
+            functions.append(self._render_pack_rows(rows))
+        functions += [self._render_pack_columns(), self._render_kernel()]
+        return "\n".join([*declarations, *functions])
+
+    def _function(self, name: str, parameters: str, w: FunctionWriter, linkage: str = "") -> str:
+        """Return the IR of a function."""
+        lines = "\n".join([*w.entry, *w.lines, "  ret void"])
+        return f"define {linkage}void @{self.letter}{name}({parameters}) {{\nentry:\n{lines}\n}}"
+
+    def _writer(self) -> FunctionWriter:
+        """Return a writer at the width of a vector."""
+        w = FunctionWriter()
+        w.width = self.width
+        return w
+
+    # --- memory
+
+    def move(self, w: FunctionWriter, base: str, *steps: tuple[str, str]) -> str:
+        """Append base + the sum of index * stride in bytes; return the register."""
+        for index, stride in steps:
+            offset = w.i64("mul", index, stride)
+            base = base if offset == "0" else w.let(f"getelementptr i8, ptr {base}, i64 {offset}")
+        return base
+
+    def _load(self, w: FunctionWriter, at: str, mask: str | None = None) -> str:
+        """Append the load of a vector; lanes outside of the mask are 0."""
+        t = self.type
+        if mask is None:
+            return w.let(f"load {t}, ptr {at}, align {self.size}")
+        arguments = f"ptr {at}, i32 {self.size}, <{self.width} x i1> {mask}, {t} zeroinitializer"
+        return w.let(f"call {t} @llvm.masked.load.{self.suffix}.p0({arguments})")
+
+    def _store(self, w: FunctionWriter, value: str, at: str, mask: str | None = None) -> None:
+        """Append the store of a vector, of the lanes in the mask."""
+        if mask is None:
+            w.emit(f"store {self.type} {value}, ptr {at}, align {self.size}")
+            return
+        arguments = f"{self.type} {value}, ptr {at}, i32 {self.size}, <{self.width} x i1> {mask}"
+        w.emit(f"call void @llvm.masked.store.{self.suffix}.p0({arguments})")
+
+    def _copy_element(self, w: FunctionWriter, source: str, target: str) -> None:
+        """Append the copy of one element."""
+        x = w.let(f"load {self.real}, ptr {source}, align {self.size}")
+        w.emit(f"store {self.real} {x}, ptr {target}, align {self.size}")
+
+    # --- a tile
+
+    def _render_tile(self, rows: int, vectors: int, is_tail: bool) -> str:
+        """Return the function that adds one block of k to a tile, or starts it.
+
+        is_tail: only %valid columns are stored; the second operand is padded to whole vectors.
+        """
+        w = self._writer()
+        sums = [[w.slot(self.type, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
+        self._render_sums(w, sums)
+        mask = None
+        if is_tail:
+            left = w.i64("sub", "%valid", str((vectors - 1) * self.width))
+            mask = w.prefix_mask(left, self.width)
+        self._render_results(w, sums, mask)
+        name = f"tile_{rows}_{vectors}" + ("_tail" if is_tail else "")
+        parameters = (
+            "i64 %count, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, ptr %c, i64 %c_row, "
+            "i1 %first, i64 %valid"
+        )
+        return self._function(name, parameters, w, "internal ")
+
+    def _render_sums(self, w: FunctionWriter, sums: Sequence[Sequence[Slot]]) -> None:
+        """Append the loop over k: each row's element times the vectors of columns.
+
+        Three rows share an address, since x86 adds a register once or twice to another.
+        """
+        t, starts = self.type, ["%a"]
+        for _ in range(3, len(sums), 3):
+            starts.append(self.move(w, starts[-1], ("3", "%a_row")))
+        steps = ["0", "%a_row", w.i64("mul", "%a_row", "2")]
+        a_slots, b_slot = [w.slot("ptr", start) for start in starts], w.slot("ptr", "%b")
+        with w.loop("0", "%count"):
+            b = w.load(b_slot)
+            vectors = [
+                self._load(w, self.move(w, b, (str(j), str(self.native))))
+                for j in range(len(sums[0]))
+            ]
+            bases = [w.load(slot) for slot in a_slots]
+            for i, row in enumerate(sums):
+                at = self.move(w, bases[i // 3], ("1", steps[i % 3]))
+                element = w.let(f"load {self.real}, ptr {at}, align {self.size}")
+                x = w.splat(self.real, element)
+                for slot, y in zip(row, vectors, strict=True):
+                    arguments = f"{t} {x}, {t} {y}, {t} {w.load(slot)}"
+                    w.store(slot, w.let(f"call {t} @llvm.fma.{self.suffix}({arguments})"))
+            for slot, base in zip(a_slots, bases, strict=True):
+                w.store(slot, self.move(w, base, ("1", "%a_col")))
+            w.store(b_slot, self.move(w, b, ("1", "%b_row")))
+
+    def _render_results(
+        self, w: FunctionWriter, sums: Sequence[Sequence[Slot]], mask: str | None
+    ) -> None:
+        """Append the stores of a tile: of its sums if %first, else added to what is there.
+
+        mask: the lanes of the last vector of each row that are stored; None: all.
+        """
+        starts, adds, end = w.new_label(), w.new_label(), w.new_label()
+        w.branch("%first", starts, adds)
+        for label in (starts, adds):
+            w.begin_block(label)
+            row = "%c"
+            for i, slots in enumerate(sums):
+                row = self.move(w, row, ("1", "%c_row")) if i else row
+                for j, slot in enumerate(slots):
+                    value, at = w.load(slot), self.move(w, row, (str(j), str(self.native)))
+                    outside = mask if j == len(slots) - 1 else None
+                    if label == adds:
+                        value = w.let(f"fadd {self.type} {self._load(w, at, outside)}, {value}")
+                    self._store(w, value, at, outside)
+            w.emit(f"br label %{end}")
+        w.begin_block(end)
+
+    def _render_turned_tile(self) -> str:
+        """Return the tile of a row and columns that lie along k: squares of them are transposed.
+
+        A vector has an element of each column, so no copy is needed, which would take as long.
+        """
+        w, t, n = self._writer(), self.type, self.width
+        sums = [w.slot(t, "zeroinitializer") for _ in range(TILE_VECTORS)]
+        start = w.counter("0")
+
+        def add(k: str, sum_slot: Slot, y: str) -> None:
+            """Append the products of the row's element at `k` and a vector of columns."""
+            at = self.move(w, "%a", (k, "%a_col"))
+            x = w.splat(self.real, w.let(f"load {self.real}, ptr {at}, align {self.size}"))
+            arguments = f"{t} {x}, {t} {y}, {t} {w.load(sum_slot)}"
+            w.store(sum_slot, w.let(f"call {t} @llvm.fma.{self.suffix}({arguments})"))
+
+        with w.loop_from(start, "%count", n) as k:
+            for j, sum_slot in enumerate(sums):
+                for i, vector in enumerate(self._load_turned(w, k, j * n)):
+                    add(w.i64("add", k, str(i)), sum_slot, vector)
+        with w.loop_from(start, "%count", 1) as k:
+            for j, sum_slot in enumerate(sums):
+                add(k, sum_slot, self._gather(w, k, j * n))
+        self._render_results(w, [sums], None)
+        parameters = "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %c, i1 %first"
+        return self._function("tile_turned", parameters, w, "internal ")
+
+    def _load_turned(self, w: FunctionWriter, k: str, first: int) -> list[str]:
+        """Append loads of a square of columns along k; return a vector of columns for each k."""
+        lines = [
+            self._load(w, self.move(w, "%b", (k, str(self.size)), (str(first + i), "%b_col")))
+            for i in range(self.width)
+        ]
+        return self._transpose(w, lines)
+
+    def _gather(self, w: FunctionWriter, k: str, first: int) -> str:
+        """Append loads of the columns' elements at one k; return them as a vector."""
+        vector = "poison"
+        for i in range(self.width):
+            at = self.move(w, "%b", (k, str(self.size)), (str(first + i), "%b_col"))
+            x = w.let(f"load {self.real}, ptr {at}, align {self.size}")
+            vector = w.let(f"insertelement {self.type} {vector}, {self.real} {x}, i64 {i}")
+        return vector
+
+    # --- copies into panels
+
+    def _render_pack_rows(self, rows: int) -> str:
+        """Return the function that copies rows of the first operand, elements of a k together."""
+        w = self._writer()
+        with w.loop("0", "%count") as k:
+            source = self.move(w, "%a", (k, "%a_col"))
+            target = self.move(w, "%to", (k, str(rows * self.size)))
+            for i in range(rows):
+                at = self.move(w, source, (str(i), "%a_row"))
+                self._copy_element(w, at, self.move(w, target, (str(i), str(self.size))))
+        parameters = "i64 %count, ptr %a, i64 %a_row, i64 %a_col, ptr %to"
+        return self._function(f"pack_{rows}", parameters, w, "internal ")
+
+    def _render_pack_columns(self) -> str:
+        """Return the function that copies %valid columns to a panel, with zeros after them."""
+        w = self._writer()
+        end = w.new_label()
+        is_whole = w.let(f"icmp eq i64 %valid, {self.panel}")
+        has_rows = w.let(f"icmp eq i64 %b_col, {self.size}")
+        has_columns = w.let(f"icmp eq i64 %b_row, {self.size}")
+        masks = [
+            w.prefix_mask(w.i64("sub", "%valid", str(j * self.width)), self.width)
+            for j in range(TILE_VECTORS)
+        ]
+        cases = (
+            (w.let(f"and i1 {has_rows}, {is_whole}"), [None] * TILE_VECTORS),
+            (has_rows, masks),
+        )
+        for condition, used in cases:
+            with self._last_case(w, condition, end), w.loop("0", "%count") as k:
+                source = self.move(w, "%b", (k, "%b_row"))
+                target = self.move(w, "%to", (k, str(self.panel * self.size)))
+                for j, mask in enumerate(used):
+                    step = (str(j), str(self.native))
+                    vector = self._load(w, self.move(w, source, step), mask)
+                    self._store(w, vector, self.move(w, target, step))
+        row = w.counter("0")
+        with w.if_then(w.let(f"and i1 {has_columns}, {is_whole}")):
+            self._render_turned(w, row)
+        with w.loop_from(row, "%count", 1) as k:
+            source = self.move(w, "%b", (k, "%b_row"))
+            target = self.move(w, "%to", (k, str(self.panel * self.size)))
+            for j in range(TILE_VECTORS):
+                self._store(w, "zeroinitializer", self.move(w, target, (str(j), str(self.native))))
+            with w.loop("0", "%valid") as column:
+                at = self.move(w, source, (column, "%b_col"))
+                self._copy_element(w, at, self.move(w, target, (column, str(self.size))))
+        w.enter_block(end)
+        parameters = "i64 %count, ptr %b, i64 %b_row, i64 %b_col, i64 %valid, ptr %to"
+        return self._function("pack_columns", parameters, w, "internal ")
+
+    @contextmanager
+    def _last_case(self, w: FunctionWriter, condition: str, end: str) -> Iterator[None]:
+        """Write a branch around the body, which jumps to `end` after it."""
+        yes, no = w.new_label(), w.new_label()
+        w.branch(condition, yes, no)
+        w.begin_block(yes)
+        yield
+        w.emit(f"br label %{end}")
+        w.begin_block(no)
+
+    def _render_turned(self, w: FunctionWriter, row: Slot) -> None:
+        """Append the copy of a panel whose columns lie along k: squares are transposed."""
+        n = self.width
+        with w.loop_from(row, "%count", n) as k:
+            for j in range(TILE_VECTORS):
+                for i, line in enumerate(self._load_turned(w, k, j * n)):
+                    at = self.move(w, "%to", (w.i64("add", k, str(i)), str(self.panel * self.size)))
+                    self._store(w, line, self.move(w, at, (str(j), str(self.native))))
+
+    def _transpose(self, w: FunctionWriter, lines: list[str]) -> list[str]:
+        """Append the transposition of a square of vectors: blocks of 1, 2, 4, ... change places."""
+        n, step = len(lines), 1
+        while step < n:
+            upper = [q if not q & step else n + q - step for q in range(n)]
+            lower = [q + step if not q & step else n + q for q in range(n)]
+            turned = list(lines)
+            for i in (i for i in range(n) if not i & step):
+                pair = lines[i], lines[i + step]
+                turned[i] = w.shuffle(self.type, *pair, upper)
+                turned[i + step] = w.shuffle(self.type, *pair, lower)
+            lines, step = turned, 2 * step
+        return lines
+
+    # --- the kernel
+
+    def _render_kernel(self) -> str:
+        """Return the kernel: the blocks %begin..%end-1 of the result, each for all of k."""
+        w = self._writer()
+        names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in _INTS]]
+        w.entry += [fields("slots", names)]
+        w.entry += ["  %exchanged = icmp ne i64 %swaps, 0"]
+        for name, i, j in (("a", 0, 1), ("b", 1, 0), ("c", 2, 2)):
+            w.entry += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
+            w.entry += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
+        _KernelWriter(self, w).render()
+        return self._function("gemm", "ptr %slots, i64 %begin, i64 %end", w)
 
 
-def _choose_blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]:
-    """Return the rows and columns of a block of the result, and the number of blocks."""
-    rows, columns, count = m, n, 1
-    wanted = min(BLOCKS_MAX, m * n * k // BLOCK_MULTIPLIES_MIN)
-    blocks_enough = LARGE_BLOCKS if m * n * k >= LARGE_MULTIPLIES_MIN else SMALL_BLOCKS
-    while count < wanted and (count < blocks_enough or rows * columns >= 2 * BLOCK_ELEMENTS_MAX):
-        before = rows, columns
-        if rows >= columns:
-            rows = ceil_div(ceil_div(rows, 2), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
-        else:
-            columns = ceil_div(ceil_div(columns, 2), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
-        if square:
-            columns = rows
-        if before == (rows, columns):
-            break
-        count = ceil_div(m, rows) * ceil_div(n, columns)
-    return rows, columns, count
+class _Matrix(NamedTuple):
+    """A matrix, or a part of one, in registers: its address, and its strides in bytes."""
+
+    address: str
+    row: str
+    column: str
 
 
-def _build_gemv_routine(
-    kernel: str, shape: Shape, strides: Shape, vector_stride: int, result_stride: int, itemsize: int
-) -> Routine | None:
-    """Return the product of a matrix and a strided vector, or None if BLAS refuses the strides."""
-    (rows, columns), layout = shape, _find_order(shape, strides)
-    if layout is None or not 1 <= vector_stride <= SIZE_MAX or not 1 <= result_stride <= SIZE_MAX:
-        return None
-    order = COLUMN_MAJOR if layout[0] == NOT_TRANSPOSED else ROW_MAJOR
-    blocks = max(1, min(BLOCKS_MAX, rows * columns // GEMV_BLOCK_ELEMENTS_MIN))
-    if layout[0] == TRANSPOSED and blocks > 1:  # read across the block: in long pieces
-        blocks = min(blocks, max(2, rows // GEMV_PIECE_ELEMENTS_MIN))
-    rows_per_block = ceil_div(ceil_div(rows, blocks), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
-    apart = strides[0] * itemsize, result_stride * itemsize
-    ints = (order, columns, rows, layout[1], vector_stride, result_stride, rows_per_block, *apart)
-    return Routine(kernel, ints, ceil_div(rows, rows_per_block), rows * columns)
+class _KernelWriter:
+    """Writes the body of a kernel."""
 
+    def __init__(self, renderer: _Renderer, w: FunctionWriter) -> None:
+        self.renderer, self.w = renderer, w
+        self.size, self.panel = renderer.size, renderer.panel
+        self.panel_row = str(self.panel * self.size)  # bytes
+        self.panel_bytes = str(self.panel * self.size * BLOCK)
 
-def _find_order(shape: Shape, strides: Shape) -> tuple[int, int] | None:
-    """Return BLAS's transposition flag of a matrix and its leading stride; None if unusable."""
-    if _is_dense(strides[0], strides[1], shape[1]):
-        return NOT_TRANSPOSED, strides[0]
-    if _is_dense(strides[1], strides[0], shape[0]):
-        return TRANSPOSED, strides[1]
-    return None
+    def render(self) -> None:
+        """Write the loop over blocks of the result, and before it the memory for panels and sums.
 
+        The sums of a block are in memory of their own if the result's columns are strided, or if
+        there are several groups.
+        """
+        w, size = self.w, str(self.size)
+        self.packs_a = w.let("icmp ne i64 %packs_a, 0")
+        self.packs_b = w.let("icmp ne i64 %packs_b, 0")
+        self.turns = w.let("icmp ne i64 %turns, 0")
+        self.is_strided = w.let(f"icmp ne i64 %c_col, {size}")
+        has_groups = w.let(f"icmp sgt i64 %k, {GROUP}")
+        has_sums = w.let(f"or i1 {has_groups}, {self.is_strided}")
+        above = w.i64("add", "%columns", str(self.panel - 1))
+        count = w.select_i64(self.packs_b, w.let(f"udiv i64 {above}, {self.panel}"), "1")
+        panels_bytes = w.i64("mul", count, self.panel_bytes)
+        rows_bytes = str(self.renderer.heights[0] * BLOCK * self.size)
+        sums_row = w.i64("mul", "%columns", size)
+        sums_bytes = w.select_i64(has_sums, w.i64("mul", "%rows", sums_row), "0")
+        nbytes = w.i64(
+            "add", w.i64("add", panels_bytes, rows_bytes), w.i64("add", sums_bytes, "64")
+        )
+        memory = w.let(f"call ptr @allocate(i64 {nbytes})")
+        above = w.i64("add", w.let(f"ptrtoint ptr {memory} to i64"), "63")
+        aligned = w.let(f"and i64 {above}, -64")
+        self.panels = w.let(f"inttoptr i64 {aligned} to ptr")
+        self.packed_rows = self._move(self.panels, ("1", panels_bytes))
+        self.sums = _Matrix(self._move(self.packed_rows, ("1", rows_bytes)), sums_row, size)
+        with w.loop("%begin", "%end") as t:
+            self._write_block(t)
+        w.emit(f"call void @release(ptr {memory})")
 
-def _is_dense(outer: int, inner: int, length: int) -> bool:
-    """Return True if BLAS accepts rows of `length` elements at these strides."""
-    return inner == 1 and length <= outer <= SIZE_MAX
+    def _move(self, base: str, *steps: tuple[str, str]) -> str:
+        """Write base + the sum of index * stride in bytes; return the register."""
+        return self.renderer.move(self.w, base, *steps)
 
+    def _part(self, x: _Matrix, row: str, column: str) -> _Matrix:
+        """Return the matrix from a row and a column on."""
+        return x._replace(address=self._move(x.address, (row, x.row), (column, x.column)))
 
-# --- as machine code ------------------------------------------------------------------------------
+    def _write_block(self, t: str) -> None:
+        """Write the sums of block `t` of the result, group by group."""
+        w = self.w
+        a, b, c, self.rows, self.columns = self._find_block(t)
+        with w.loop("0", "%k", GROUP, full_steps=False) as group:
+            stop = w.min_i64("%k", w.i64("add", group, str(GROUP)))
+            is_later = w.let(f"icmp ne i64 {group}, 0")
+            is_apart = w.let(f"or i1 {is_later}, {self.is_strided}")
+            self.target = _Matrix(
+                w.let(f"select i1 {is_apart}, ptr {self.sums.address}, ptr {c.address}"),
+                w.select_i64(is_apart, self.sums.row, c.row),
+                str(self.size),
+            )
+            with w.loop(group, stop, BLOCK, full_steps=False) as k:
+                self.count = w.min_i64(str(BLOCK), w.i64("sub", stop, k))
+                self.is_first = w.let(f"icmp eq i64 {k}, {group}")
+                self._write_products(self._part(a, "0", k), self._part(b, k, "0"))
+            with w.if_then(is_apart), w.loop("0", self.rows) as i, w.loop("0", self.columns) as j:
+                self._add_sum(self._part(c, i, j), self._part(self.sums, i, j), is_later)
 
-_REAL = {"s": "float", "d": "double"}
-# Names of the integers, from the fourth slot on. The first three slots are addresses.
-_GEMM_INTS = (
-    "first", "second", "m", "n", "k", "lda", "ldb", "ldc", "rows", "columns", "across", "each",
-    "down", "right", "below", "beside", "apart0", "apart1", "apart2", "square",
-)  # fmt: skip
-_GEMM_BODY = """
-  %batch = udiv i64 %t, %each
-  %within = urem i64 %t, %each
-  %bi = udiv i64 %within, %across
-  %bj = urem i64 %within, %across
-  %i = mul i64 %bi, %rows
-  %j = mul i64 %bj, %columns
-  %mleft = sub i64 %m, %i
-  %nleft = sub i64 %n, %j
-  %mm = call i64 @llvm.umin.i64(i64 %mleft, i64 %rows)
-  %nn = call i64 @llvm.umin.i64(i64 %nleft, i64 %columns)
-  %from0 = mul i64 %batch, %apart0
-  %from1 = mul i64 %batch, %apart1
-  %from2 = mul i64 %batch, %apart2
-  %over0 = mul i64 %i, %down
-  %over1 = mul i64 %j, %right
-  %over2 = mul i64 %i, %below
-  %over3 = mul i64 %j, %beside
-  %at0 = add i64 %from0, %over0
-  %at1 = add i64 %from1, %over1
-  %at2 = add i64 %from2, %over2
-  %at3 = add i64 %at2, %over3
-  %x = getelementptr i8, ptr %a0, i64 %at0
-  %y = getelementptr i8, ptr %a1, i64 %at1
-  %z = getelementptr i8, ptr %a2, i64 %at3
-  %over4 = mul i64 %j, %below
-  %over5 = mul i64 %i, %beside
-  %at4 = add i64 %from2, %over4
-  %at5 = add i64 %at4, %over5
-  %mirror = getelementptr i8, ptr %a2, i64 %at5
-  %tx = trunc i64 %first to i32
-  %ty = trunc i64 %second to i32
-  %both = icmp eq ptr %a0, %a1
-  %may = icmp ne i64 %square, 0
-  %own = and i1 %both, %may
-  %above = icmp ult i64 %bi, %bj
-  %left = and i1 %own, %above
-  br i1 %left, label %latch, label %make
-make:
-"""
-# If a matrix is multiplied by its own transpose, blocks below the diagonal are copies of others.
-_MIRROR_BODY = """
-  br i1 %own, label %lines, label %latch
-lines:
-  %r = phi i64 [ 0, %make ], [ %r1, %line_end ]
-  %lower = icmp ugt i64 %bi, %bj
-  %stop = select i1 %lower, i64 %nn, i64 %r
-  %from = mul i64 %r, %below
-  %to = mul i64 %r, %beside
-  br label %elements
-elements:
-  %c = phi i64 [ 0, %lines ], [ %c1, %element ]
-  %some = icmp ult i64 %c, %stop
-  br i1 %some, label %element, label %line_end
-element:
-  %cfrom = mul i64 %c, %beside
-  %cto = mul i64 %c, %below
-  %there = add i64 %from, %cfrom
-  %here = add i64 %to, %cto
-  %source = getelementptr i8, ptr %z, i64 %there
-  %target = getelementptr i8, ptr %mirror, i64 %here
-  %value = load REAL, ptr %source
-  store REAL %value, ptr %target
-  %c1 = add i64 %c, 1
-  br label %elements
-line_end:
-  %r1 = add i64 %r, 1
-  %further = icmp ult i64 %r1, %mm
-  br i1 %further, label %lines, label %latch
-"""
-_GEMV_INTS = ("order", "m", "n", "lda", "step", "to", "rows", "down", "below")
-_GEMV_BODY = """
-  %i = mul i64 %t, %rows
-  %nleft = sub i64 %n, %i
-  %nn = call i64 @llvm.umin.i64(i64 %nleft, i64 %rows)
-  %at0 = mul i64 %i, %down
-  %at2 = mul i64 %i, %below
-  %x = getelementptr i8, ptr MATRIX, i64 %at0
-  %z = getelementptr i8, ptr %a2, i64 %at2
-  %tx = trunc i64 %order to i32
-"""
-_GEMM = (
-    f"i32 {ROW_MAJOR}, i32 %tx, i32 %ty, i64 %mm, i64 %nn, i64 %k, REAL 1.0, ptr %x, i64 %lda, "
-    "ptr %y, i64 %ldb, REAL 0.0, ptr %z, i64 %ldc"
-)
-_GEMV = (
-    f"i32 %tx, i32 {TRANSPOSED}, i64 %m, i64 %nn, REAL 1.0, ptr %x, i64 %lda, ptr VECTOR, "
-    "i64 %step, REAL 0.0, ptr %z, i64 %to"
-)
-_END = "  br label %latch\n"
-# Kernels: the routine that each calls, its integers, code before, the arguments, code after.
-_KERNEL_FORMS = {
-    "gemm": ("gemm", _GEMM_INTS, _GEMM_BODY, _GEMM, _MIRROR_BODY),
-    "gemv_left": (
-        "gemv",
-        _GEMV_INTS,
-        _GEMV_BODY.replace("MATRIX", "%a1"),
-        _GEMV.replace("VECTOR", "%a0"),
-        _END,
-    ),
-    "gemv_right": (
-        "gemv",
-        _GEMV_INTS,
-        _GEMV_BODY.replace("MATRIX", "%a0"),
-        _GEMV.replace("VECTOR", "%a1"),
-        _END,
-    ),
-}
-KERNELS = tuple(f"{letter}{form}" for letter in _REAL for form in _KERNEL_FORMS)
+    def _find_block(self, t: str) -> tuple[_Matrix, _Matrix, _Matrix, str, str]:
+        """Write the starts of block `t` in the three matrices, and its rows and columns."""
+        w = self.w
+        number = w.slot("i64", w.let(f"udiv i64 {t}, %per_matrix"))
+        within = w.let(f"urem i64 {t}, %per_matrix")
+        row = w.i64("mul", w.let(f"udiv i64 {within}, %across"), "%rows")
+        column = w.i64("mul", w.let(f"urem i64 {within}, %across"), "%columns")
+        slots = [w.slot("ptr", name) for name in ("%a", "%b", "%c")]
+        with w.loop("0", "%rank") as axis:
+            word = w.i64("add", w.i64("mul", axis, "4"), str(3 + len(_INTS)))
+            at = w.let(f"getelementptr i64, ptr %slots, i64 {word}")
+            extent = w.let(f"load i64, ptr {at}, align 1")
+            index = w.let(f"urem i64 {w.load(number)}, {extent}")
+            w.store(number, w.let(f"udiv i64 {w.load(number)}, {extent}"))
+            for i, slot in enumerate(slots):
+                word = w.let(f"getelementptr i64, ptr {at}, i64 {i + 1}")
+                stride = w.let(f"load i64, ptr {word}, align 1")
+                w.store(slot, self._move(w.load(slot), (index, stride)))
+        a, b, c = (
+            _Matrix(w.load(slot), f"%{x}_row", f"%{x}_col")
+            for slot, x in zip(slots, "abc", strict=True)
+        )
+        rows = w.min_i64("%rows", w.i64("sub", "%m", row))
+        columns = w.min_i64("%columns", w.i64("sub", "%n", column))
+        return (
+            self._part(a, row, "0"),
+            self._part(b, "0", column),
+            self._part(c, row, column),
+            rows,
+            columns,
+        )
 
-# The number of threads in products, behind a lock, and OpenBLAS's limit before the first one.
-_ONE_THREAD_GUARD = """
-@lock = internal global i32 0
-@inside = internal global i32 0
-@before = internal global i32 0
-declare i32 @get_num_threads()
-declare void @set_num_threads(i32)
-declare i64 @llvm.umin.i64(i64, i64)
+    def _add_sum(self, result: _Matrix, summed: _Matrix, is_later: str) -> None:
+        """Write one sum to the result; that of a later group is added to it."""
+        w, real, align = self.w, self.renderer.real, f"align {self.size}"
+        value = w.slot(real, w.let(f"load {real}, ptr {summed.address}, {align}"))
+        with w.if_then(is_later):
+            before = w.let(f"load {real}, ptr {result.address}, {align}")
+            w.store(value, w.let(f"fadd {real} {before}, {w.load(value)}"))
+        w.emit(f"store {real} {w.load(value)}, ptr {result.address}, {align}")
 
-define internal void @locked() noinline {
-entry:
-  br label %try
-try:
-  %pair = cmpxchg ptr @lock, i32 0, i32 1 acquire monotonic
-  %mine = extractvalue { i32, i1 } %pair, 1
-  br i1 %mine, label %done, label %try
-done:
-  ret void
-}
+    def _write_products(self, a: _Matrix, b: _Matrix) -> None:
+        """Write one block of k of a block of the result: panels of columns, then tiles of rows."""
+        w, panel, self.block_of_b = self.w, str(self.panel), b
+        whole = w.let(f"udiv i64 {self.columns}, {panel}")
+        start = w.i64("mul", whole, panel)  # of the columns that fill no panel
+        left = w.i64("sub", self.columns, start)
+        has_left = w.let(f"icmp ne i64 {left}, 0")
+        with w.if_then(self.packs_b), w.loop("0", whole) as p:
+            columns = self._part(b, "0", w.i64("mul", p, panel))
+            self._pack_columns(columns, panel, self._move(self.panels, (p, self.panel_bytes)))
+        before = w.select_i64(self.packs_b, w.i64("mul", whole, self.panel_bytes), "0")
+        tail = _Matrix(self._move(self.panels, ("1", before)), self.panel_row, "")
+        with w.if_then(has_left):
+            self._pack_columns(self._part(b, "0", start), left, tail.address)
+        panels = _Matrix(  # its columns are panels
+            w.let(f"select i1 {self.packs_b}, ptr {self.panels}, ptr {b.address}"),
+            w.select_i64(self.packs_b, self.panel_row, b.row),
+            w.select_i64(self.packs_b, self.panel_bytes, self.panel_row),
+        )
+        is_wide = w.let(f"icmp sgt i64 {left}, {self.renderer.width}")
+        is_narrow = w.let(f"and i1 {has_left}, {w.negate(is_wide)}")
+        row = w.counter("0")
+        for height in self.renderer.heights:
+            with w.loop_from(row, self.rows, height) as i:
+                rows, target = (
+                    self._find_rows(height, self._part(a, i, "0")),
+                    self._part(self.target, i, "0"),
+                )
+                self._write_whole_tiles(height, rows, panels, whole, target)
+                last = self._part(target, "0", start)
+                for vectors, condition in ((1, is_narrow), (2, is_wide)):
+                    with w.if_then(condition):
+                        self._call_tile(f"{height}_{vectors}_tail", rows, tail, last, left)
 
-define internal void @enter() noinline {
-entry:
-  call void @locked()
-  %inside = load i32, ptr @inside
-  %more = add i32 %inside, 1
-  store i32 %more, ptr @inside
-  %none = icmp eq i32 %inside, 0
-  br i1 %none, label %first, label %done
-first:
-  %threads = call i32 @get_num_threads()
-  store i32 %threads, ptr @before
-  %one = icmp eq i32 %threads, 1
-  br i1 %one, label %done, label %limit
-limit:
-  call void @set_num_threads(i32 1)
-  br label %done
-done:
-  store atomic i32 0, ptr @lock release, align 4
-  ret void
-}
+    def _pack_columns(self, b: _Matrix, valid: str, to: str) -> None:
+        """Write the call that copies columns to a panel."""
+        arguments = f"i64 {self.count}, ptr {b.address}, i64 {b.row}, i64 {b.column}"
+        name = f"{self.renderer.letter}pack_columns"
+        self.w.emit(f"call void @{name}({arguments}, i64 {valid}, ptr {to})")
 
-define internal void @leave() noinline {
-entry:
-  call void @locked()
-  %inside = load i32, ptr @inside
-  %less = sub i32 %inside, 1
-  store i32 %less, ptr @inside
-  %none = icmp eq i32 %less, 0
-  br i1 %none, label %last, label %done
-last:
-  %before = load i32, ptr @before
-  %one = icmp eq i32 %before, 1
-  br i1 %one, label %done, label %restore
-restore:
-  call void @set_num_threads(i32 %before)
-  br label %done
-done:
-  store atomic i32 0, ptr @lock release, align 4
-  ret void
-}
-"""
+    def _find_rows(self, height: int, a: _Matrix) -> _Matrix:
+        """Write the rows of a tile, which are copied first if that is faster."""
+        w = self.w
+        with w.if_then(self.packs_a):
+            arguments = f"i64 {self.count}, ptr {a.address}, i64 {a.row}, i64 {a.column}"
+            name = f"{self.renderer.letter}pack_{height}"
+            w.emit(f"call void @{name}({arguments}, ptr {self.packed_rows})")
+        return _Matrix(
+            w.let(f"select i1 {self.packs_a}, ptr {self.packed_rows}, ptr {a.address}"),
+            w.select_i64(self.packs_a, str(self.size), a.row),
+            w.select_i64(self.packs_a, str(height * self.size), a.column),
+        )
 
+    def _write_whole_tiles(
+        self, height: int, rows: _Matrix, panels: _Matrix, whole: str, target: _Matrix
+    ) -> None:
+        """Write the tiles of some rows over all whole panels; a single row has wider tiles.
 
-def ir(triple: str) -> str:
-    """Return the LLVM IR text of all kernels that call BLAS."""
-    parts, declared = [f'target triple = "{triple}"', _ONE_THREAD_GUARD], {}
-    for letter, real in _REAL.items():
-        for form, (name, ints, before, arguments, after) in _KERNEL_FORMS.items():
-            typed = arguments.replace("REAL", real)
-            types = ", ".join(a.split()[0] for a in typed.split(", "))
-            called = f"cblas_{letter}{name}"
-            declared[called] = f"declare void @{called}({types})"
-            call = f"{before}  call void @{called}({typed})\n{after.replace('REAL', real)}"
-            parts.append(_render_kernel(f"{letter}{form}", ints, call))
-    return "\n".join([*parts, *declared.values()])
+        A wide tile needs panels that lie side by side, as they do without a copy.
+        """
+        w, slot = self.w, self.w.counter("0")
+        wide = []
+        if height == 1:
+            with w.loop_from(slot, w.select_i64(self.turns, whole, "0"), 1) as p:
+                columns = self._part(self.block_of_b, "0", w.i64("mul", p, str(self.panel)))
+                at = self._move(target.address, (p, self.panel_row))
+                self._call_turned_tile(rows, columns, at)
+            wide = [(ROW_TILE_VECTORS, w.select_i64(self.packs_b, "0", whole))]
+        for vectors, stop in (*wide, (TILE_VECTORS, whole)):
+            with w.loop_from(slot, stop, vectors // TILE_VECTORS) as p:
+                tile = target._replace(address=self._move(target.address, (p, self.panel_row)))
+                panel = self._part(panels, "0", p)
+                self._call_tile(f"{height}_{vectors}", rows, panel, tile, "0")
 
+    def _call_turned_tile(self, a: _Matrix, b: _Matrix, c: str) -> None:
+        """Write the call of the tile whose columns lie along k."""
+        self.w.emit(
+            f"call void @{self.renderer.letter}tile_turned(i64 {self.count}, ptr {a.address}, "
+            f"i64 {a.column}, ptr {b.address}, i64 {b.column}, ptr {c}, i1 {self.is_first})"
+        )
 
-def _render_kernel(name: str, ints: Sequence[str], block: str) -> str:
-    """Return the IR text of a function that computes the blocks begin..end-1."""
-    names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in ints]]
-    addresses = "\n".join(f"  %a{i} = inttoptr i64 %w{i} to ptr" for i in range(3))
-    return f"""
-define void @{name}(ptr %slots, i64 %begin, i64 %end) {{
-entry:
-{fields("slots", names)}
-{addresses}
-  call void @enter()
-  br label %loop
-loop:
-  %t = phi i64 [ %begin, %entry ], [ %next, %latch ]
-  %more = icmp slt i64 %t, %end
-  br i1 %more, label %body, label %done
-body:{block}latch:
-  %next = add i64 %t, 1
-  br label %loop
-done:
-  call void @leave()
-  ret void
-}}"""
+    def _call_tile(self, name: str, a: _Matrix, b: _Matrix, c: _Matrix, valid: str) -> None:
+        """Write the call of the tile `name`."""
+        self.w.emit(
+            f"call void @{self.renderer.letter}tile_{name}(i64 {self.count}, "
+            f"ptr {a.address}, i64 {a.row}, i64 {a.column}, ptr {b.address}, i64 {b.row}, "
+            f"ptr {c.address}, i64 {c.row}, i1 {self.is_first}, i64 {valid})"
+        )

@@ -12,6 +12,7 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from dovetail.extend import (
@@ -55,11 +56,15 @@ class Launcher:
 
     def __init__(self, compiler: Compiler, fingerprint: str) -> None:
         self._entry = Entry(native.entry) if native else None
+        self._compiler, self._fingerprint = compiler, fingerprint
         self.pool = Pool()
-        self._gemm_code: Any = None  # the code of NumPy's BLAS, if it can be called
-        if blas := gemm.symbols():
-            ir = gemm.ir(compiler.machine.triple)
-            self._gemm_code = _link_cached(compiler, fingerprint, ir, gemm.KERNELS, blas)
+
+    @cached_property
+    def _gemm_code(self) -> Any:
+        """The code of matrix products, compiled or loaded when the first one is bound."""
+        compiler = self._compiler
+        ir = gemm.ir(compiler.machine.triple, compiler.native)
+        return _link_cached(compiler, self._fingerprint, ir, gemm.KERNELS, gemm.imports())
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a launch of `program`; start the pool if several threads are to share it."""
@@ -85,15 +90,15 @@ class Launcher:
     def bind_product(
         self, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """Return a function of (buffers, scalars, stream) that calls BLAS; None if NumPy must."""
-        routine = gemm.choose_routine(inputs, output) if self._gemm_code is not None else None
-        if routine is None:
+        """Return a built-in function of (buffers, scalars, stream) that multiplies, or None."""
+        product = gemm.choose_product(inputs, output, self._compiler.native, self.pool.num_threads)
+        if product is None:
             return None
-        slots = [0, 0, 0, *routine.ints]
-        address, n = self._gemm_code[routine.kernel], routine.operations
+        slots = [0, 0, 0, *product.ints]
+        address, n = self._gemm_code[product.kernel], product.operations
         share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
         numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
-        if routine.blocks > 1 and (n >= SHARE_OPERATIONS_MIN or numbers >= SHARE_POINTS_MIN):
+        if product.blocks > 1 and (n >= SHARE_OPERATIONS_MIN or numbers >= SHARE_POINTS_MIN):
             share_mode = encode_weight(
                 n,
                 n >= DISTANT_SHARE_FACTOR * SHARE_OPERATIONS_MIN
@@ -101,7 +106,7 @@ class Launcher:
             )
             self.pool.start()
         shared = share_mode if share_mode > 1 else 0
-        fixed = LaunchTemplate(address, routine.blocks, shared, n, slots, len(slots), [])
+        fixed = LaunchTemplate(address, product.blocks, shared, n, slots, len(slots), [])
         return self._bind_native(self._gemm_code, fixed, share_mode, 3)
 
     def _bind_native(

@@ -30,7 +30,7 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
     """Set the number of threads of this process that share a large launch; no result depends on it.
 
     `num`: 1 or more, including the calling thread. `spec`: the device; by default the default
-    device, or "cpu" if that has no threads of its own. Products of large matrices use NumPy's BLAS,
+    device, or "cpu" if that has no threads of its own. Decompositions of matrices use LAPACK,
     which has threads of its own: see OPENBLAS_NUM_THREADS and threadpoolctl. The initial number is
     that of the environment variable DOVETAIL_NUM_THREADS.
     Raises: ArgumentError for less than 1, and for a device without threads to set;

@@ -1,26 +1,32 @@
-"""Matrix products: blocks that the pool shares out, each by OpenBLAS with one thread."""
+"""Matrix products of the CPU backend have the bits of the reference for all shapes and strides."""
 
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_cpu_llvm import device, gemm
-from dovetail_cpu_llvm.gemm import BLOCK_MULTIPLIES_MIN, BLOCKS_MAX, GEMV_BLOCK_ELEMENTS_MIN
+from dovetail_cpu_llvm import gemm
+from dovetail_cpu_llvm.compile import Compiler, link
+from dovetail_cpu_llvm.gemm import BLOCK, GROUP, TASK_MULTIPLIES_MIN
 
 CPU = dt.device("cpu")
+REFERENCE = dt.device("reference")
 TYPES = (dt.float32, dt.float64)
-SHAPES = (  # m, k, n: one block, several, more than a few; edges; vectors
-    (3, 5, 7), (64, 64, 64), (64, 512, 64), (33, 700, 91), (257, 300, 129), (600, 70, 900),
-    (300, 999, 1), (1, 999, 300), (3000, 64, 1), (1, 64, 3000), (2000, 3, 5), (5, 4000, 7),
+SHAPES = (  # m, k, n: parts of tiles and whole ones, rows and columns, one block of k and several
+    (1, 1, 1), (3, 5, 7), (12, 256, 32), (13, 257, 33), (64, 64, 64), (33, 700, 91), (2, 513, 130),
+    (257, 300, 129), (300, 999, 1), (1, 999, 300), (1, 40, 2000), (2000, 3, 5), (5, 900, 7),
+    (40, 20, 1200),
 )  # fmt: skip
-
-pytestmark = pytest.mark.skipif(not gemm.symbols(), reason="NumPy's BLAS is not OpenBLAS")
+ARRANGEMENTS: dict[str, Callable[[Any], Any]] = {
+    "rows": lambda x: x,
+    "columns": lambda x: np.ascontiguousarray(x.T).T,
+    "strided": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "reversed": lambda x: x[:, ::-1].copy()[:, ::-1],
+}
 
 
 @pytest.fixture
@@ -34,128 +40,178 @@ def values(*shape: int, seed: int = 0, dtype: dt.DType = dt.float32) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype.name)
 
 
-def close(x: dt.Tensor, wanted: Any) -> None:
-    tolerance = 1e-4 if x.dtype is dt.float32 else 1e-11
-    np.testing.assert_allclose(x.numpy(), wanted, rtol=tolerance, atol=tolerance * 30)
+def expected(a: Any, b: Any) -> Any:
+    """Return the product of two matrices on the reference device."""
+    on = REFERENCE
+    with dt.reproducible():
+        return (dt.asarray(a.copy(), device=on) @ dt.asarray(b.copy(), device=on)).numpy()
 
 
-def routine(*shapes: tuple[int, ...]) -> gemm.Routine:
-    """Return the routine for contiguous float32 operands and their product."""
-    given = []
-    for shape in shapes:
-        strides = tuple(int(np.prod(shape[a + 1 :])) for a in range(len(shape)))
-        given.append((None, 0, shape, strides, dt.float32))
-    found = gemm.choose_routine(given[:2], given[2])
-    assert found is not None
-    return found
-
-
-def forbid_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object, **__: object) -> None:
-        raise AssertionError("NumPy was asked for a product")
-
-    monkeypatch.setattr(device.np, "matmul", refused)
+def assert_same(x: dt.Tensor, wanted: Any) -> None:
+    """Assert equal bits; zeros must have equal signs."""
+    np.testing.assert_array_equal(x.numpy(), wanted)
+    np.testing.assert_array_equal(np.signbit(x.numpy()), np.signbit(wanted))
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_products_of_any_orientation_equal_numpy(
-    shape: tuple[int, int, int], dtype: dt.DType, monkeypatch: pytest.MonkeyPatch
+def test_product_of_any_arrangement_has_the_bits_of_the_reference(
+    shape: tuple[int, int, int], dtype: dt.DType
 ) -> None:
     m, k, n = shape
-    for turned in range(4):
-        a = values(*((k, m) if turned & 1 else (m, k)), dtype=dtype)
-        b = values(*((n, k) if turned & 2 else (k, n)), seed=1, dtype=dtype)
-        x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
-        x, a = (x.mT, a.T) if turned & 1 else (x, a)
-        y, b = (y.mT, b.T) if turned & 2 else (y, b)
-        wanted = a @ b
-        with monkeypatch.context() as patch:
-            forbid_numpy(patch)
-            found = dt.evaluate(dt.matmul(x, y)) or dt.matmul(x, y)
-        close(found, wanted)
+    a, b = values(m, k, dtype=dtype), values(k, n, seed=1, dtype=dtype)
+    wanted = expected(a, b)
+    for first in ARRANGEMENTS.values():
+        for second in ARRANGEMENTS.values():
+            x, y = dt.asarray(first(a), device=CPU), dt.asarray(second(b), device=CPU)
+            assert_same(x @ y, wanted)
+            with dt.reproducible():  # the generated kernel
+                assert_same(x @ y, wanted)
 
 
-def test_stacked_products_equal_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b = values(3, 5, 40, 60), values(3, 5, 60, 50, seed=1)
+@pytest.mark.parametrize("shape", [(13, 300, 33), (1, 300, 70), (70, 300, 1)], ids=str)
+def test_product_written_into_a_view_has_the_bits_of_the_reference(
+    shape: tuple[int, int, int],
+) -> None:
+    m, k, n = shape
+    a, b = values(m, k), values(k, n, seed=1)
     x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
-    wanted = [a @ b, a @ b[0, 0], a[0, 0] @ b, np.swapaxes(b, -1, -2) @ np.swapaxes(a, -1, -2)]
-    forbid_numpy(monkeypatch)
-    found = [x @ y, x @ y[0, 0], x[0, 0] @ y, y.mT @ x.mT]
-    for one, other in zip(found, wanted, strict=True):
-        close(one, other)
-
-
-def test_stacked_products_of_strided_operands_equal_numpy() -> None:
-    a, b = values(3, 5, 40, 60), values(3, 1, 60, 50, seed=1)
-    x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
-    close(x @ y, a @ b)
-    close(x[:, ::2] @ y, a[:, ::2] @ b)
-    close(x[:0] @ y[:0], a[:0] @ b[:0])
+    wanted = expected(a, b)
+    turned, wide = dt.zeros((n, m), device=CPU), dt.zeros((2 * m, 2 * n), device=CPU)
+    turned.mT[...] = x @ y
+    wide[::2, 1::2] = x @ y
+    assert_same(turned.mT, wanted)
+    assert_same(wide[::2, 1::2], wanted)
+    assert not wide[1::2].any() and not wide[:, ::2].any()
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize(
-    "shape", [(64, 512), (130, 70), (385, 5), (473, 11), (209, 22), (7, 900)], ids=str
-)
-def test_matrix_times_its_transpose_is_exactly_symmetric(
-    shape: tuple[int, int], dtype: dt.DType
-) -> None:
-    a = values(*shape, dtype=dtype)
-    x = dt.asarray(a, device=CPU)
-    for found, wanted in ((x @ x.mT, a @ a.T), (x.mT @ x, a.T @ a)):
-        close(found, wanted)
-        assert np.array_equal(found.numpy(), found.numpy().T)
-    stack = values(4, *shape, dtype=dtype)
-    y = dt.asarray(stack, device=CPU)
-    found = (y @ y.mT).numpy()
-    close(y @ y.mT, stack @ np.swapaxes(stack, 1, 2))
-    assert np.array_equal(found, np.swapaxes(found, 1, 2))
+def test_long_product_adds_groups_of_blocks(dtype: dt.DType) -> None:
+    k = GROUP + BLOCK + 3
+    a, b = values(3, k, dtype=dtype), values(k, 5, seed=1, dtype=dtype)
+    x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
+    wanted = expected(a, b)
+    assert_same(x @ y, wanted)
+    assert_same(x[:1] @ y, wanted[:1])
+    assert_same(x @ y[:, :1], wanted[:, :1])
+    turned = dt.zeros((5, 3), dtype=dtype, device=CPU)
+    turned.mT[...] = x @ y
+    assert_same(turned.mT, wanted)
+    parts = [x[:, s : s + GROUP] @ y[s : s + GROUP] for s in (0, GROUP)]
+    assert_same(parts[0] + parts[1], wanted)
 
 
-def test_product_of_two_matrices_is_not_taken_for_a_symmetric_one() -> None:
-    a, b = values(130, 70), values(130, 70, seed=1)
-    close(dt.asarray(a, device=CPU) @ dt.asarray(b, device=CPU).mT, a @ b.T)
+def test_sum_of_no_products_is_zero() -> None:
+    x, y = dt.ones((3, 0), device=CPU), dt.ones((0, 4), device=CPU)
+    assert_same(x @ y, np.zeros((3, 4), np.float32))
+    assert (y.mT[:, :0] @ x[:0]).shape == (4, 0)
+    assert (x[:0] @ y).shape == (0, 4)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_product_bits_do_not_depend_on_threads(
+def test_product_of_negative_zeros_is_zero_as_on_the_reference() -> None:
+    a, b = np.full((2, 300), -0.0, np.float32), np.ones((300, 3), np.float32)
+    assert_same(dt.asarray(a, device=CPU) @ dt.asarray(b, device=CPU), expected(a, b))
+
+
+def test_product_with_infinite_elements_equals_the_reference() -> None:
+    a, b = values(7, 20), values(20, 40, seed=1)
+    a[3, 5], b[7, 33], b[2, 39] = np.inf, -np.inf, np.nan
+    with np.errstate(invalid="ignore"):
+        found = (dt.asarray(a, device=CPU) @ dt.asarray(b, device=CPU)).numpy()
+        np.testing.assert_array_equal(found, expected(a, b))
+
+
+def test_stacked_products_have_the_bits_of_their_matrices() -> None:
+    a, b = values(3, 5, 20, 300), values(3, 1, 300, 50, seed=1)
+    x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
+    wanted = np.stack([[expected(a[i, j], b[i, 0]) for j in range(5)] for i in range(3)])
+    assert_same(x @ y, wanted)
+    assert_same(x[:, ::2] @ y, wanted[:, ::2])
+    assert_same(x[::-1] @ y[::-1], wanted[::-1])
+    assert_same((y.mT @ x.mT).mT, wanted)
+    assert_same(x[0, 0] @ y, np.stack([[expected(a[0, 0], b[i, 0])] for i in range(3)]))
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("k", [5, 300])
+def test_rows_of_a_product_do_not_depend_on_the_batch(k: int, dtype: dt.DType) -> None:
+    x = dt.asarray(values(40, k, dtype=dtype), device=CPU)
+    y = dt.asarray(values(k, 70, seed=1, dtype=dtype), device=CPU)
+    whole = (x @ y).numpy()
+    for i in (0, 1, 17, 39):
+        assert_same(x[i] @ y, whole[i])
+        assert_same(x[i : i + 3] @ y, whole[i : i + 3])
+    for j in (0, 31, 69):
+        assert_same(x @ y[:, j], whole[:, j])
+        assert_same(x @ y[:, j : j + 2], whole[:, j : j + 2])
+
+
+@pytest.mark.parametrize("shape", [(64, 512), (130, 70), (385, 5), (7, 900)], ids=str)
+def test_matrix_times_its_transpose_is_exactly_symmetric(shape: tuple[int, int]) -> None:
+    x = dt.asarray(values(*shape), device=CPU)
+    for found in ((x @ x.mT).numpy(), (x.mT @ x).numpy()):
+        assert np.array_equal(found, found.T)
+
+
+@pytest.mark.parametrize("shape", [(200, 300, 400), (1, 999, 3000), (3000, 999, 1)], ids=str)
+def test_bits_do_not_depend_on_threads(
     shape: tuple[int, int, int], set_threads: Callable[[int], None]
 ) -> None:
     m, k, n = shape
     x, y = dt.asarray(values(m, k), device=CPU), dt.asarray(values(k, n, seed=1), device=CPU)
     found = []
-    for count in (1, 2, 4):
+    for count in (1, 2, 3):
         set_threads(count)
         found += [(x @ y).numpy().copy() for _ in range(3)]
     for other in found[1:]:
         assert np.array_equal(found[0], other)
 
 
-def test_small_products_have_numpy_bits() -> None:
-    a, b = values(31, 65), values(65, 40, seed=1)
-    found = (dt.asarray(a, device=CPU) @ dt.asarray(b, device=CPU)).numpy()
-    assert np.array_equal(found, a @ b)
+def operand(x: Any) -> Any:
+    """Return an array as the operand of a call, with strides in elements."""
+    strides = tuple(s // x.itemsize for s in x.strides)
+    return None, 0, x.shape, strides, dt.float32 if x.itemsize == 4 else dt.float64
 
 
-@pytest.mark.parametrize("few", (1, 2, 8))
-def test_large_products_have_more_blocks(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm, "LARGE_BLOCKS", few)
-    monkeypatch.setattr(gemm, "BLOCK_ELEMENTS_MAX", (1 << 22) // few)
-    assert routine((32, 32), (32, 32), (32, 32)).blocks == 1
-    assert routine((64, 512), (512, 64), (64, 64)).blocks == 64 * 512 * 64 // BLOCK_MULTIPLIES_MIN
-    assert routine((1024, 1024), (1024, 1024), (1024, 1024)).blocks == few
-    assert few < routine((4096, 4096), (4096, 4096), (4096, 4096)).blocks <= BLOCKS_MAX
-    assert routine((9000, 9000), (9000, 9000), (9000, 9000)).blocks <= 2 * BLOCKS_MAX
-    assert routine((5, 8, 8), (5, 8, 8), (5, 8, 8)).blocks == 5
-    assert routine((GEMV_BLOCK_ELEMENTS_MIN, 4), (4, 1), (GEMV_BLOCK_ELEMENTS_MIN, 1)).blocks == 4
-    # reads across rows use long pieces, with at least two threads
-    assert routine((1, 1024), (1024, 1024), (1, 1024)).blocks == 2
-    assert routine((1, 4096), (4096, 4096), (1, 4096)).blocks == 8
-    assert routine((1, 65536), (65536, 64), (1, 64)).blocks == 2
+@pytest.mark.parametrize("native", [16, 32, 64])
+@pytest.mark.parametrize("shape", [(13, 300, 33), (1, 20, 300), (30, 257, 1)], ids=str)
+def test_bits_do_not_depend_on_vectors_and_blocks(native: int, shape: tuple[int, int, int]) -> None:
+    compiler = Compiler()
+    if native > compiler.native:
+        pytest.skip(f"this CPU has vectors of {compiler.native} bytes; run it on a wider one")
+    code = compiler.object_code(gemm.ir(compiler.machine.triple, native))
+    library = link(code, gemm.KERNELS, gemm.imports())
+    kernel_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    for dtype in TYPES:
+        a, b = values(*shape[:2], dtype=dtype), values(*shape[1:], seed=1, dtype=dtype)
+        wanted = expected(a, b)
+        for turned in (b, np.asfortranarray(b)):
+            for threads in (1, 16):
+                out = np.full((shape[0], shape[2]), np.nan, a.dtype)
+                inputs = operand(a), operand(turned)
+                product = gemm.choose_product(inputs, operand(out), native, threads)
+                assert product is not None
+                words = [*(x.ctypes.data for x in (a, turned, out)), *product.ints]
+                slots = (ctypes.c_int64 * len(words))(*words)
+                kernel_type(library[product.kernel])(slots, 0, product.blocks)
+                np.testing.assert_array_equal(out, wanted)
 
 
-def test_captured_products_are_part_of_the_command_list(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_products_have_several_blocks_and_small_ones_one() -> None:
+    def blocks(m: int, k: int, n: int, threads: int) -> int:
+        x, y, out = (np.empty(s, np.float32) for s in ((m, k), (k, n), (m, n)))
+        product = gemm.choose_product([operand(x), operand(y)], operand(out), 64, threads)
+        assert product is not None
+        return product.blocks
+
+    assert blocks(32, 32, 32, 8) == 1
+    assert blocks(64, TASK_MULTIPLIES_MIN // 64 // 64, 64, 8) == 1
+    assert 8 <= blocks(1024, 1024, 1024, 2) <= 12
+    assert 64 <= blocks(4096, 4096, 4096, 16) <= 80
+    assert blocks(64, 100_000, 64, 2) >= 2
+
+
+def test_captured_products_are_part_of_the_command_list() -> None:
     a, b = values(64, 512), values(512, 64, seed=1)
     x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
 
@@ -166,29 +222,22 @@ def test_captured_products_are_part_of_the_command_list(monkeypatch: pytest.Monk
     first = f(x, y).numpy().copy()
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(first, np.exp(a @ b * 0.01) @ np.sin(a), rtol=1e-3, atol=1e-3)
-    forbid_numpy(monkeypatch)
     assert np.array_equal(f(x, y).numpy(), first)
     with dt.profile() as profile:
         assert np.array_equal(f(x, y).numpy(), first)
     assert [e["name"] for e in profile.events].count("call matmul") == 2
 
 
-def blas_threads() -> Callable[[], int]:
-    return ctypes.CFUNCTYPE(ctypes.c_int)(gemm.symbols()["get_num_threads"])
-
-
-def test_openblas_gets_its_thread_count_back() -> None:
-    count = blas_threads()
-    before = count()
-    x = dt.asarray(values(300, 300), device=CPU)
-
-    def work() -> None:
-        for _ in range(30):
-            dt.evaluate(x @ x)
-
-    workers = [threading.Thread(target=work) for _ in range(3)]
-    for w in workers:
-        w.start()
-    for w in workers:
-        w.join()
-    assert count() == before
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_large_product_of_halves_is_computed_in_float32_and_rounded_once(name: str) -> None:
+    dtype = getattr(dt, name)
+    x = dt.asarray(values(130, 300), device=CPU).astype(dtype)
+    y = dt.asarray(values(300, 120, seed=1), device=CPU).astype(dtype)
+    with dt.reproducible():
+        kernel = x @ y  # the generated kernel for halves
+    product = x @ y
+    assert product.dtype is dtype
+    assert product.tolist() == kernel.tolist()
+    with dt.profile() as profile:
+        dt.evaluate(x @ y)
+    assert "call matmul" in [e["name"] for e in profile.events]

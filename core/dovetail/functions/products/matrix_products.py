@@ -1,8 +1,8 @@
-"""Matrix products by the `matmul` row: k ascending with fused multiply-add.
+"""Matrix products by the `matmul` row, in the order of `ops.kernel_ops.sum_of_products`.
 
-If a backend offers a vendor routine (BLAS), `matmul` and its compositions use it, in its own order
-of summation. `with dt.reproducible():` uses the generated kernel, whose bits are the same on every
-device.
+If a backend offers a routine for products, `matmul` and its compositions use it. That of the CPU
+has the order of products; a vendor's (cuBLAS) has its own. `with dt.reproducible():` uses the
+generated kernel, whose bits are the same on every device.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ... import layout as lay
 from ... import settings
 from ...argument_checks import integer, integers, named, shown
 from ...compat.keywords import MISSING, rebind_keywords
-from ...dtypes import INTEGERS, DType, complex64, complex128, float32, float64
-from ...engine import tracer_api
+from ...device_class import opened as open_device
+from ...dtypes import INTEGERS, DType, float32, float64
 from ...errors import ArgumentError, DeviceError, ShapeError
 from ...graph.expr import Attrs, Expr, Spec, node, spec
 from ...layout import Move, Shape
 from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import COPY, MATMUL, MULTIPLY, NO_VENDOR_ATTRS, SUM
-from ...settings import current, flags
+from ...settings import current
 from ...tensor.c_fields import expr_of
 from ...tensor.primitives import (
     apply,
@@ -54,11 +54,10 @@ def matmul(
     Shapes: (..., n, k) and (..., k, m) give (..., n, m); (k,) and (k,) give (). With k = 0: zeros.
     Dtypes: integers, floats and complex; the result has the promoted dtype. Integers wrap; float16
     and bfloat16 are summed in float32 and rounded once.
-    Order: floats are summed in the order of the device's vendor routine (a BLAS), if it has one.
-    Within `dt.reproducible()`, and without such a routine: k ascending, with one fused
-    multiply-add each, so that the bits are the same on every device. Outside of
-    `dt.reproducible()`, products of two vectors, and of a vector and a matrix of up to 16,384
-    elements, are summed like `vecdot`.
+    Order: floats are summed in blocks of 256 products, each from 0 with one fused multiply-add per
+    k, k ascending; blocks are added in order, in groups of 256 blocks. So the bits are the same for
+    any batch and number of threads, and on every device, but for cuBLAS outside of
+    `dt.reproducible()`. There the product of two vectors is summed like `dt.sum`.
     Raises: ShapeError if columns and rows do not fit, DTypeError (bool has no product; see
     `dt.any`), DeviceError.
 
@@ -82,11 +81,8 @@ def matmul_operator(self: Tensor, other: Array) -> Tensor:
 
 
 _EXACT_SUM_DTYPES = frozenset((float32, float64, *INTEGERS))  # summed in the dtype of the product
-# A product of a vector and a matrix of at most so many elements is a sum of products: a kernel that
-# fuses with its neighbours and takes half the time of a vendor routine. At 256 x 256 it is slower.
-FUSED_ELEMENTS_MAX = 1 << 14
+WIDE_MULTIPLIES_MIN = 1 << 20  # from which casts of halves to float32 and back cost little
 COPY_TRANSPOSE_ROWS_MIN = 4  # rows of x1 from which a transposed x2 is copied
-_VENDOR_DTYPES = frozenset((float32, float64, complex64, complex128))  # vendor routines exist
 
 
 class _MatmulPlan(NamedTuple):
@@ -99,12 +95,11 @@ class _MatmulPlan(NamedTuple):
 
 
 class _SumPlan(NamedTuple):
-    """A product as a sum of elementwise products."""
+    """A product of two vectors as a sum of elementwise products."""
 
     products: Spec
     result: Spec
     attrs: Attrs
-    first_move: Move | None
 
 
 # Specs of two matrices or vectors of one dtype, and GENERATED or None -> the plan of the product.
@@ -122,10 +117,8 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if plan is None:
         return _multiply_uncached(name, x1, x2, how)
     if isinstance(plan, _SumPlan):
-        if flags.captures and _is_batched_matvec(e1, e2):
-            return _multiply_uncached(name, x1, x2, how)
-        elements, total, attrs, move = plan
-        products = node(MULTIPLY, (_apply_move(x1, move), e2), elements)
+        elements, total, attrs = plan
+        products = node(MULTIPLY, (e1, e2), elements)
         return create_tensor(node(SUM, (products,), total, attrs))
     result_spec, first, second, back = plan
     left, right = _apply_move(x1, first), _apply_move(x2, second)
@@ -136,46 +129,39 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
-    """Return the second operand, or a pending copy with dense rows if generated code pays for it.
+    """Return the second operand with dense rows, as generated kernels read it.
 
     A transposed operand, as in `x @ weight.mT`, takes 1.3 ms without and 0.04 ms with this copy
-    (96 x 128 by 128 x 384 float32, two threads). Vendor routines read any strides.
+    (96 x 128 by 128 x 384 float32, two threads). Routines for products read any strides.
     """
     s = right.spec
-    if (routine is None and s.dtype in _VENDOR_DTYPES) or right.op is not None:
-        return right
     if (
-        s.shape[-1] < 2
+        right.op is not None
+        or s.shape[-1] < 2
         or left.spec.shape[-2] < COPY_TRANSPOSE_ROWS_MIN
         or right.strides[-1] in (0, 1)
+        or 0 in right.strides
     ):
         return right
-    return right if 0 in right.strides else node(COPY, (right,), s)
+    if routine is None and ("matmul", s.dtype) in open_device(s.device).library_calls:
+        return right
+    return node(COPY, (right,), s)
 
 
-def _is_faster_as_sum(a: Spec, b: Spec) -> bool:
-    """Return True if a product is faster as a sum of products: a vector with a small operand."""
+def _are_vectors_to_sum(a: Spec, b: Spec) -> bool:
+    """Return True for two vectors whose product is a sum of products, which other ops fuse with."""
     if a.dtype is not b.dtype or a.device is not b.device or a.dtype not in _EXACT_SUM_DTYPES:
         return False
-    ranks = len(a.shape), len(b.shape)
-    if ranks not in ((1, 1), (2, 1), (1, 2)) or a.shape[-1] != b.shape[0]:
-        return False
-    return ranks == (1, 1) or max(a.size, b.size) <= FUSED_ELEMENTS_MAX
-
-
-def _is_batched_matvec(a: Expr, b: Expr) -> bool:
-    """Return True if a vector-matrix product is batched by `vmap`, and so a product of matrices."""
-    return len(a.spec.shape) + len(b.spec.shape) == 3 and tracer_api.is_batched(a, b)
+    return len(a.shape) == len(b.shape) == 1 and a.shape == b.shape
 
 
 def _sum_of_products(x1: Tensor, x2: Tensor) -> Tensor:
-    """Return a product of vectors, or of a vector and a small matrix, as a sum of products."""
-    a, b = x1._expr.spec, x2._expr.spec
-    move = ("reshape", (a.size, 1)) if len(b.shape) == 2 else None
-    products = apply(MULTIPLY, (x1 if move is None else view(x1, move), x2))._expr
-    total = reduce(SUM, create_tensor(products), (len(a.shape) - 1,), False, a.dtype)
+    """Return the product of two vectors as a sum of products, and cache its plan."""
+    products = apply(MULTIPLY, (x1, x2))._expr
+    total = reduce(SUM, create_tensor(products), (0,), False, x1.dtype)
     if total._expr.op is SUM:  # it is still pending
-        _plan_cache[a, b, None] = _SumPlan(products.spec, total._expr.spec, total._expr.attrs, move)
+        plan = _SumPlan(products.spec, total._expr.spec, total._expr.attrs)
+        _plan_cache[x1._expr.spec, x2._expr.spec, None] = plan
     return total
 
 
@@ -188,8 +174,7 @@ def _apply_move(x: Tensor, move: Move | None) -> Expr:
 
 def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -> Tensor:
     """Check the operands of a product, record it and cache its plan. Raises: as `matmul`."""
-    batched = flags.captures and _is_batched_matvec(x1._expr, x2._expr)
-    if routine is None and not batched and _is_faster_as_sum(x1._expr.spec, x2._expr.spec):
+    if routine is None and _are_vectors_to_sum(x1._expr.spec, x2._expr.spec):
         return _sum_of_products(x1, x2)
     if x1.device is not x2.device:
         raise DeviceError(
@@ -207,6 +192,9 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
             f"{name}: shapes {x1.shape} and {x2.shape} do not fit: "
             f"{a.shape[-1]} columns against {b.shape[-2]} rows"
         )
+    if routine is None and _is_faster_in_float32(a, b, dtype):
+        wide = [_cast_to(x, float32) for x in (x1, x2)]
+        return _cast_to(_matmul(name, *wide), dtype)
     rows = ("reshape", (math.prod(a.shape[:-1]), a.shape[-1]))
     if a.ndim > 2 and b.ndim == 2 and is_viewable(a, rows):  # one product, also in the gradient
         product = _matmul(name, view(a, rows), x2)
@@ -218,7 +206,7 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
     kept_shape = (
         batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
     )
-    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype and not batched:
+    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype:
         _plan_cache[x1._expr.spec, x2._expr.spec, routine] = _MatmulPlan(
             result_spec,
             _move_to(x1, a),
@@ -230,6 +218,22 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
         node(MATMUL, (left, _with_dense_rows(left, right, routine)), result_spec, routine)
     )
     return result if kept_shape == shape else view(result, ("reshape", kept_shape))
+
+
+def _is_faster_in_float32(a: Tensor, b: Tensor, dtype: DType) -> bool:
+    """Return True for large matrices of halves if the device has a routine for float32 alone.
+
+    Sums of halves are float32 and rounded once in any case, so the bits are the same.
+    """
+    if dtype.compute is not float32 or dtype is float32:
+        return False
+    multiplies = a.size * b.shape[-1]
+    calls = open_device(a.device).library_calls
+    return (
+        multiplies >= WIDE_MULTIPLIES_MIN
+        and ("matmul", float32) in calls
+        and ("matmul", dtype) not in calls
+    )
 
 
 def _as_row(x: Tensor) -> Tensor:
