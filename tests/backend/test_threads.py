@@ -58,11 +58,11 @@ def test_set_num_threads_raises_if_neither_the_default_device_nor_cpu_has_thread
     dt.set_default_device("reference")
     try:
         dt.set_num_threads(1)
-        with pytest.raises(dt.ArgumentError, match="default device, reference.*must be 1, got 2"):
+        with pytest.raises(dt.ArgumentError, match=r"default device, reference.*must be 1, got 2"):
             dt.set_num_threads(2)
         assert dt.get_num_threads() == 1
         monkeypatch.setattr(threads, "DEFAULT_DEVICE_TYPE", "absent")
-        with pytest.raises(dt.ArgumentError, match='default device, reference.*nor has "absent"'):
+        with pytest.raises(dt.ArgumentError, match=r'default device, reference.*nor has "absent"'):
             dt.set_num_threads(2)
     finally:
         dt.set_default_device(before)
