@@ -202,6 +202,40 @@ def test_softmax_covers_stored_entries(device: dt.Device, axis: int) -> None:
     np.testing.assert_allclose(logs.values().numpy(), np.log(found.values().numpy()), atol=1e-12)
 
 
+@pytest.mark.parametrize("function", [dt.softmax, dt.log_softmax])
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "hybrid"])
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "float64"])
+def test_softmax_has_the_dtype_of_the_dense_one(
+    device: dt.Device, function: Callable[..., Any], layout: str, dtype: str
+) -> None:
+    for entries in (0, 2):
+        at = np.arange(entries)[None] % 2 + np.zeros((1 if layout == "hybrid" else 2, 1), int)
+        block = (3,) if layout == "hybrid" else ()
+        x = dt.sparse_coo_tensor(at, np.ones((entries, *block), dtype), (2, 3))
+        if layout == "bsr":
+            x = x.to_sparse_bsr((2, 1))
+        elif layout in ("csr", "csc"):
+            x = getattr(x, f"to_sparse_{layout}")()
+        for axis in (0, 1):
+            y = function(x, axis=axis)
+            assert y.dtype is function(x.to_dense(), axis=axis).dtype
+            assert y.layout is x.layout and y.nnz == x.nnz and y.values().dtype is y.dtype
+
+
+@pytest.mark.parametrize("function", [dt.softmax, dt.log_softmax])
+@pytest.mark.parametrize("dtype", ["bool", "complex64"])
+def test_softmax_of_sparse_bool_or_complex_raises(
+    device: dt.Device, function: Callable[..., Any], dtype: str
+) -> None:
+    for entries in (0, 2):
+        for axis in (0, 1):
+            x = dt.sparse_coo_tensor(
+                np.zeros((1, entries), int), np.ones((entries, 3), dtype), (2, 3)
+            )
+            with pytest.raises(dt.DTypeError, match=rf"^{function.__name__}: expected .* {dtype}"):
+                function(x, axis=axis)
+
+
 # --- products ------------------------------------------------------------------------------------
 
 

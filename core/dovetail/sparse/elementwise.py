@@ -212,14 +212,12 @@ def log_softmax(x: COO, axis: int) -> COO:
 def _softmax(x: COO, axis: int, logarithm: bool) -> COO:
     """Return softmax, or its logarithm, over the entries along a sparse or a dense axis."""
     x = x.coalesce()
+    p, values = x.pattern, _cast_to_float(x.values(), "log_softmax" if logarithm else "softmax")
     if axis >= x.sparse_dim():
         at = axis - x.sparse_dim() + 1
-        rule = dt.log_softmax if logarithm else dt.softmax
-        return coo(x.pattern, rule(x.values(), at))
-    p, values = x.pattern, x.values()
+        return coo(p, dt.log_softmax(values, at) if logarithm else dt.softmax(values, at))
     if not p.count:
-        return x
-    values = values if values.dtype.kind == "f" else values.astype(dt.float32)
+        return coo(p, values)
     other_axes = [d for d in range(len(p.shape)) if d != axis]
     order = None if axis == len(p.shape) - 1 else p.order_by(other_axes)
     runs = p.runs(other_axes, order)
@@ -230,3 +228,13 @@ def _softmax(x: COO, axis: int, logarithm: bool) -> COO:
     if logarithm:
         return coo(p, shifted - rows_at(dt.log(total), owner))
     return coo(p, e / rows_at(total, owner))
+
+
+def _cast_to_float(values: Tensor, name: str) -> Tensor:
+    """Return floats unchanged and integers as float32. Raises: DTypeError that names `name`."""
+    if values.dtype.kind not in "iuf":
+        hint = "dt.real, dt.imag or dt.abs" if values.dtype.kind == "c" else "astype()"
+        raise dt.DTypeError(
+            f"{name}: expected integers or floats, got {values.dtype.name}; use {hint}"
+        )
+    return values if values.dtype.kind == "f" else values.astype(dt.float32)
