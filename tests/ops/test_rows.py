@@ -103,6 +103,9 @@ def test_matrix_product_accumulates_in_the_compute_dtype(float8: DType) -> None:
         def size(self, operand: int, axis: int) -> Value:
             return Value("param", int64, (), "n")
 
+        def extent(self, operand: int, axis: int) -> int:
+            return 3
+
         def read(self, operand: int, *at: Value) -> Value:
             return Value("param", float32, (), operand)
 

@@ -293,7 +293,7 @@ class _ConvolutionLaunches:
             x = site.element(0, line_start + site.read(1, k))
             return x, site.element(2, start + site.read(3, k))
 
-        total = sum_of_products(site.size(1, 0), self.dtype, factors)
+        total = sum_of_products(site.size(1, 0), site.extent(1, 0), self.dtype, factors)
         if len(site.casts) < 5:
             return total
         return total + site.read(

@@ -25,19 +25,21 @@ def matmul(site: KernelSite) -> None:
         """Return the elements that are multiplied at `k`."""
         return site.read(0, *batch, m, k), site.read(1, *batch, k, n)
 
-    length = site.size(0, site.rank(0) - 1)
-    site.store(sum_of_products(length, site.casts[0].compute, factors), *batch, m, n)
+    last = site.rank(0) - 1
+    length, extent = site.size(0, last), site.extent(0, last)
+    site.store(sum_of_products(length, extent, site.casts[0].compute, factors), *batch, m, n)
 
 
 def sum_of_products(
-    length: Value, dtype: DType, factors: Callable[[Value], tuple[Value, Value]]
+    length: Value, extent: int, dtype: DType, factors: Callable[[Value], tuple[Value, Value]]
 ) -> Value:
     """Return the sum over k < `length` of the products of `factors(k)`, in the order of products.
 
     Floats: a block of PRODUCT_BLOCK products starts at 0 and takes one fused multiply-add per k;
     the sums of blocks are added in order, PRODUCT_BLOCKS of them to a group, and the groups
     likewise. The first term of each such sum starts it: nothing is added to 0. The sum of no
-    products is 0. Integers wrap, so their order does not matter.
+    products is 0. Integers wrap, so their order does not matter. `extent`: the length as a number,
+    by which loops are left out that would run once; it does not change the sum.
     """
     zero = const(0, dtype)
 
@@ -45,9 +47,6 @@ def sum_of_products(
         """Return `total` plus the product at `k`."""
         x, y = factors(k)
         return (fma(x, y, total) if dtype.kind in "fc" else total + x * y,)
-
-    if dtype.kind not in "fc":
-        return fold_loop(0, length, (zero,), add_product).results[0]
 
     def add_block(block: Value, first: Value, total: Value) -> tuple[Value]:
         """Return `total` plus the sum of a block, or the sum alone for the first block."""
@@ -63,7 +62,12 @@ def sum_of_products(
         (added,) = fold_loop(first, stop, (zero,), lambda b, t: add_block(b, first, t)).results
         return (where(eq(group, 0), added, total + added),)
 
+    if dtype.kind not in "fc" or extent <= PRODUCT_BLOCK:
+        return fold_loop(0, length, (zero,), add_product).results[0]
     blocks = _ceil_div(length, PRODUCT_BLOCK)
+    if extent <= PRODUCT_BLOCK * PRODUCT_BLOCKS:
+        start = const(0, int64)
+        return fold_loop(0, blocks, (zero,), lambda b, t: add_block(b, start, t)).results[0]
     return fold_loop(0, _ceil_div(blocks, PRODUCT_BLOCKS), (zero,), add_group).results[0]
 
 
