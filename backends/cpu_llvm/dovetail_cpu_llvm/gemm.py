@@ -1,9 +1,9 @@
 """Matrix products as machine code: packed panels, register tiles, blocks that threads share.
 
 The sums have the order of products (`ops.kernel_ops.sum_of_products`): BLOCK fused multiply-adds
-from 0, then sums of blocks, in groups of GROUP_BLOCKS. A tile of the result stays in registers for
-one block, with a row's element in all lanes times vectors of columns. So the bits do not depend on
-tiles, vector width, threads or strides.
+from 0, then sums of blocks, in groups of PRODUCT_BLOCKS. A tile of the result stays in registers
+for one block, with a row's element in all lanes times vectors of columns. So the bits do not depend
+on tiles, vector width, threads or strides.
 
 A call computes some of the blocks of the result. For each block of k it copies the columns of the
 second operand into panels, and walks down the rows. Panels are left out for columns that lie side
@@ -13,6 +13,7 @@ by side in short rows; the first operand is copied only if its elements along k 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -83,13 +84,11 @@ def choose_product(
     across, down = -(-n // columns), -(-m // rows)
     ints = [m, n, k, *a, *b, *c, rows, columns, across, across * down]
     ints += [swaps, packs_a, packs_b, turns, len(stack)]
-    count = across * down
     for axis in reversed(range(len(stack))):
         lead = [_stack_stride(s, len(shape), axis) * size for s in (xs, ys, outs)]
         ints += [stack[axis], *lead]
-        count *= stack[axis]
-    operations = m * n * k * max(1, count // max(1, across * down))
-    return Product(f"{letter}gemm", tuple(map(int, ints)), count, operations)
+    count = math.prod(stack)
+    return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, count * m * n * k)
 
 
 def _stack_stride(strides: Shape, rank: int, axis: int) -> int:
