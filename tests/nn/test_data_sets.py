@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, namedtuple
+import math
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
@@ -11,6 +13,7 @@ import pytest
 
 data = dt.data
 Pair = namedtuple("Pair", "x y")
+Point = namedtuple("Point", "x z")
 
 
 def test_tensor_dataset_pairs_rows(device: dt.Device) -> None:
@@ -20,8 +23,19 @@ def test_tensor_dataset_pairs_rows(device: dt.Device) -> None:
         data.TensorDataset(dt.zeros(2), dt.zeros(3))
     with pytest.raises(dt.ArgumentError, match="at least one tensor"):
         data.TensorDataset()
-    with pytest.raises(dt.DTypeError, match="expected tensors, got ndarray"):
-        data.TensorDataset(np.zeros(3))  # type: ignore[arg-type]
+
+
+def test_data_sets_of_other_objects_raise() -> None:
+    makers: dict[str, Callable[[], object]] = {
+        "TensorDataset: expected tensors, got ndarray": lambda: data.TensorDataset(np.zeros(3)),  # type: ignore[arg-type]
+        "TensorDataset: expected tensors, got list": lambda: data.TensorDataset(dt.ones(1), [1]),  # type: ignore[arg-type]
+        "StackDataset: a data set must be a Sized, got 1": lambda: data.StackDataset(a=1),  # type: ignore[arg-type]
+        "ConcatDataset: a data set must be a Sized, got 1": lambda: data.ConcatDataset([1]),
+        "ChainDataset: expected IterableDatasets, got int": lambda: data.ChainDataset([1]),
+    }
+    for text, make in makers.items():
+        with pytest.raises(dt.ArgumentTypeError, match=text):
+            make()
 
 
 def test_concat_subset_and_stack_datasets() -> None:
@@ -57,7 +71,17 @@ def test_random_split_is_reproducible(lengths: Any, sizes: list[int], device: dt
     assert [p.indices for p in parts] == [p.indices for p in again]
 
 
-@pytest.mark.parametrize("lengths", [[7, 4], [0.5, 0.6], [-1, 11], [3.5, 6.5]])
+def test_random_split_of_an_empty_data_set_returns_empty_subsets() -> None:
+    assert data.random_split([], []) == []
+    for lengths in ([0], [0, 0], [0.5, 0.5]):
+        parts = data.random_split([], lengths)
+        assert [len(p) for p in parts] == [0] * len(lengths)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [[], [7, 4], [0.5, 0.6], [-1, 11], [3.5, 6.5], [2.5, 8], [math.nan, 1], [math.inf, 1]],
+)
 def test_random_split_with_wrong_lengths_raises(lengths: Any) -> None:
     with pytest.raises(dt.ArgumentError, match="with the sum 10"):
         data.random_split(range(10), lengths)
@@ -73,6 +97,13 @@ def test_random_sampler_follows_its_generator(device: dt.Device) -> None:
     assert len(found) == 7 and Counter(found).most_common()[-1][1] == 2
     assert len([*data.RandomSampler(range(3), replacement=True, num_samples=8)]) == 8
     assert sorted(data.SubsetRandomSampler([9, 4, 7])) == [4, 7, 9]
+
+
+def test_random_sampler_of_an_empty_data_set_draws_nothing() -> None:
+    assert [*data.RandomSampler([])] == [*data.RandomSampler([], replacement=True)] == []
+    for replacement in (False, True):
+        with pytest.raises(dt.ArgumentError, match="cannot draw 3 samples from an empty data set"):
+            next(iter(data.RandomSampler([], replacement, num_samples=3)))
 
 
 def test_weighted_sampler_follows_its_weights(device: dt.Device) -> None:
@@ -106,7 +137,20 @@ def test_samplers_with_invalid_arguments_raise(make: Any) -> None:
         make()
 
 
+@pytest.mark.parametrize("value", [1.5, "a", True])
+def test_samplers_raise_for_a_number_of_another_type(value: Any) -> None:
+    makers: list[Callable[[], object]] = [
+        lambda: data.RandomSampler([1], num_samples=value),
+        lambda: data.WeightedRandomSampler([1.0], value),
+        lambda: data.BatchSampler([1], value, False),
+    ]
+    for make in makers:
+        with pytest.raises(dt.ArgumentTypeError, match=r"^data\..* must be an int, got"):
+            make()
+
+
 def test_batch_sampler_groups_indices() -> None:
+    assert [*data.BatchSampler([4, 5], np.int64(1), True)] == [[4], [5]]  # type: ignore[arg-type]
     assert [*data.BatchSampler(range(5), 2, True)] == [[0, 1], [2, 3]]
     assert len(data.BatchSampler(range(5), 2, True)) == 2
     assert len(data.BatchSampler(range(5), 2, False)) == 3
