@@ -170,9 +170,8 @@ def test_default_collate_stacks_items(device: dt.Device) -> None:
     assert halves.shape == (2, 2) and halves.dtype is dt.bfloat16
     mixed = collate([dt.asarray(1, dtype=dt.int32), dt.asarray(2.75, dtype=dt.float32)])
     assert mixed.tolist() == [1.0, 2.75] and mixed.dtype is dt.float32
-    with pytest.raises(dt.ArgumentTypeError, match="got int"):
-        collate([dt.ones(2), 1])
     assert collate(["a", "b"]) == ["a", "b"]
+    assert collate([np.str_("a"), "b"]) == ["a", "b"]
     assert collate([b"a"]) == [b"a"]
     found = collate([{"x": (1, "a")}, {"x": (2, "b")}])
     assert found["x"][0].tolist() == [1, 2] and found["x"][1] == ["a", "b"]
@@ -190,6 +189,74 @@ def test_default_collate_of_mismatched_items_raises(device: dt.Device) -> None:
         collate([object()])
     with pytest.raises(dt.ArgumentTypeError, match="NoneType"):
         collate([None, None])
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "text"),
+    [
+        (np.ones(2), 1.0, "one kind, got ndarray and float"),
+        (np.ones(2), [1.0, 2.0], "one kind, got ndarray and list"),
+        (1, "a", "one kind, got int and str"),
+        (1, np.str_("a"), "one kind, got int and str_"),
+        ((1, 2), {"a": 1}, "one kind, got tuple and dict"),
+        ({"a": (1, "b")}, {"a": (1, 2)}, "one kind, got str and int"),
+        (1.0, None, "expected tensors, .*, got NoneType"),
+        (1.0, np.timedelta64(1), "expected tensors, .*, got timedelta64"),
+        (Pair(1, 2), Point(1, 2), r"the same fields, got Pair\(x, y\) and Point\(x, z\)"),
+        (Pair(1, 2), (1, 2), r"the same fields, got Pair\(x, y\) and tuple"),
+    ],
+)
+def test_default_collate_of_items_of_different_kinds_raises(
+    first: Any, other: Any, text: str
+) -> None:
+    with pytest.raises(dt.ArgumentTypeError, match=text):
+        data.default_collate([first, other])
+    with pytest.raises(dt.ArgumentTypeError):
+        data.default_collate([other, first])
+    with pytest.raises(dt.ArgumentTypeError, match=text):
+        next(iter(data.DataLoader([first, first, other], batch_size=3)))
+
+
+@pytest.mark.parametrize("other", [1.0, (1, 2), np.ones(2), "a"])
+def test_default_collate_of_a_tensor_and_another_object_raises(
+    other: Any, device: dt.Device
+) -> None:
+    name = type(other).__name__
+    for dtype in (dt.float32, dt.bfloat16):
+        x = dt.ones(2, dtype=dtype)
+        with pytest.raises(dt.ArgumentTypeError, match=f"one kind, got Tensor and {name}"):
+            data.default_collate([x, other])
+        with pytest.raises(dt.ArgumentTypeError, match=f"one kind, got {name} and Tensor"):
+            data.default_collate([other, x])
+
+
+@pytest.mark.parametrize(
+    ("items", "text"),
+    [
+        ([{"a": 1}, {"b": 1}], "'a' in item 0, but not in item 1"),
+        ([{"a": 1}, {"a": 1}, {"a": 1, 2: 1}], "2 in item 2, but not in item 0"),
+        ([{"a": 1, "b": 2}, {"b": 1}], "'a' in item 0, but not in item 1"),
+        ([[{"a": 1}], [defaultdict(int)]], "'a' in item 0, but not in item 1"),
+    ],
+)
+def test_default_collate_of_mappings_with_different_keys_raises(items: Any, text: str) -> None:
+    with pytest.raises(dt.ArgumentError, match=f"the same keys, got {text}"):
+        data.default_collate(items)
+
+
+def test_default_collate_of_arrays_without_numbers_raises() -> None:
+    for other in (np.array(["a"]), np.zeros(1, "M8[s]"), np.zeros(1, [("a", int)])):
+        with pytest.raises(dt.DTypeError, match="arrays must hold bools or numbers"):
+            data.default_collate([np.zeros(1), other])
+
+
+def test_default_collate_accepts_types_of_equal_structure() -> None:
+    collate = data.default_collate
+    assert [x.tolist() for x in collate([(1, 2.5), [True, 3]])] == [[1, 1], [2.5, 3.0]]
+    assert collate([{"a": 1}, OrderedDict(a=2)])["a"].tolist() == [1, 2]
+    assert collate([{1: 1, "a": 2}, {"a": 4, 1: 3}])[1].tolist() == [1, 3]
+    again = namedtuple("Pair", "x y")  # as after a reload of its module
+    assert collate([Pair(1, 2), again(3, 4)]).x.tolist() == [1, 3]
 
 
 def test_default_collate_equals_pytorch() -> None:
