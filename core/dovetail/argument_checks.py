@@ -76,7 +76,7 @@ def _find_index(value: object) -> int | None:
 def integer(
     op: str, value: object, name: str, low: int | None = None, high: int | None = None
 ) -> int:
-    """Return an int within low..high, both included. Raises: ArgumentTypeError, ArgumentError."""
+    """Return an int. Raises: ArgumentTypeError for others, ArgumentError outside of low..high."""
     number = _find_index(value)
     if number is None:
         raise refused(op, name, "an int", value)
@@ -134,14 +134,14 @@ def real(op: str, value: object, name: str) -> float:
 
 
 def flag(op: str, value: object, name: str) -> bool:
-    """Return a bool, an int or a NumPy bool as a bool. Raises: ArgumentTypeError."""
+    """Return a bool, an int or a NumPy bool as a bool. Raises: ArgumentTypeError for others."""
     if not isinstance(value, (bool, int, np.bool_)):
         raise refused(op, name, "True or False", value)
     return bool(value)
 
 
 def choice(op: str, value: object, name: str, allowed: Sequence[Choice]) -> Choice:
-    """Return the allowed value that equals `value`, of the same type. Raises: ArgumentError."""
+    """Return the allowed value equal to `value`, of its type. Raises: ArgumentError if none is."""
     for a in allowed:
         if type(value) is type(a) and value == a:
             return a
@@ -150,7 +150,7 @@ def choice(op: str, value: object, name: str, allowed: Sequence[Choice]) -> Choi
 
 
 def sequence(op: str, value: object, name: str, wanted: str) -> Sequence[object]:
-    """Return a list or tuple unchanged. Raises: ArgumentTypeError."""
+    """Return a list or tuple unchanged. Raises: ArgumentTypeError for others."""
     if not isinstance(value, (list, tuple)):
         raise refused(op, name, f"a list or tuple of {wanted}", value)
     return value
@@ -207,10 +207,10 @@ def named(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]
 @overload
 def named(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate a function made of several ops: its errors name it too: "clip: maximum: ...".
+    """Decorate a composed function: name it in errors, widen halves, translate parameter names.
 
-    Its parameters may be given by the names that they have elsewhere: see `compat.keywords`. It
-    computes with half operands as `widen` says.
+    Its errors name it too: "clip: maximum: ...". Its parameters may be given by the names that they
+    have elsewhere: see `compat.keywords`. It computes with half operands as `widen` says.
     """
     if composed is None:
         return partial(named, widen=widen)
@@ -238,7 +238,7 @@ def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True)
 
 
 def function(op: str, value: object, name: str = "function") -> Callable[..., object]:
-    """Return a callable unchanged. Raises: ArgumentTypeError."""
+    """Return a callable unchanged. Raises: ArgumentTypeError for others."""
     if not callable(value):
         raise refused(op, name, "a function", value)
     return value
@@ -254,7 +254,7 @@ def path(op: str, value: object, name: str = "path") -> str | os.PathLike[str]:
 
 
 def instance(op: str, value: object, name: str, kind: type[Kind]) -> Kind:
-    """Return an instance of `kind` unchanged. Raises: ArgumentTypeError."""
+    """Return an instance of `kind` unchanged. Raises: ArgumentTypeError for others."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise refused(op, name, f"{article} {kind.__name__}", value)

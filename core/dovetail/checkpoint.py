@@ -167,7 +167,7 @@ def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
 
 
 def _file_path(path: File, step: int | None) -> Path:
-    """Return `path` with the step filled in and the suffix added. Raises: ArgumentError."""
+    """Return `path`, step filled in, suffix added. Raises: ArgumentError if it needs a step."""
     text = os.fspath(path)
     if "{step" in text:
         if step is None:
@@ -244,7 +244,10 @@ def _remove_old(target: Path, keep: int) -> None:
 
 
 def _read(file: Path, device: Any) -> dict[str, Any]:
-    """Return a checkpoint's values by name, on `device`. Raises: CheckpointError, OSError."""
+    """Return a checkpoint's values by name, on `device`.
+
+    Raises: OSError if the file cannot be opened, CheckpointError if it is no intact checkpoint.
+    """
     file.open("rb").close()  # a file that cannot be opened raises OSError, not CheckpointError
     try:
         tensors = dt.load(file, device=device, copy=True)
@@ -316,7 +319,11 @@ class _Encoder:
         return self.encode(name, x if state_dict is None else state_dict())
 
     def encode(self, name: str, x: Any) -> Json:
-        """Encode a value as JSON; store its tensors under `name`. Raises: ArgumentTypeError."""
+        """Encode a value as JSON; store its tensors under `name`.
+
+        Raises: ArgumentTypeError for a type that a checkpoint cannot hold, LayoutError for a tensor
+        that is not strided.
+        """
         if x is None or isinstance(x, (bool, int, float, str)):
             return x
         if isinstance(x, dt.Tensor):
@@ -351,7 +358,10 @@ class _Encoder:
         )
 
     def add_tensor(self, name: str, x: dt.Tensor) -> str:
-        """Store `x`, detached; return its name, `name` or a free one. Raises: LayoutError."""
+        """Store `x`, detached; return `name` or a free name.
+
+        Raises: LayoutError if it is not strided.
+        """
         if x.layout is not dt.strided:
             raise dt.LayoutError(
                 f"checkpoint.save: {name} must be dense, got layout {x.layout.name}; save its "
@@ -457,7 +467,10 @@ class _RandomStates:
         }
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
-        """Set the three generators in turn; an error leaves some set. Raises: CheckpointError."""
+        """Set the three generators in turn; an error leaves some set.
+
+        Raises: CheckpointError for damaged states.
+        """
         try:
             dt.random.set_state(states["dovetail"])
             python_random.setstate(states["python"])

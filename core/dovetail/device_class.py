@@ -117,7 +117,7 @@ def device(spec: Device | str | None = None, op: str = "device") -> Device:
 
 
 def _parse_device(spec: Any, op: str) -> Device:
-    """Return the unique device of a name, and cache the spelling. Raises: DeviceError."""
+    """Return the unique device of a name; cache the spelling. Raises: DeviceError if invalid."""
     key = _parse_key(spec) if isinstance(spec, str) else None
     if key is None:
         lower = spec.lower() if isinstance(spec, str) else ""

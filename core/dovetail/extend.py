@@ -243,7 +243,7 @@ def read_each_call(read: Callable[[], Sequence[float]], count: int) -> Sequence[
 
 
 def uncaptured() -> AbstractContextManager[None]:
-    """Return a context in which work on constants runs at once, outside of a capture."""
+    """Return a context in which work on constants is not captured; it may stay pending."""
     return recorded_by(None)
 
 

@@ -239,7 +239,7 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
 
 
 def axis(op: str, index: int, ndim: int) -> int:
-    """Return an axis as a non-negative int. Raises: AxisError, ArgumentTypeError."""
+    """Return an axis from 0. Raises: AxisError out of range, ArgumentTypeError for no int."""
     if type(index) is not int:
         index = integer(op, index, "axis")
     if not -ndim <= index < ndim:
@@ -273,7 +273,7 @@ def ordered_axes(op: str, which: int | Sequence[int] | None, ndim: int) -> Shape
 
 @lru_cache(4096)
 def resolve_reshape(op: str, old: Shape, new: Shape) -> Shape:
-    """Return `new` with its single -1 worked out. Raises: ShapeError."""
+    """Return `new` with its single -1 worked out. Raises: ShapeError unless the sizes agree."""
     size = math.prod(old)
     wanted = tuple(new)
     if wanted.count(-1) == 1 and all(n >= 0 for n in wanted if n != -1):

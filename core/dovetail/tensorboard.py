@@ -312,7 +312,7 @@ class SummaryWriter(Explained):
 
 
 def _capture(model: Any, args: tuple[Any, ...]) -> Any:
-    """Call the model a few times in `dt.jit`; return its replay. Raises: ArgumentError."""
+    """Call a model up to 3 times in `dt.jit`; return its replay. Raises: ArgumentError for none."""
     f = model if hasattr(model, "programs") else dt.jit(lambda *args: model(*args))
     with dt.no_grad():
         for _ in range(3):  # the first calls may create state that later calls only use
@@ -361,7 +361,7 @@ def _clean_node_name(name: str) -> str:
 
 
 def _read_array(name: str, x: Any) -> np.ndarray:
-    """Return the values of `x` as a NumPy array of numbers. Raises: ArgumentTypeError."""
+    """Return `x` as a NumPy array of numbers. Raises: ArgumentTypeError for others."""
     if isinstance(x, dt.Tensor):
         x = x.detach()
         x = (x.astype(dt.float32) if x.dtype is dt.bfloat16 else x).numpy()
@@ -375,7 +375,7 @@ def _read_array(name: str, x: Any) -> np.ndarray:
 
 
 def _read_number(name: str, x: Any) -> float:
-    """Return the value of one element as a Python number. Raises: ArgumentTypeError."""
+    """Return the value of one element as a Python number. Raises: ArgumentTypeError for others."""
     array = _read_array(name, x)
     if array.size != 1:
         raise dt.ArgumentTypeError(
@@ -385,7 +385,7 @@ def _read_number(name: str, x: Any) -> float:
 
 
 def _read_integer(name: str, x: Any) -> int:
-    """Return a finite number, truncated to an integer. Raises: ArgumentError."""
+    """Return a finite number, truncated to an integer. Raises: ArgumentError for inf and NaN."""
     number = _read_number(name, x)
     if not math.isfinite(number):
         raise dt.ArgumentError(f"tensorboard: {name} must be finite, got {number}")
@@ -400,7 +400,10 @@ def _compute_exponential_edges(array: np.ndarray) -> np.ndarray:
 
 
 def _convert_pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
-    """Convert pixels, floats times 255, to uint8 (height, width, channels). Raises: ShapeError."""
+    """Convert pixels, all but uint8 times 255, to uint8 (height, width, channels).
+
+    Raises: ShapeError for other axes than `axes`, and for 2 or more than 4 channels.
+    """
     axes = axes.upper()
     if array.ndim != len(axes) or sorted(axes) not in (["C", "H", "W"], ["H", "W"]):
         raise dt.ShapeError(

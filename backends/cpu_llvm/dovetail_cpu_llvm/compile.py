@@ -52,7 +52,7 @@ class Compiler:
             return bytes(self.machine.emit_object(self.optimize(ir)))
 
     def optimize(self, ir: str) -> Any:
-        """Parse IR text and run the passes; return LLVM's module. Raises: RuntimeError."""
+        """Parse IR text, run the passes, return the module. Raises: RuntimeError for invalid IR."""
         module = llvm.parse_assembly(ir)
         passes = llvm.create_new_module_pass_manager()
         passes.add_sroa_pass()
@@ -63,7 +63,7 @@ class Compiler:
         return module
 
     def compile(self, kernel: Kernel) -> CpuProgram:
-        """Schedule, render, compile and link a kernel. Raises: CompileError."""
+        """Schedule, render, compile and link a kernel. Raises: CompileError if LLVM rejects it."""
         chosen = schedule(kernel, self.native)
         ir = ""
         try:

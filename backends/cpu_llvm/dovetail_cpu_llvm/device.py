@@ -76,12 +76,12 @@ class CpuBackend(BindingBackend):
         return address
 
     def compile(self, kernel: Kernel) -> CpuProgram:
-        """Compile a kernel by LLVM, and link it into the process. Raises: CompileError."""
+        """Compile a kernel by LLVM and link it. Raises: CompileError if LLVM rejects it."""
         register(self)  # it may have been imported meanwhile
         return self._compiler.compile(kernel)
 
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
-        """Link the object code of an earlier process. Raises: RuntimeError."""
+        """Link the object code of an earlier process. Raises: RuntimeError if it is unusable."""
         register(self)
         return self._compiler.load(kernel, binary)
 
@@ -109,7 +109,11 @@ class CpuBackend(BindingBackend):
     def compile_raw(
         self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
     ) -> RawLaunch:
-        """Compile C with the system's compiler; return a caller. Raises: CompileError."""
+        """Compile C with the system's compiler; return a caller of function `name`.
+
+        Raises: CompileError if there is no compiler, or it rejects the text, or the text has no
+        such function.
+        """
         return compile_raw(self.info.fingerprint, source, name, arguments, options)
 
     def park_threads(self) -> None:

@@ -134,7 +134,7 @@ class Expressions:
         return self.env[id(v)]
 
     def uniform(self, v: Value) -> str:
-        """Return the register of a value that all lanes share. Raises: AssertionError."""
+        """Return the register of a uniform value. Raises: AssertionError if lanes differ."""
         lane = self.lane(v)
         assert lane.form == "uniform", v
         return lane.text

@@ -78,7 +78,7 @@ def symbols() -> dict[str, int]:
 
 
 def _find_address(library: ctypes.CDLL, symbol: str) -> int:
-    """Return the address of a library's function. Raises: AttributeError."""
+    """Return the address of a library's function. Raises: AttributeError if there is none."""
     return int(ctypes.cast(library[symbol], ctypes.c_void_p).value or 0)
 
 

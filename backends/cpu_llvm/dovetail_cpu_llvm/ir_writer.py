@@ -161,7 +161,7 @@ class FunctionWriter:
     def loop_in_lockstep(
         self, slots: Sequence[Slot], stops: Sequence[str], step: int = 1
     ) -> Iterator[list[str]]:
-        """Write a loop over several counters that ends when one of them reaches its stop."""
+        """Write a loop that advances the counters in `slots` until one of them reaches its stop."""
         head, body, end = self.new_label(), self.new_label(), self.new_label()
         self.enter_block(head)
         counters = [self.load(slot) for slot in slots]

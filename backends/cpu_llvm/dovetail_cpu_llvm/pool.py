@@ -52,7 +52,10 @@ class Pool:
         return self._threads
 
     def set_num_threads(self, n: int) -> None:
-        """Set the number of threads, and start missing ones. Raises: ArgumentError."""
+        """Set the number of threads; start missing ones.
+
+        Raises: ArgumentError unless it is 1 to THREADS_MAX.
+        """
         self._resize(n)
         self.start()  # launches that are bound already do not start threads
 

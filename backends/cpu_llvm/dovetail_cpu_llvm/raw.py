@@ -71,7 +71,11 @@ def compile_raw(
     arguments: Sequence[RawArgument],
     options: Sequence[str],
 ) -> RawLaunch:
-    """Compile or load C text; return a caller of its function. Raises: CompileError."""
+    """Compile C text, or load it from the disk cache; return a caller of function `name`.
+
+    Raises: CompileError if there is no compiler, or it rejects the text, or the text has no such
+    function; OSError if the library cannot be loaded.
+    """
     declaration = prototype(name, arguments)
     text = (
         "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
@@ -120,7 +124,11 @@ def _make_caller(f: Any, arguments: Sequence[RawArgument]) -> RawLaunch:
 def _load_or_compile(
     fingerprint: str, text: str, name: str, options: tuple[str, ...], declaration: str
 ) -> ctypes.CDLL:
-    """Load the library from the disk cache, or compile and cache it. Raises: CompileError."""
+    """Load the library from the disk cache, or compile and cache it.
+
+    Raises: CompileError if there is no compiler or it rejects the text; OSError if the new library
+    cannot be loaded.
+    """
     compiler, version = _find_compiler()
     key = "\n".join([version, *FLAGS, *options, text])
     cached = cached_binary(fingerprint, key)
@@ -137,7 +145,10 @@ def _load_or_compile(
 def _compile(
     compiler: str, text: str, name: str, options: tuple[str, ...], declaration: str
 ) -> bytes:
-    """Compile C text to a shared library's bytes in a temporary folder. Raises: CompileError."""
+    """Compile C text to a shared library's bytes, in a temporary folder.
+
+    Raises: CompileError if the compiler rejects the text, cannot be run, or takes too long.
+    """
     with tempfile.TemporaryDirectory(prefix="dovetail-") as folder:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text, encoding="utf-8")
@@ -162,7 +173,7 @@ def _compile(
 
 
 def _load_library(binary: bytes) -> ctypes.CDLL:
-    """Load a shared library through a temporary file, which is deleted. Raises: OSError."""
+    """Load a library through a temporary file, which is deleted. Raises: OSError if that fails."""
     number, path = tempfile.mkstemp(prefix="dovetail-", suffix=".so")
     try:
         with os.fdopen(number, "wb") as file:
@@ -175,7 +186,10 @@ def _load_library(binary: bytes) -> ctypes.CDLL:
 
 @cache
 def _find_compiler() -> tuple[str, str]:
-    """Return the first working C compiler and its version text; cached. Raises: CompileError."""
+    """Return (path, version text) of the first C compiler; cached.
+
+    Raises: CompileError for none.
+    """
     for name in COMPILERS:
         path = shutil.which(name)
         if path is None:

@@ -57,16 +57,23 @@ class Compiler(ScheduledCompiler[CudaFunction]):
         return schedule.schedule(kernel, name)
 
     def build(self, kernel: Kernel, source: str) -> tuple[CudaFunction, bytes]:
-        """Compile a source by NVRTC; return the loaded function and cubin. Raises: CompileError."""
+        """Compile a source by NVRTC; return the loaded function and the cubin.
+
+        Raises: CompileError if NVRTC rejects the source; CudaError, MemoryError if the driver
+        cannot load the cubin.
+        """
         cubin = compile_cubin(source, self.arch, kernel)
         return self.revive(kernel, cubin), cubin
 
     def revive(self, kernel: Kernel, binary: bytes) -> CudaFunction:
-        """Load the kernel's function from a cubin. Raises: CudaError."""
+        """Load the kernel's function from a cubin. Raises: CudaError, MemoryError if that fails."""
         return self.function(schedule.STYLE.entry(kernel), binary)
 
     def function(self, name: str, binary: bytes) -> CudaFunction:
-        """Load a function of a cubin into the current context. Raises: CudaError."""
+        """Load a cubin's function into the current context.
+
+        Raises: CudaError, MemoryError if that fails.
+        """
         return CudaFunction(name, binary, self._unused_modules)
 
 

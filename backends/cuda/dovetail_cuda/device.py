@@ -64,7 +64,10 @@ class CudaBackend(BindingBackend):
     # --- memory
 
     def allocate(self, nbytes: int) -> int:
-        """Allocate device memory; return its address. Raises: MemoryError, CudaError."""
+        """Allocate device memory; return its address.
+
+        Raises: MemoryError; CudaError for other failures.
+        """
         return self._memory.allocate(nbytes)
 
     def free(self, handle: int, nbytes: int) -> None:
@@ -96,7 +99,10 @@ class CudaBackend(BindingBackend):
         self._memory.queue_out(target, handle + offset, stream or 0)
 
     def allocate_pinned(self, nbytes: int) -> int:
-        """Allocate page-locked host memory; return its address. Raises: MemoryError."""
+        """Allocate page-locked host memory; return its address.
+
+        Raises: MemoryError; CudaError for other failures.
+        """
         return self._memory.allocate_pinned(nbytes)
 
     def free_pinned(self, address: int, nbytes: int) -> None:
@@ -110,7 +116,7 @@ class CudaBackend(BindingBackend):
     # --- work
 
     def compile(self, kernel: Kernel) -> CudaProgram:
-        """Compile a kernel by NVRTC in the device's context. Raises: CompileError."""
+        """Compile a kernel in the device's context. Raises: CompileError if NVRTC rejects it."""
         self.enter()
         return self._compiler.compile(kernel)
 
@@ -129,7 +135,10 @@ class CudaBackend(BindingBackend):
     def compile_raw(
         self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
     ) -> RawLaunch:
-        """Compile CUDA C; return a launcher of function `name`. Raises: CompileError."""
+        """Compile CUDA C; return a launcher of function `name`.
+
+        Raises: CompileError if NVRTC rejects the text, or it has no such function.
+        """
         self.enter()
         return compile_raw(self._compiler, self.enter, source, name, arguments, options)
 
@@ -167,7 +176,10 @@ class CudaBackend(BindingBackend):
         return event
 
     def event_done(self, event: _Event) -> bool:
-        """Return True if the event has passed, without waiting. Raises: CudaError."""
+        """Return True if the event has passed; do not wait.
+
+        Raises: CudaError if the query fails.
+        """
         status = cuda.driver.cuEventQuery(event.handle)[0]
         if status != NOT_READY:
             cuda.unwrap_result((status,), "cuEventQuery")

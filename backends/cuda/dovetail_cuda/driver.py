@@ -23,14 +23,17 @@ class CudaError(DovetailError, RuntimeError):
 
 
 def unwrap_result(result: tuple[Any, ...], action: str) -> Any:
-    """Return a driver function's results after its status. Raises: MemoryError, CudaError."""
+    """Return a driver call's result, or its tuple of results.
+
+    Raises: MemoryError if the call ran out of memory, CudaError if it failed otherwise.
+    """
     if result[0] != 0:
         raise status_error(result[0], action)
     return result[1] if len(result) == 2 else result[1:]
 
 
 def unwrap_nvrtc_result(result: tuple[Any, ...], action: str) -> Any:
-    """Return the results of an NVRTC function after its status. Raises: CudaError."""
+    """Return an NVRTC call's result, or its tuple of results. Raises: CudaError if it failed."""
     if result[0] != 0:
         text = _decode_text(nvrtc.nvrtcGetErrorString(result[0]))
         raise CudaError(f"cuda: {action}: {text or int(result[0])}")
@@ -45,7 +48,7 @@ def status_error(status: Any, action: str) -> Exception:
 
 
 def load_library(name: str) -> ctypes.CDLL:
-    """Load one of NVIDIA's libraries. Raises: OSError, RuntimeError."""
+    """Load one of NVIDIA's libraries. Raises: RuntimeError if not found, OSError if unusable."""
     return ctypes.CDLL(str(load_nvidia_dynamic_lib(name).abs_path))
 
 

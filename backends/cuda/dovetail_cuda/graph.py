@@ -86,7 +86,10 @@ class _Executable:
             node.last_arguments = node.packed_arguments
 
     def update(self, nodes: Sequence[_LaunchNode]) -> None:
-        """Give the driver the packed arguments of these nodes. Raises: CudaError."""
+        """Give the driver the nodes' packed arguments; set `last_arguments`.
+
+        Raises: CudaError if it refuses.
+        """
         set_parameters = cuda.driver.cuGraphExecKernelNodeSetParams
         for node in nodes:
             status = set_parameters(self._run.handle, self._handles[id(node)], node.parameters)
@@ -94,7 +97,7 @@ class _Executable:
             node.last_arguments = node.packed_arguments
 
     def launch(self, stream: StreamHandle) -> None:
-        """Queue the graph on a stream. Raises: CudaError."""
+        """Queue the graph on a stream. Raises: CudaError if the driver refuses."""
         cuda.unwrap_result(
             cuda.driver.cuGraphLaunch(self._run.handle, stream or 0), "launching a graph"
         )

@@ -96,7 +96,11 @@ class CudaLaunch:
         self.launch_kernel = cuda.driver.cuLaunchKernel
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
-        """Pack the arguments and queue the kernel, under a lock. Raises: CudaError, MemoryError."""
+        """Pack the arguments and queue the kernel, under a lock.
+
+        Raises: MemoryError if the driver is out of memory, CudaError if it refuses the launch
+        otherwise.
+        """
         addresses = [*map(add, buffers[::2], buffers[1::2])]
         arguments = self.arguments
         with self.lock:  # until the driver has copied the arguments

@@ -24,7 +24,10 @@ class Memory:
         self._lock = Lock()
 
     def allocate(self, nbytes: int) -> int:
-        """Allocate device memory, and return the address. Raises: MemoryError, CudaError."""
+        """Allocate device memory; return its address.
+
+        Raises: MemoryError; CudaError for other failures.
+        """
         d = cuda.driver
         return self._allocate(d.cuMemAlloc, (nbytes,), d.cuMemFree, f"cuMemAlloc of {nbytes} bytes")
 
@@ -89,12 +92,15 @@ class Memory:
             cuda.unwrap_result(copied, f"copying {target.nbytes} bytes from the device")
 
     def wait(self, stream: int) -> None:
-        """Wait for everything queued on a stream. Raises: CudaError."""
+        """Wait for everything queued on a stream. Raises: CudaError if any of it failed."""
         self.enter()
         cuda.unwrap_result(cuda.driver.cuStreamSynchronize(stream), "waiting for a stream")
 
     def allocate_pinned(self, nbytes: int) -> int:
-        """Allocate page-locked host memory; return the address. Raises: MemoryError, CudaError."""
+        """Allocate page-locked host memory; return its address.
+
+        Raises: MemoryError; CudaError for other failures.
+        """
         d, doing = cuda.driver, f"cuMemHostAlloc of {nbytes} bytes"
         return self._allocate(d.cuMemHostAlloc, (nbytes, PORTABLE), d.cuMemFreeHost, doing)
 

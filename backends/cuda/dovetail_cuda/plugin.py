@@ -51,7 +51,7 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
 
 
 def _describe_devices(cuda: Any, compiler: str) -> Sequence[DeviceInfo] | Unavailable:
-    """Return all GPUs, or Unavailable without a GPU or with an old driver. Raises: CudaError."""
+    """Return all GPUs; Unavailable for none or an old driver. Raises: CudaError if a call fails."""
     status = cuda.driver.cuInit(0)[0]
     if status == NO_DEVICE:
         return Unavailable("the driver finds no GPU", "check `nvidia-smi` and CUDA_VISIBLE_DEVICES")

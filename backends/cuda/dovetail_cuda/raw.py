@@ -27,7 +27,10 @@ def compile_raw(
     arguments: Sequence[RawArgument],
     options: Sequence[str],
 ) -> RawLaunch:
-    """Compile a user's text, and return a launcher of its function. Raises: CompileError."""
+    """Compile a user's text; return a launcher of function `name`.
+
+    Raises: CompileError if NVRTC rejects the text, or it has no such function.
+    """
     cubin = compile_cubin(source, compiler.arch, name, options)
     try:
         function = compiler.function(name, cubin)

@@ -59,7 +59,7 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         return schedules(kernel, self.has_fast_groups, self.row_reductions_max)[name]
 
     def build(self, kernel: Kernel, source: str) -> tuple[BuiltFunction, bytes]:
-        """Build a kernel with the driver; return build and binary. Raises: CompileError."""
+        """Build a source; return ((program, entry), binary). Raises: CompileError if rejected."""
         try:
             built = self._build(cl.Program(self.context, source))
         except cl.Error as error:

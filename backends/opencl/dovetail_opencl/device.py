@@ -116,7 +116,10 @@ class OpenCLBackend(BindingBackend):
             self._memory.queue_copy(stream or self.queue, target, handle, src_offset=offset)
 
     def allocate_pinned(self, nbytes: int) -> int:
-        """Allocate and map page-locked memory; return its address. Raises: MemoryError."""
+        """Allocate and map page-locked memory; return its address.
+
+        Raises: MemoryError; DeviceError in a child of fork().
+        """
         self._process.check()
         return self._memory.allocate_pinned(self.queue, nbytes)
 
@@ -137,12 +140,18 @@ class OpenCLBackend(BindingBackend):
     # --- work
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
-        """Build a kernel for its first schedule. Raises: CompileError, DeviceError."""
+        """Build a kernel in its first schedule.
+
+        Raises: CompileError if the driver rejects it; DeviceError in a child of fork().
+        """
         self._process.check()
         return self._compiler.compile(kernel)
 
     def compile_all(self, kernels: Sequence[Kernel]) -> Sequence[OpenCLProgram]:
-        """Build kernels together; the programs have no binaries. Raises: CompileError."""
+        """Build kernels together, without binaries if that succeeds, else one by one.
+
+        Raises: CompileError for a kernel that the driver rejects; DeviceError in a child of fork().
+        """
         self._process.check()
         return self._compiler.compile_all(kernels)
 
@@ -160,7 +169,11 @@ class OpenCLBackend(BindingBackend):
     def compile_raw(
         self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
     ) -> RawLaunch:
-        """Build OpenCL C; return a launcher of function `name`. Raises: CompileError."""
+        """Build OpenCL C; return a launcher of kernel `name`.
+
+        Raises: CompileError if the driver rejects the text, it has no such kernel, or the number of
+        parameters differs; DeviceError in a child of fork().
+        """
         self._process.check()
         return compile_raw(self._compiler, self.queue, source, name, arguments, options)
 

@@ -79,7 +79,10 @@ class _OpenCLLaunch:
         self.lock = Lock()
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
-        """Set the changed arguments and queue the kernel, under a lock. Raises: DeviceError."""
+        """Set the changed arguments and queue the kernel, under a lock.
+
+        Raises: DeviceError in a child of fork().
+        """
         if not self.process.alive:
             self.process.check()
         with self.lock:  # arguments belong to the kernel object until it is queued

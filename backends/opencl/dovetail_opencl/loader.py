@@ -45,7 +45,7 @@ def _set_vendor_environment(library: Path | None) -> Iterator[None]:
     ocl-icd (in pyopencl's wheels, and on Linux) reads one folder of .icd files; Khronos's loader
     takes further libraries from OCL_ICD_FILENAMES. Variables that the user has set stay.
     """
-    if library is None or set_driver_variables():
+    if library is None or driver_variables_in_use():
         yield
         return
     with tempfile.TemporaryDirectory(prefix="dovetail") as folder:
@@ -87,18 +87,18 @@ def _find_platforms(cl: Any) -> list[Any]:
 # --- reasons if there is no device
 
 
-def set_driver_variables() -> list[str]:
+def driver_variables_in_use() -> list[str]:
     """Return the names of set variables that name drivers; then no others are searched for."""
     return [name for name in DRIVER_VARIABLES if name in os.environ]
 
 
 def drivers() -> list[str]:
-    """Return the libraries that the loader tries, named by .icd files and the environment."""
+    """Return the libraries the loader tries: from .icd files, variables, or pip (Intel's)."""
     vendors = Path(os.environ.get("OCL_ICD_VENDORS") or SYSTEM_VENDORS)
     files = sorted(vendors.glob("*.icd")) if vendors.is_dir() else [vendors]
     named = [_read_first_line(icd) for icd in files if icd.suffix == ".icd" and icd.is_file()]
     named += os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep)
-    intel = None if set_driver_variables() else intel_runtime()
+    intel = None if driver_variables_in_use() else intel_runtime()
     return [*filter(None, named), *([] if intel is None else [str(intel)])]
 
 
@@ -130,17 +130,19 @@ def explain_no_device() -> str:
 def suggest_fix() -> str:
     """Return the steps that may give a device, as text, omitting installed packages."""
     steps = []
-    if set_driver_variables():
-        steps.append(f"unset {' and '.join(set_driver_variables())}, which hides all other drivers")
+    if driver_variables_in_use():
+        steps.append(
+            f"unset {' and '.join(driver_variables_in_use())}, which hides all other drivers"
+        )
     if missing := [name for name in RUNTIME_PACKAGES if not _is_installed(name)]:
         install_command = 'pip install "dovetail-opencl[cpu]"'
         steps.append(
             install_command if INTEL_PACKAGE in missing else f"pip install {' '.join(missing)}"
         )
-    elif not set_driver_variables():
+    elif not driver_variables_in_use():
         steps.append("fix the loading error of the driver")
     if platform.machine() not in ("x86_64", "AMD64"):  # Intel's runtime is for no other
-        steps = steps[:1] if set_driver_variables() else []
+        steps = steps[:1] if driver_variables_in_use() else []
     return ", or ".join([*steps, "install your hardware's OpenCL driver"])
 
 

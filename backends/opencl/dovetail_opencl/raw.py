@@ -28,7 +28,11 @@ def compile_raw(
     arguments: Sequence[RawArgument],
     options: Sequence[str],
 ) -> RawLaunch:
-    """Build a user's text, and return a launcher of its kernel. Raises: CompileError."""
+    """Build a user's text; return a launcher of kernel `name`.
+
+    Raises: CompileError if the driver rejects the text, it has no such kernel, or the number of
+    parameters differs.
+    """
     program = cl.Program(compiler.context, source)
     try:
         built = compiler.build_text(program, options)

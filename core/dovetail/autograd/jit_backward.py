@@ -32,9 +32,9 @@ class _CapturedNode(Node):
     saved: list[SavedValue]
 
     def backward(self, g: Tensor, result: SavedValue | None) -> list[PropagatedGradient | None]:
-        """Run the captured backward; return the operands' gradients. Raises: GradientError.
+        """Run the captured backward; return the operands' gradients, which have no gradients.
 
-        It has no gradients: under create_graph it raises.
+        Raises: GradientError under `create_graph`, and if a saved value was overwritten.
         """
         if current().grad:
             raise GradientError(

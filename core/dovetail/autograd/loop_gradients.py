@@ -88,9 +88,9 @@ class _RecordedBody:
     def _find_used_inputs(
         self, results: Sequence[Tensor], inputs: Sequence[Tensor], closure_start: int
     ) -> None:
-        """Add to `used` the closure positions that the tape leads to. Raises: UnrolledLoop.
+        """Add to `used` each reached input's number less `closure_start`; < 0 is no closure.
 
-        It is raised for hooks, and where the tape leads to older nodes than the inputs.
+        Raises: UnrolledLoop for hooks, and where the tape leads to older nodes than the inputs.
         """
         ends = {t._expr.tape: k for k, t in enumerate(inputs) if t._expr.tape is not None}
         start = min((n.order for n in ends), default=0)

@@ -54,5 +54,8 @@ def ones_like(x: Tensor, /) -> Tensor:
 
 
 def _constant_like(x: Tensor, value: float) -> Tensor:
-    """Return a tensor of `value` in the layout of `x`, not strided. Raises: LayoutError."""
+    """Return a tensor of `value` in the layout of `x`, not strided.
+
+    Raises: LayoutError if the layout has no rule for it.
+    """
     return dispatch("constant", "full_like", (x,), x, value)

@@ -175,9 +175,9 @@ class PackedValue:
         self.spec, self.tape, self.value, self.unpack = e.spec, e.tape, value, unpack
 
     def unpack_value(self, name: str, what: str) -> Tensor:
-        """Call the unpack hook; return its tensor on the old tape. Raises: GradientError.
+        """Call the unpack hook; return its tensor on the old tape.
 
-        It is raised if the hook returns something else than a tensor of the saved spec.
+        Raises: GradientError unless the hook returns a strided tensor of the saved spec.
         """
         tensor = self.unpack(self.value)
         if type(tensor) is not Tensor or tensor._expr.spec is not self.spec:
@@ -484,11 +484,11 @@ class OpNode(Node):
     def backward(
         self, g: Tensor, result: SavedValue | None, reach: Tensor | None = None
     ) -> list[PropagatedGradient | None]:
-        """Return for each edge its part of the gradient, or None. Raises: GradientError.
+        """Return for each edge its part of the gradient, or None.
 
-        It is raised for an op without rules, and for released or overwritten values.
         `reach`: a mask; where it is False, `g` is 0, and so are the parts: also where the op has no
         finite slope, because a branch that `where` has not taken is outside of its domain there.
+        Raises: GradientError for an op without rules, and for released or overwritten values.
         """
         if not self.rules:
             raise GradientError(

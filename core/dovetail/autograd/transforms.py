@@ -127,7 +127,10 @@ def vjp(
     deep = needs_graph(outputs, inputs)
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
-        """Return the gradients of the primals, 0 where there are none. Raises: ShapeError."""
+        """Return the gradients of the primals, 0 where there are none.
+
+        Raises: ShapeError unless there is one gradient per output.
+        """
         if len(gradients) != len(outputs):
             raise ShapeError(
                 f"vjp: expected one gradient per output, {len(outputs)}, got {len(gradients)}"
@@ -260,7 +263,11 @@ def linearize(
     outs = outputs_of("linearize", result)
 
     def derivative(*directions: Tensor) -> FunctionResult:
-        """Return the derivative in the given directions, one per primal. Raises: ShapeError."""
+        """Return the derivative in the given directions, one per primal.
+
+        Raises: ShapeError if the shapes of the directions are not those of the primals, DTypeError
+        for a direction that is no tensor.
+        """
         vectors = outputs_of("linearize", directions)
         if [t.shape for t in vectors] != [t.shape for t in points]:
             raise ShapeError(

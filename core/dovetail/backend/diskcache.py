@@ -220,7 +220,7 @@ def _remove(path: Path) -> None:
 
 @cache
 def _find_or_create_key(folder: Path) -> bytes:
-    """Return the secret key of a folder; create it if missing or untrusted. Raises: OSError."""
+    """Return a folder's secret key, created if missing or untrusted; cached. Raises: OSError."""
     try:
         return _read_key(folder)
     except _Untrusted:

@@ -167,7 +167,7 @@ class ErrorCells:
         return self._host_cells
 
     def create_check(self, purpose: IndexPurpose, stream: StreamHandle) -> IndexCheck:
-        """Reserve a zeroed cell for a launch on `stream`; wait for the stream if none is free.
+        """Register and return a check with a zeroed cell; wait for `stream` if no cell is free.
 
         The caller sets `queued` after the launch.
         """
@@ -199,7 +199,7 @@ class ErrorCells:
         return self._cells[check.stream], check.cell * CELL_BYTES
 
     def settle(self, stream: StreamHandle) -> None:
-        """Wait for `stream`, read the cells of queued checks, store faults and free the cells."""
+        """Settle the queued checks of `stream`, if any: wait, read and free cells, store faults."""
         with self._lock:
             waiting = self._unsettled.get(stream, ())
             ready = [c for c in waiting if c.queued]

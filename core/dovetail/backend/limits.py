@@ -41,9 +41,9 @@ def has_limits(backend: Backend) -> bool:
 def bind_within_limits(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> Launch:
-    """Bind a legalised kernel's program to the original ints and grid. Raises: DeviceError.
+    """Bind a legalised kernel's program to ints and a grid; split the launch to fit the limits.
 
-    Raises: DeviceError for sizes that exceed the device's index width.
+    Raises: DeviceError for sizes or indices over 32 bits on a device with 32-bit indices.
     """
     _check_index_width(backend, program, ints, grid)
     if has_limits(backend):

@@ -82,7 +82,10 @@ class ScheduledCompiler(ABC, Generic[Built]):
         """Recreate the build from its binary. Raises: ValueError or one of `refusals`."""
 
     def compile(self, kernel: Kernel) -> ScheduledProgram[Built]:
-        """Build a kernel in its first schedule; return its program. Raises: CompileError."""
+        """Build a kernel in its first schedule; return its program.
+
+        Raises: CompileError if rejected.
+        """
         source = self.source(kernel)
         built, binary = self.build(kernel, source)
         return ScheduledProgram(self, kernel, built, source, add_digest(source, binary))

@@ -32,7 +32,7 @@ class StreamDevice(Protocol):
 
 
 def wait_for_stream(opened_device: StreamDevice, stream: StreamHandle) -> None:
-    """Wait for a stream (a handle) of an opened device, and settle its index checks."""
+    """Wait for a stream of an opened device; store, but do not raise, its index faults."""
     opened_device.backend.synchronize(stream)
     if opened_device.faults.pending:
         opened_device.faults.settle(stream)
@@ -150,7 +150,10 @@ def current_handle(dev: Device) -> StreamHandle:
 
 
 def _stream_or_current(op: str, stream: Stream | None, dev: Device) -> Stream:
-    """Return the stream, or the device's current one for None. Raises: ArgumentTypeError."""
+    """Return a Stream, or the device's current one for None.
+
+    Raises: ArgumentTypeError for others.
+    """
     if stream is None:
         return current_stream(dev)
     return instance(op, stream, "stream", Stream)

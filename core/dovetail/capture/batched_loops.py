@@ -218,9 +218,10 @@ def _require_untaped(tensors: Sequence[Tensor]) -> None:
 
 
 def _batch_loop(tracer: BatchTracer, loop: LoopSpec, reads: set[int] | None) -> tuple[Any, Any]:
-    """Run a loop of examples as one loop of batches; fill `reads`. Raises: UnrolledLoop.
+    """Run a loop of examples as one loop of batches; fill `reads`; return (carry, ys).
 
     If a bound differs between examples it is a while loop, which has no ys and fills no `reads`.
+    Raises: UnrolledLoop if gradients flow, or the body writes to older memory that examples share.
     """
     if any(tracer.is_batched_tensor(b) for b in loop.bounds if isinstance(b, Tensor)):
         return _batch_while(tracer, loop.name, *convert_to_while(loop))[1], ()
@@ -253,9 +254,11 @@ def _batch_loop(tracer: BatchTracer, loop: LoopSpec, reads: set[int] | None) -> 
 def _batch_while(
     tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: FlatTree
 ) -> Any:
-    """Run an example's `while_loop` as one of batches; return its carry. Raises: UnrolledLoop.
+    """Run an example's `while_loop` as one of batches; return its carry.
 
     If the condition differs between examples, the loop runs until all have stopped.
+    Raises: UnrolledLoop if gradients flow, the condition is no tensor, or the body writes to older
+    memory that examples share.
     """
     batch = _BatchedLoop(tracer, carry)
 
@@ -284,10 +287,11 @@ def _batch_while(
 def _run_while_any_continues(
     tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: FlatTree
 ) -> Any:
-    """Run an example's loop until all examples stop; return its carry. Raises: UnrolledLoop.
+    """Run an example's loop until all examples stop; return its carry.
 
     The loop also carries a bool for each example. An example that has stopped keeps its carry, and
     writes nothing in place.
+    Raises: UnrolledLoop as `_batch_while`.
     """
     first, mask = copy_all(carry.leaves), tracer_api.current_write_mask()
     active = _require_truth(condition(rebuild(carry, first)))

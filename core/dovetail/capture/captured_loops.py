@@ -34,12 +34,12 @@ _DEFERRED = Switch(eager=False)  # an index that is computed at once is the same
 
 
 def capture_loop(loop: LoopSpec, reads: set[int] | None = None) -> tuple[Any, Any]:
-    """Capture and run a loop as one act; return (carry, ys); fill `reads`. Raises: UnrolledLoop.
+    """Capture and run a loop as one act; return (carry, ys); fill `reads`.
 
     `reads`: a set to which the slots are added that the body reads of the program around it; such a
     body may write nothing there and have no other effects.
-    UnrolledLoop is raised if gradients flow through the body's results, or it has such effects.
-    Errors of the body's results are those of `LoopSpec.run_body`.
+    Raises: UnrolledLoop if gradients flow through the body's results, or it has such effects;
+    errors of the body's results as `LoopSpec.run_body`.
     """
 
     def trace(tracer: CaptureTracer, device: Device) -> tuple[Any, Any]:
@@ -74,10 +74,10 @@ def capture_while(
 
 
 def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -> R:
-    """Capture both branches and run one by one act. Raises: GradientError, DTypeError, ShapeError.
+    """Capture both branches, record one act that runs one of them, and return its result.
 
-    It returns the result. GradientError is for gradients that flow through a result, DTypeError and
-    ShapeError for branches whose results differ in containers, dtypes or shapes.
+    Raises: GradientError if gradients flow through a result; DTypeError, ShapeError for branches
+    whose results differ in containers, dtypes or shapes.
     """
     tracer, truth = tracer_api.current(), truth_of(pred)._expr
     assert isinstance(tracer, CaptureTracer)
@@ -110,9 +110,10 @@ def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -
 def _capture_branch(
     name: str, tracer: CaptureTracer, device: Device, function: Callable[[], object]
 ) -> tuple[FlatTree, NestedProgram]:
-    """Capture a branch; return its results' specs, and its program. Raises: GradientError.
+    """Capture a branch; return its results' specs, in their containers, and its program.
 
-    The specs are in the containers of the result. GradientError is for gradients that flow there.
+    Raises: GradientError if gradients flow through a result; DTypeError, LayoutError for results
+    that are no numbers or strided tensors.
     """
     body = BodyCapture(tracer, device)
 
@@ -206,9 +207,9 @@ class _CapturedLoop:
         self.row = FlatTree([], None)
 
     def body(self) -> NestedProgram:
-        """Capture the body as a nested program; set `is_same` and `row`. Raises: UnrolledLoop.
+        """Capture the body; set `is_same`, `row`, `variable`.
 
-        UnrolledLoop is raised if gradients flow through its results.
+        Raises: UnrolledLoop if gradients flow.
         """
         inner = BodyCapture(self.tracer, self.device)
         return inner.build_part(inner.run(self._trace_body, inner))
@@ -231,7 +232,7 @@ class _CapturedLoop:
         return places
 
     def _index(self, body: BodyCapture) -> Tensor:
-        """Create the index tensor, a number with a new variable that each iteration sets."""
+        """Create the index tensor and its variable; store them in `body.index` and `variable`."""
         environment = self.tracer.environment
         self.variable = environment.variable(0)
         i = index(0, self.device)

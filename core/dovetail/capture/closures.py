@@ -262,7 +262,7 @@ class Closure:
         yield from self._members_of_class(path, value, base)
 
     def _slots_of(self, path: ClosurePath, value: object, base: type) -> Iterator[ClosurePath]:
-        """Yield the paths to a value's slots that class `base` defines and that are set."""
+        """Yield the paths to the set slots of class `base`, but for names that begin with __."""
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if not name.startswith("__") and hasattr(value, name):

@@ -206,9 +206,9 @@ def scan(
 
 
 def _run(loop: LoopSpec) -> tuple[Any, Any]:
-    """Run a `fori_loop` or `scan`, unrolled if need be; return (carry, ys). Raises: GradientError.
+    """Run a `fori_loop` or `scan`, unrolled if need be; return (carry, ys).
 
-    GradientError is for gradients through a loop with bounds that are tensors.
+    Raises: GradientError for gradients through a loop with bounds that are tensors.
     """
     length, is_eager = loop.length(), current().eager
     if not is_eager or (length is None and isinstance(tracer_api.current(), CaptureTracer)):
@@ -236,10 +236,10 @@ def _tensor_bounds_error(name: str) -> GradientError:
 
 
 def _run_taped(loop: LoopSpec, closure: Sequence[Tensor] | None = None) -> tuple[Any, Any]:
-    """Run a captured loop with gradients as one loop; return (carry, ys). Raises: UnrolledLoop.
+    """Run a captured loop with gradients as one loop; return (carry, ys).
 
     `closure`: the tensors with gradients that the body reads from its closure.
-    UnrolledLoop is also raised outside of a capture, and if no gradient flows.
+    Raises: UnrolledLoop outside of a capture, if no gradient flows, and if it cannot be one loop.
     """
     if not tracer_api.is_captured():
         raise UnrolledLoop
@@ -265,7 +265,10 @@ def _run_taped(loop: LoopSpec, closure: Sequence[Tensor] | None = None) -> tuple
         return body(c, x, loop._replace(body=snapshot.function()))
 
     def closure_reads() -> list[Tensor]:
-        """Return the tensors without gradients that the loop read. Raises: UnrolledLoop."""
+        """Return the tensors without gradients that the loop read.
+
+        Raises: UnrolledLoop if the closure has changed.
+        """
         if snapshot.find_change() is not None:
             raise UnrolledLoop
         untaped = [t for t in snapshot.tensors if t._expr.tape is None]
@@ -332,7 +335,10 @@ def _slot_of(t: Tensor) -> int | None:
 
 
 def _validate_bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
-    """Return an int, or a tensor of one integer itself. Raises: DTypeError, ArgumentTypeError."""
+    """Return an int, or a tensor of one integer itself.
+
+    Raises: DTypeError for another tensor, else ArgumentTypeError.
+    """
     if not isinstance(value, Tensor):
         return integer(name, value, what)
     if value.size != 1 or not value.dtype.is_integer:

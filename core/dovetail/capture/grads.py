@@ -76,7 +76,7 @@ def capture_backward(
     result: Tensor,
     reachable: Sequence[ReachableTensor],
 ) -> BackwardCapture | None:
-    """Capture a result's backward program without running it; None if that is not possible.
+    """Evaluate pending work, then capture a result's backward, not run; None if impossible.
 
     None is for a result with hooks or several ways to an input, and for a backward that cannot be
     captured. The program reads memory as it is at the end of the forward program, where pending

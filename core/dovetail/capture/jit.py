@@ -196,7 +196,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         return f"dt.jit of {self.__name__}"
 
     def _flat(self, args: tuple[object, ...], options: Mapping[str, object]) -> FlatTree:
-        """Flatten arguments; wrap those static by name as StaticArgument. Raises: CaptureError."""
+        """Flatten arguments, static ones wrapped. Raises: CaptureError for an unhashable static."""
         if self._static_names:
             name, names, positions = self._full_name, self._static_names, self._static_positions
             args = tuple(
@@ -214,9 +214,10 @@ class Captured(RecentExecutables, Generic[P, R]):
         return flatten_with_layouts((args, options))
 
     def _make_key(self, flat: FlatTree, settings: Settings) -> tuple[list[object], Hashable]:
-        """Evaluate tensors, wrap statics; return (leaves, key). Raises: LayoutError, CaptureError.
+        """Evaluate tensors, wrap statics; return (leaves, key).
 
         The key contains the modes of objects that the function leads to; their paths are stored.
+        Raises: LayoutError for tensors of other layouts, CaptureError for unhashable leaves.
         """
         leaves, key = _key(self._full_name, flat, settings)
         statics = _statics(leaves)
@@ -256,7 +257,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         return result
 
     def _capture_call(self, flat: FlatTree, key: Hashable, settings: Settings) -> R:
-        """Run and record the function; store the capture, or the failure; return the result.
+        """Run and record the function; store the capture or a final failure; return the result.
 
         A retryable failure is stored only after `CAPTURE_TRIES_MAX` calls. Calls with the key of a
         stored failure run the function without a capture.
@@ -419,10 +420,9 @@ def _context(s: Settings) -> tuple[Hashable, ...]:
 
 
 def _key(name: str, flat: FlatTree, s: Settings) -> tuple[list[object], Hashable]:
-    """Evaluate tensors, wrap statics; return (leaves, key). Raises: LayoutError, CaptureError.
+    """Evaluate tensors, wrap statics; return (leaves, key), the key without the modes of objects.
 
-    The key is without the modes of objects. LayoutError is for tensors of other layouts,
-    CaptureError for unhashable leaves.
+    Raises: LayoutError for tensors of other layouts, CaptureError for unhashable leaves.
     """
     leaves: list[object] = []
     key: list[Hashable] = [*_context(s), flat.tree]

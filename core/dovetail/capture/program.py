@@ -329,7 +329,10 @@ class HostAct(Act):
         return HostReplay(opened, self.call, self.operands, self.results, self.line, run)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
-        """Wait for the stream, call the routine, write its results. Raises: LinAlgError."""
+        """Wait for the stream, call the routine, write its results.
+
+        Raises: the routine's LinAlgError, with the user's line.
+        """
         begun = time.perf_counter_ns()
         wait_for_stream(opened, stream)
         try:

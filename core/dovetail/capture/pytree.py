@@ -166,7 +166,10 @@ def tensor_leaves(name: str, value: object, like: Tensor | None = None) -> FlatT
 
 
 def _carry_leaf(name: str, x: object, like: Tensor | None) -> Tensor:
-    """Return a leaf as a strided tensor; convert numbers. Raises: DTypeError, LayoutError."""
+    """Return a leaf as a strided tensor; convert numbers that are not complex.
+
+    Raises: LayoutError for a tensor of another layout, DTypeError for other objects.
+    """
     if isinstance(x, Tensor):
         return require_strided_leaf(name, x)
     if isinstance(x, (bool, int, float, np.generic)):

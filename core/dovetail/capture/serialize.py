@@ -264,7 +264,7 @@ class FunctionWriter:
         return len(self.blobs) - 1
 
     def memory(self, s: Storage) -> int:
-        """Write the current content of a storage as a blob, and return the blob's number."""
+        """Append a storage's current content as a new blob; return the blob's number."""
         values = bytearray(s.nbytes)
         if values:
             backend, stream = open_device(s.device).backend, current_handle(s.device)
@@ -290,10 +290,7 @@ class FunctionReader:
         self.state: dict[tuple[Device, int], Storage] = {}  # memory that captures share
 
     def memory(self, blob: Json) -> Storage:
-        """Copy blob number `blob` to new memory on the device; return it. Raises: ValueError.
-
-        ValueError is raised if there is no such blob.
-        """
+        """Copy blob number `blob` to new memory; return it. Raises: ValueError if there is none."""
         values, stream = _item(self.blobs, blob), current_handle(self.device)
         opened = open_device(self.device)
         ptr = opened.allocator.allocate(len(values), stream)
@@ -303,10 +300,10 @@ class FunctionReader:
 
 
 def encode(w: FunctionWriter, x: Any) -> Json:
-    """Return a value as JSON; add its kernels and bytes to the writer. Raises: CaptureError.
+    """Return a value as JSON; add its kernels and bytes to the writer.
 
     A tuple, also a named one, is a list of its items.
-    CaptureError is for what a file cannot hold.
+    Raises: CaptureError for what a file cannot hold.
     """
     if type(x) in SIMPLE:
         return x
@@ -352,7 +349,7 @@ def _item(items: Sequence[Any], n: Json) -> Any:
 
 
 def _natural(n: Json) -> int:
-    """Return an int from 0 to below NUMBER_MAX; a bool is refused. Raises: ValueError."""
+    """Return an int from 0 to below NUMBER_MAX. Raises: ValueError for others, also a bool."""
     return _item(range(NUMBER_MAX), n)  # type: ignore[no-any-return]  # of a range
 
 
@@ -389,9 +386,9 @@ def _write_step(w: FunctionWriter, bound: BoundKernel) -> Json:
 
 
 def _read_step(r: FunctionReader, x: Json) -> BoundKernel:
-    """Decode a launch, compile its kernel and bind it on the device. Raises: ValueError.
+    """Decode a launch, compile its kernel and bind it on the device.
 
-    ValueError is for a grid or a number that does not fit.
+    Raises: ValueError for a grid or a number that does not fit.
     """
     number, ints, grid, nbytes, asked = decode(r, STEP, x)
     kernel = _item(r.kernels, number)
@@ -420,7 +417,7 @@ def _write_draw(w: FunctionWriter, a: EffectAct) -> Json:
 
 
 def _read_draw(r: FunctionReader, x: Json) -> EffectAct:
-    """Decode a draw from the default random generator. Raises: ValueError."""
+    """Decode a draw from the default random generator. Raises: ValueError for an invalid number."""
     count, variable = x
     _item(r.environment.values[1:], variable)  # two numbers are made
     return EffectAct(partial(callbacks.reserve_random, _natural(count)), variable, 2)
@@ -450,9 +447,9 @@ def _tensor(storage: Storage, s: Spec, strides: Shape, begin: int) -> Tensor:
 
 
 def _write_reachable(w: FunctionWriter, c: ReachableTensor) -> Json:
-    """Return an argument's number, or a closure tensor with values, as JSON. Raises: CaptureError.
+    """Return an argument's number, or a closure tensor with values, as JSON.
 
-    CaptureError is raised if the closure has no such tensor any more.
+    Raises: CaptureError if the closure has no such tensor any more.
     """
     if c.argument != NO_INDEX:
         return [c.argument]
@@ -468,9 +465,9 @@ def _write_reachable(w: FunctionWriter, c: ReachableTensor) -> Json:
 
 
 def _read_reachable(r: FunctionReader, x: Json) -> ReachableTensor:
-    """Decode a tensor: an argument, or one of the closure with own memory. Raises: ValueError.
+    """Decode a tensor: an argument, or one of the closure with own memory.
 
-    ValueError is raised if it lies outside of its memory.
+    Raises: ValueError if it lies outside of its memory.
     """
     if len(x) == 1:
         return r.arguments[x[0]]
@@ -552,9 +549,9 @@ class MemoryBounds:
     def check_part(
         self, part: NestedProgram, inputs: Sequence[int], results: Sequence[int]
     ) -> None:
-        """Check a nested program, given the bytes of inputs and results. Raises: ValueError.
+        """Check a nested program, given the bytes of inputs and results.
 
-        UnboundedIndexError is raised as by `check_program`.
+        Raises: ValueError if it does not fit, UnboundedIndexError as `check_program`.
         """
         p = part.program
         if p.sizes != tuple(results) or (part.arena is None) != (not p.arena):
@@ -599,7 +596,10 @@ def check_program(p: CapturedProgram, inputs: Sequence[Range]) -> None:
 
 
 def _check_launch(m: MemoryBounds, a: LaunchAct) -> None:
-    """Check a launch's numbers, and bytes it reaches. Raises: ValueError, UnboundedIndexError."""
+    """Check a launch's numbers, and the bytes it reaches.
+
+    Raises: ValueError if they do not fit, UnboundedIndexError if an index has no known bounds.
+    """
     step, kernel = a.plan_step, a.plan_step.kernel
     cells = {i for i, _, _ in step.checks}
     if len(a.numbers) != len(kernel.scalars) or not len(cells) == len(step.checks) == len(a.lines):
@@ -616,7 +616,7 @@ def _check_launch(m: MemoryBounds, a: LaunchAct) -> None:
 
 
 def _check_numbers(a: LaunchAct, numbers: Scalars) -> None:
-    """Check that a launch's integers fit the dtypes of its scalars. Raises: ValueError."""
+    """Raise ValueError if a launch's integers do not fit the dtypes of its scalars."""
     kernel = a.plan_step.kernel
     for (x, _), (name, kind) in zip(numbers, kernel.scalars, strict=True):
         if kind.kind in "iub" and not (isinstance(x, int) and kind.min <= x <= kind.max):
@@ -624,7 +624,7 @@ def _check_numbers(a: LaunchAct, numbers: Scalars) -> None:
 
 
 def _check_call(m: MemoryBounds, a: LibraryCallAct) -> None:
-    """Check a library call: its memory, dtypes and shapes, and the device. Raises: ValueError."""
+    """Raise ValueError unless a library call's memory, dtypes, shapes and device fit."""
     for x in (*a.inputs, a.output):
         m.check_strided(x)
     kind, shapes = a.inputs[0].dtype, [x.shape for x in a.inputs]
@@ -645,7 +645,7 @@ def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
 
 
 def _check_host_step(m: MemoryBounds, a: HostAct) -> None:
-    """Check that operands of a host step are in bounds, dense and fit. Raises: ValueError."""
+    """Raise ValueError unless a host step's operands are in bounds, dense and fit the routine."""
     for x in (*a.operands, *a.results):
         m.check_strided(x)
         if x.strides != contiguous(x.shape).strides:
@@ -656,7 +656,10 @@ def _check_host_step(m: MemoryBounds, a: HostAct) -> None:
 
 
 def _check_repeat(m: MemoryBounds, a: CountedLoop) -> None:
-    """Check a counted loop: bounds, rows, carry, body. Raises: ValueError, UnboundedIndexError."""
+    """Check a counted loop: bounds, rows, carry, body.
+
+    Raises: ValueError if they do not fit, UnboundedIndexError as `check_program`.
+    """
     rounds, (low, high) = 0, a.bounds
     if isinstance(low, int) and isinstance(high, int):
         rounds = max(high - low, 0)
@@ -673,9 +676,9 @@ def _check_repeat(m: MemoryBounds, a: CountedLoop) -> None:
 
 
 def _check_rerolled(m: MemoryBounds, a: RerolledLoop) -> None:
-    """Check a loop's rounds, numbers and memory; its body must own none. Raises: ValueError.
+    """Check a loop's rounds, numbers and memory; its body must own no memory.
 
-    UnboundedIndexError is raised as by `check_program`.
+    Raises: ValueError if they do not fit, UnboundedIndexError as `check_program`.
     """
     rounds = range(a.count if a.table is None else len(a.table.rows))
     if len(rounds) != a.count or not rounds:
@@ -690,7 +693,10 @@ def _check_rerolled(m: MemoryBounds, a: RerolledLoop) -> None:
 
 
 def _check_while(m: MemoryBounds, a: WhileLoop) -> None:
-    """Check a loop's condition, body and carry. Raises: ValueError, UnboundedIndexError."""
+    """Check a loop's condition, body and carry.
+
+    Raises: ValueError if they do not fit, UnboundedIndexError as `check_program`.
+    """
     m.check(a.truth, 0, 1)
     sizes, new_sizes = m.check_carried(a.carried)
     m.check_part(a.condition, sizes, [1])
@@ -698,7 +704,10 @@ def _check_while(m: MemoryBounds, a: WhileLoop) -> None:
 
 
 def _check_branch(m: MemoryBounds, a: Branch) -> None:
-    """Check the bool, both programs, the results. Raises: ValueError, UnboundedIndexError."""
+    """Check a branch's bool, both programs and the results.
+
+    Raises: ValueError if they do not fit, UnboundedIndexError as `check_program`.
+    """
     m.check(a.truth, 0, 1)
     sizes = a.branches[0].program.sizes
     for part in a.branches:
@@ -724,9 +733,9 @@ ACTS: dict[str, tuple[Any, Callable[[MemoryBounds, Any], None]]] = {
 
 
 def _write_value(w: FunctionWriter, x: Any) -> Json:
-    """Return arguments or results as JSON, tensors without values. Raises: CaptureError.
+    """Return arguments or results as JSON, tensors without values.
 
-    CaptureError is for other objects than tensors, numbers, strings, None and containers.
+    Raises: CaptureError for other objects than tensors, numbers, strings, None and containers.
     """
     if type(x) in (list, tuple):
         return [type(x).__name__, *[_write_value(w, part) for part in x]]
@@ -746,7 +755,10 @@ def _write_value(w: FunctionWriter, x: Any) -> Json:
 
 
 def _read_value(r: FunctionReader, x: Json) -> Any:
-    """Decode an argument or result of a trace; its tensors have no memory. Raises: ValueError."""
+    """Decode an argument or result of a trace; its tensors have no memory.
+
+    Raises: ValueError for a wrong value, or what Python raises for JSON of another form.
+    """
     if type(x) is not list:
         return _require_simple(x)
     kind, *items = x
@@ -822,9 +834,10 @@ def _overlaps(executable: Executable) -> list[tuple[int, int, int]]:
 
 
 def _read_capture(r: FunctionReader, name: str, x: Json) -> tuple[str, Executable]:
-    """Decode and check a capture; return (text of its arguments, executable). Raises: ValueError.
+    """Decode and check a capture; return (text of its arguments, executable).
 
-    Other errors are UnboundedIndexError, and what Python raises for JSON of another form.
+    Raises: ValueError, UnboundedIndexError if a check fails, or what Python raises for JSON of
+    another form.
     """
     r.environment = environment = Environment()
     environment.values = [*decode(r, tuple[float | int | bool, ...], x["variables"])]
@@ -861,7 +874,10 @@ def _read_capture(r: FunctionReader, name: str, x: Json) -> tuple[str, Executabl
 
 
 def _check_trace(t: FunctionTrace, inputs: Sequence[Range]) -> None:
-    """Check program, results, values, floats. Raises: ValueError, UnboundedIndexError."""
+    """Check a trace's program, results, returned values and floats.
+
+    Raises: ValueError if they do not fit, UnboundedIndexError as `check_program`.
+    """
     check_program(t.program, inputs)
     for r in t.results:
         if r.reachable_tensor is None:

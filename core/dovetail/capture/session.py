@@ -127,10 +127,11 @@ class CaptureSession:
         return TracedFloat(environment, x, variable)
 
     def _find_input(self, storage: Storage) -> tuple[int, int] | None:
-        """Add an input for reachable memory; return (slot, byte), or None. Raises: CaptureError.
+        """Add an input for reachable memory; return (slot, byte), or None for other memory.
 
         `byte` is where the tensor begins in its memory. None is for memory that the function
-        allocates, and for constants. CaptureError is for older memory that no path leads to.
+        allocates, and for constants.
+        Raises: CaptureError for older memory that no path leads to.
         """
         for k in self.reachable:
             if k.expr.op is None and storage_of(k.expr) is storage:

@@ -105,7 +105,7 @@ class TrainingRun:
         return loss.detach()
 
     def learn(self) -> float:
-        """Train for one epoch, and return the mean loss of its batches."""
+        """Train for one epoch and count it; return the mean loss of its batches."""
         self.model.train()
         losses = []
         for pictures, labels in self.loader:

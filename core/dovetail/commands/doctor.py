@@ -105,7 +105,7 @@ def inspect_plugin(type: str) -> Finding:
             complaints += validate_hooks.find_signature_mismatches(unwrap_backend(opened.backend))
             remarks += validate_hooks.find_misspelled_methods(unwrap_backend(opened.backend))
             kernel = run_kernel(name)
-            complaints += load_complaints(name)
+            complaints += find_load_complaints(name)
         except Exception as error:
             if record.state not in BROKEN_STATES:  # else `open_device` has stored the reason
                 record.fail(PluginState.OPEN_FAILED, str(error), "", error)
@@ -132,7 +132,7 @@ def _add_hook_results(record: PluginRecord, finding: Finding) -> None:
 
 
 def run_kernel(name: str) -> str:
-    """Compile and run y = x * 2 + 1, and return a text with the times. Raises: RuntimeError.
+    """Compile and run y = x * 2 + 1, and return a text with the times.
 
     Raises: RuntimeError if the numbers are wrong, or an error of the backend.
     """
@@ -167,8 +167,8 @@ def _run_program(name: str, program: Program) -> None:
         raise RuntimeError(f"{name} computed a wrong result for x * 2 + 1")
 
 
-def load_complaints(name: str) -> list[str]:
-    """Return one line if the program cannot be loaded from its binary; else an empty list.
+def find_load_complaints(name: str) -> list[str]:
+    """Return a line if a program's binary does not load and run; none if it does or is None.
 
     The core works without it, but every process would compile every kernel anew, without a warning.
     """
@@ -281,7 +281,7 @@ def _kill_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _status_text(status: int) -> str:
-    """Return an exit status as text, or the name of the signal that ended the process."""
+    """Return "status N", or "signal NAME" for a process that a signal ended."""
     names = {s.value: s.name for s in signal.Signals}
     return f"signal {names.get(-status, -status)}" if status < 0 else f"status {status}"
 

@@ -130,7 +130,7 @@ def _read_trace(trace: Path) -> list[TraceStep]:
 
 
 def _write_page(snapshot: Path, output: Path | None) -> None:
-    """Draw a recorded snapshot as an HTML page beside it or at `output`, and print the path."""
+    """Write a recorded snapshot as an HTML page beside it or at `output`; print the path."""
     target = output or snapshot.with_suffix(".html")
     # names of files may be invalid text
     target.write_text(draw(load(snapshot)), encoding="utf-8", errors="backslashreplace")

@@ -17,9 +17,9 @@ LIBRARIES = ("numpy", "torch", "jax", "others")
 
 @cache
 def tables() -> dict[str, dict[str, str]]:
-    """Return a dict of all libraries, {table: {name: replacement}}; read and cache it once.
+    """Return {kind of names: {foreign name: replacement}}, merged from all libraries; cached.
 
-    Tables are "functions", "methods" and others.
+    Kinds are the tables of the files: "functions", "methods" and others.
     """
     import tomllib  # 3 ms, which `import dovetail` need not pay
 

@@ -166,10 +166,10 @@ def _mapping_like(mapping: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
 
 
 def _stack(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> HostArray:
-    """Stack arrays of one shape; unequal dtypes promote. Raises: ShapeError, DTypeError.
+    """Stack arrays of one shape; unequal dtypes promote. Raises: ShapeError if shapes differ.
 
-    `dtype`: the tensor's dtype, or None for the equivalent of the array's, where DTypeError is for
-    arrays of other values than bools and numbers.
+    `dtype`: the tensor's dtype, or None for the equivalent of the array's; then DTypeError is
+    raised for arrays of other values than bools and numbers.
     """
     for x in arrays:
         _require_numbers(x)

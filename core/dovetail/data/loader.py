@@ -168,7 +168,7 @@ class DataLoader(Explained):
             arguments.integer(name, batch_size, "batch_size", 1)
 
     def _choose_samplers(self, shuffle: bool) -> None:
-        """Create the missing sampler and batch sampler; none for an iterable data set."""
+        """Create missing samplers, none for an iterable; clear batch_size for a batch_sampler."""
         if self.batch_sampler is not None:
             self.batch_size = None
         if self._is_iterable:
@@ -273,10 +273,10 @@ def _count_batches(loader: DataLoader) -> int | None:
 
 
 def _can_pin_memory(device: Any) -> bool:
-    """Return True if a device can lock pages; None asks for any device. Raises: DeviceError.
+    """Return True if a device can lock pages; None asks for any device.
 
     The check pins a small tensor, which selects the device in the same way as later calls do.
-    DeviceError is for a device that cannot be used.
+    Raises: DeviceError for a device that cannot be used.
     """
     if device is not None:
         dt.empty(1, device=device)
@@ -495,10 +495,10 @@ class _WorkerBatches:
         return batch
 
     def _receive(self) -> int:
-        """Store a worker's result, request another, return its number. Raises: WorkerError.
+        """Wait for a worker's result, store it, request another; return the result's number.
 
-        It waits for any worker. A batch is moved to the device. WorkerError is raised after
-        `timeout`, or if a worker has exited.
+        A batch is moved to the device.
+        Raises: WorkerError after `timeout`, and if a worker has exited.
         """
         limit = self.loader.timeout or None
         busy = {k for k, _ in self.assignments.values()}

@@ -113,7 +113,10 @@ class Fetcher:
             raise _stop_iteration_error(error, self.options.dataset) from error
 
     def _batch(self, indices: Any) -> Any:
-        """Return the batch of these indices, or of the next items, collated. Raises: EndOfData."""
+        """Return the batch of these indices, or of the next items, collated.
+
+        Raises: EndOfData if an iterable has no more items.
+        """
         options = self.options
         dataset = options.dataset
         if self.items is not None:
@@ -132,9 +135,9 @@ class Fetcher:
         return data if options.collate is None else options.collate(data)
 
     def _next_items(self) -> Any:
-        """Return the next items as a list, or one item if not batched. Raises: EndOfData.
+        """Return the next items as a list, or one item if not batched.
 
-        EndOfData is raised if there are none, or too few for a whole batch with `drop_last`.
+        Raises: EndOfData if there are none, or too few for a whole batch with `drop_last`.
         """
         assert self.items is not None
         if not self.options.batched:
@@ -370,7 +373,7 @@ def _start_epoch(options: WorkerOptions, seed: int, is_first: bool) -> Fetcher:
 def _build_batch(
     fetcher: Fetcher | None, outbox: Outbox, slot: int, indices: Any
 ) -> BatchMessage | WorkerFailure | None:
-    """Return the message of a batch, a failure to build it, or None after the last batch."""
+    """Build a batch, a large one in `slot`; return its message, a failure, or None at the end."""
     assert fetcher is not None
     try:
         return outbox.put(slot, fetcher.batch(indices))

@@ -322,7 +322,10 @@ class Distribution(Explained):
         return (*sizes_of(name, sample_shape), *self._batch_shape, *self._event_shape)
 
     def _any_parameter(self) -> Tensor:
-        """Return the first tensor found, also in a nested distribution. Raises: ArgumentError."""
+        """Return a tensor of this or a nested distribution.
+
+        Raises: ArgumentError if it has none.
+        """
         for x in self.__dict__.values():
             if isinstance(x, dt.Tensor):
                 return x

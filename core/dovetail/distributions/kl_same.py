@@ -180,7 +180,10 @@ def _kl_uniform(p: Uniform, q: Uniform) -> Tensor:
 
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _kl_multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
-    """Return the divergence of two multivariate normal distributions. Raises: ShapeError."""
+    """Return the divergence of two multivariate normals.
+
+    Raises: ShapeError for unequal event shapes.
+    """
     if p.event_shape != q.event_shape:
         raise dt.ShapeError(
             f"kl_divergence: p and q must have the same event shape, got {p.event_shape} and "

@@ -46,9 +46,10 @@ def as_tensor(value: Any, d: dt.DType, device: Any) -> Tensor:
 
 
 def broadcast_all(op: str, **parameters: object) -> list[Tensor]:
-    """Return parameters as tensors of one shape and float dtype. Raises: ShapeError, DTypeError.
+    """Return parameters as tensors of one shape and float dtype.
 
     A number takes the dtype and the device of the tensors; integers become floats.
+    Raises: ShapeError if the shapes do not broadcast, DTypeError for complex numbers.
     """
     tensors = as_float_tensors(op, parameters)
     shape = joint_shape(op, list(parameters), [x.shape for x in tensors])
@@ -69,7 +70,10 @@ def joint_shape(
 
 
 def only_argument(op: str, **arguments: object) -> tuple[str, Any]:
-    """Return the name and value of the only argument that is not None. Raises: ArgumentError."""
+    """Return (name, value) of the one argument that is not None.
+
+    Raises: ArgumentError otherwise.
+    """
     passed = [(name, v) for name, v in arguments.items() if v is not None]
     if len(passed) != 1:
         names = " or ".join(arguments)

@@ -115,7 +115,10 @@ class Transform(Explained):
             )
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        """Return the input for an output; use and update the cache. Raises: ShapeError."""
+        """Return the input for an output; use and update the cache.
+
+        Raises: ShapeError for fewer dimensions than one value has.
+        """
         self._require_event(y, "codomain")
         if not self._cache_size:
             return self._inverse(y)
@@ -382,7 +385,10 @@ def _require_dims(t: Transform, x: Tensor, dims: int) -> Tensor:
 
 
 def leading_shape(t: Transform, shape: Shape, event: Shape | int) -> Shape:
-    """Return a shape without its trailing event, a shape or a count. Raises: ShapeError."""
+    """Return a shape without its trailing event. Raises: ShapeError unless it ends in the event.
+
+    `event`: a shape, or a number of axes.
+    """
     name = type(t).__name__
     if isinstance(event, int):
         if len(shape) < event:

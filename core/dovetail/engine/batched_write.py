@@ -36,9 +36,9 @@ class BatchedWrite(Evaluation):
             self.uses[self.index[r]] += 1  # the references from `roots`
 
     def has_unaliased_targets(self) -> bool:
-        """Return True if targets are dense, in distinct storages, and only `roots` has the values.
+        """Return True if targets are dense and unaliased, only `roots` has values, no leaf is lazy.
 
-        Also False for overlapping storages, and if the graph reads lazy storages.
+        Unaliased: in distinct storages, none of which overlaps another.
         """
         if any(t.storage.overlap is not None for t in self.targets):
             return False

@@ -297,7 +297,7 @@ def _evaluate_readers(target: Expr, value: Expr) -> None:
 
 
 def evaluate_remaining(exprs: Sequence[Expr]) -> None:
-    """Evaluate nodes; skip those of one example of a `vmap` that has ended, which have no value.
+    """Evaluate nodes, without index errors; skip nodes of an ended `vmap`, which have no value.
 
     Something may still hold such a node, such as a cycle of references.
     """

@@ -58,7 +58,7 @@ class Evaluation(OrderedGraph):
         return True
 
     def discount_references(self, other_references: int) -> None:
-        """Ignore `other_references` to the value, if it goes to a target that it does not read."""
+        """Count `other_references` as known uses of the value, if it does not read its target."""
         if (
             other_references
             and self.target is not None

@@ -135,7 +135,7 @@ def _run_checked(
     stream: StreamHandle,
     line: str | None,
 ) -> None:
-    """Launch a step that checks indices, and wait for it. Raises: IndexOutOfRange."""
+    """Launch a step that checks indices; wait for it. Raises: IndexOutOfRange for a bad index."""
     slots = at + [None, 0] * len(step.checks)
     checks = [check for _, check in run_deferred(opened, step, slots, numbers, stream)]
     for check in checks:

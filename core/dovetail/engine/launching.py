@@ -285,7 +285,10 @@ class LaunchList:
             self._steps.append(step)
 
     def _flush(self) -> None:
-        """Submit the queued launches in one call, and free dropped slots. Raises: PluginError."""
+        """Submit the queued launches in one call; free dropped slots.
+
+        Raises: PluginError if it fails.
+        """
         if self._queued_launches:
             try:
                 self.opened.backend.launch_all(self._queued_launches, self.stream)
@@ -359,7 +362,7 @@ def scalars(step: BoundKernel, numbers: Sequence[Number]) -> Sequence[Number]:
 
 
 def select_addresses(at: Addresses, which: tuple[int, ...]) -> tuple[object, ...]:
-    """Return the handles and offsets at the given positions."""
+    """Return the entries at positions of the flat list `at`: handle, offset, handle, offset..."""
     values: list[object] = [None] * len(which)
     for k in range(len(which)):
         j = which[k]
@@ -368,7 +371,7 @@ def select_addresses(at: Addresses, which: tuple[int, ...]) -> tuple[object, ...
 
 
 def run_and_check(launches: LaunchList, step: BoundKernel) -> None:
-    """Launch a step of a prompt plan; read its host cells at once. Raises: IndexOutOfRange."""
+    """Launch a step of a prompt plan; read its cells. Raises: IndexOutOfRange for a bad index."""
     prompt = launches.opened.faults.host_cells()
     assert prompt is not None, "the plan is not prompt"
     handle, cells = prompt
@@ -419,7 +422,7 @@ def add_offsets(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tu
 def run_library_call(
     opened: OpenedDevice, bound: BoundCall, at: Addresses, stream: StreamHandle
 ) -> None:
-    """Call the vendor routine of a bound step on a stream. Raises: PluginError."""
+    """Call the vendor routine of a bound step on a stream. Raises: PluginError if it fails."""
     begun = time.perf_counter_ns() if flags.is_observed else 0
     counters.calls += 1
     try:

@@ -101,7 +101,10 @@ _REFUSED: Result = NotImplemented
 
 
 def _record_formula(self: TracedFloat, compute: Formula, *args: object) -> Result:
-    """Compute a formula and record it as a new variable; NotImplemented for non-numbers."""
+    """Record `compute(*args)` as a new variable and return it; NotImplemented for non-numbers.
+
+    `self` only gives the capture.
+    """
     numbers, values = [], []
     for a in args:
         if type(a) is TracedFloat:

@@ -76,7 +76,7 @@ class _Stage(NamedTuple):
             site.builder.effect(stored)
 
     def build_loop(self, site: KernelSite, outer: Value) -> Loop:
-        """Return the loop that transforms row `outer`; only p varies, in the last stage only q."""
+        """Return the loop over p (q if last) for row `outer`; right only if m or s is 1."""
         axis, count = ("q", self.s) if self.last else ("p", self.m)
         zero = const(0, int64)
 

@@ -22,7 +22,7 @@ NORMS = ("backward", "ortho", "forward")
 
 
 def complex_input(name: str, x: Tensor) -> Tensor:
-    """Cast a tensor to complex64, or complex128 if it has float64 parts. Raises: LayoutError."""
+    """Cast to complex64, or complex128 if parts are float64. Raises: LayoutError if not strided."""
     x = strided(name, required(name, x))
     wide = x.dtype.part is float64
     return cast(x, complex128 if wide else complex64)

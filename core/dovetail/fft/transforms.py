@@ -15,7 +15,11 @@ __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 def transform_axis(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Return `fft` or `ifft` of a complex tensor on one axis. Raises: AxisError, ArgumentError."""
+    """Return `fft` or `ifft` of a complex tensor on one axis.
+
+    Raises: AxisError for an axis that `x` does not have; ArgumentError for a length below 1 and an
+    unknown norm.
+    """
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
     by = scale(name, norm, points, is_inverse)
@@ -25,7 +29,11 @@ def transform_axis(
 def transform_axes(
     name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Cast to complex, return `fftn` or `ifftn`. Raises: ArgumentError, AxisError, LayoutError."""
+    """Cast to complex, return `fftn` or `ifftn`.
+
+    Raises: AxisError for axes that `x` does not have or that repeat; ArgumentError for an invalid
+    number of lengths, a length below 1 and an unknown norm; LayoutError if `x` is not strided.
+    """
     x = complex_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
     scale(name, norm, 1, is_inverse)

@@ -98,7 +98,7 @@ def table(
 
 
 def stage_roots(n: int, dtype: DType, device: Device) -> Tensor:
-    """Return the cached table of the roots of all stages but the last, on a device, in stage order.
+    """Return the cached table of the roots of all stages but the last, as real numbers, by stage.
 
     For a stage of radix r on m * r points: for k in 1..r-1 the real, then the imaginary parts of
     exp(-2 pi i p k / (m r)) for p in 0..m-1.

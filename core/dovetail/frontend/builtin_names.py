@@ -90,7 +90,7 @@ SYNTAX_HINTS = {  # syntax that kernels lack: what to write in its place
 
 @cache
 def _elementwise_names() -> dict[int, str]:
-    """Return the op names of dovetail's elementwise functions, by the function's id; cached."""
+    """Return op names by function id: dovetail's elementwise ones, builtin abs, pow; cached."""
     names = {
         id(getattr(module, name)): name
         for module in (op_functions, decompose, special_functions)

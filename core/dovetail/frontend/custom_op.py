@@ -79,7 +79,10 @@ class CustomOp:
         return self._function_class.apply(tuple(bound), *values)
 
     def _bind(self, args: Sequence[object], options: Mapping[str, object]) -> dict[str, object]:
-        """Return the arguments by parameter, without the outputs. Raises: TypeError."""
+        """Return the arguments by parameter, without the outputs.
+
+        Raises: TypeError if they do not fit the parameters.
+        """
         if not self._writes:
             bound = self._signature.bind(*args, **options)
             bound.apply_defaults()
@@ -143,7 +146,11 @@ class CustomOp:
         return specs, several
 
     def _check_results(self, result: object, specs: Sequence[Spec], several: bool) -> None:
-        """Check the results against `result=`. Raises: ArgumentError, ShapeError, DTypeError."""
+        """Check the function's results against `result=`.
+
+        Raises: ArgumentError for another number of results; ShapeError, DTypeError or DeviceError
+        for another spec.
+        """
         if isinstance(result, (tuple, list)) is not several:
             raise ArgumentError(
                 f"{self.name}: the function must return "
@@ -182,7 +189,11 @@ class CustomOp:
         return result
 
     def _backward(self, ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Return None for the names, a gradient or None for each value. Raises: GradientError."""
+        """Return None for the names, a gradient or None for each value.
+
+        Raises: GradientError without rules; DTypeError, ShapeError or DeviceError for a gradient
+        that does not match its operand.
+        """
         if self._rules is None:
             raise GradientError(
                 f"{self.name}: has no gradient; pass gradient= to dt.custom_op, or call it with "
@@ -201,7 +212,11 @@ class CustomOp:
         return (None, *[by_operand.get(n) for n in ctx.names])
 
     def _checked_gradient(self, name: str, gradient: object, expected: Spec) -> Tensor:
-        """Return `gradient` if it matches the spec. Raises: DTypeError, ShapeError, DeviceError."""
+        """Return `gradient` if it is a strided tensor of the spec `expected`.
+
+        Raises: DTypeError for no tensor, LayoutError for another layout; ShapeError, DTypeError or
+        DeviceError for another spec.
+        """
         if not isinstance(gradient, Tensor):
             raise DTypeError(
                 f"{self.name}: gradient must return a tensor for {name}, got {shown(gradient)}"

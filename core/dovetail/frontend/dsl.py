@@ -90,7 +90,11 @@ def grid(*extents: int | tuple[int, int]) -> Iterator[int] | Iterator[tuple[int,
 
 
 def _iterate_axis(extent: int | tuple[int, int]) -> range:
-    """Return the range of an extent or (start, stop). Raises: ArgumentError, ArgumentTypeError."""
+    """Return the range of an extent or (start, stop).
+
+    Raises: ArgumentError for a tuple of another length, ArgumentTypeError for bounds that are no
+    ints.
+    """
     if isinstance(extent, tuple):
         if len(extent) != 2:
             raise ArgumentError(f"grid: an axis must be an extent or (start, stop), got {extent!r}")
@@ -101,7 +105,11 @@ def _iterate_axis(extent: int | tuple[int, int]) -> range:
 def _update_element(
     x: IntegerArray, place: int | tuple[int, ...], change: Callable[[int], int]
 ) -> None:
-    """Replace x[place] by `change` of the old value. Raises: IndexOutOfRange, ArgumentTypeError."""
+    """Replace x[place] by `change` of the old value.
+
+    Raises: IndexOutOfRange for a place outside of `x`, ArgumentTypeError unless `x` has writable
+    integers.
+    """
     if isinstance(x, str | bytes) or not hasattr(type(x), "__setitem__"):
         raise ArgumentTypeError(
             f"x must be a tensor or an array with writable elements, got {type(x).__name__}"

@@ -181,7 +181,10 @@ class Elementwise:
     def _bind(
         self, args: Sequence[object], static: StaticOptions
     ) -> tuple[Sequence[object], StaticOptions]:
-        """Return the operands in order, static options by name. Raises: ArgumentTypeError."""
+        """Return (operands in order, the passed static options by name).
+
+        Raises: ArgumentTypeError if the arguments do not fit the signature.
+        """
         try:
             bound = self._signature.bind(*args, **static)
         except TypeError as error:
@@ -233,7 +236,11 @@ class Elementwise:
         return tuple(ops), trace.returns_tuple
 
     def _casts(self, kinds: tuple[OperandKind, ...]) -> Sequence[DType]:
-        """Return the dtypes of the casts; numbers take the common one. Raises: DTypeError."""
+        """Return the dtypes of the casts; numbers take the common one.
+
+        Raises: DTypeError if operands have no common dtype, or `dtypes=` does not return one dtype
+        for each operand.
+        """
         rule = self._dtypes
         if isinstance(rule, str):
             return _CAST_RULES[rule](self.name, kinds, None)[0]

@@ -110,7 +110,10 @@ class LoopKernel:
             launch_eager.launch_steps(self.__name__, (step,), leaves, self._written, numbers, line)
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments in parameter order, with defaults. Raises: ArgumentTypeError."""
+        """Return the arguments in parameter order, with defaults.
+
+        Raises: ArgumentTypeError unless each parameter has one argument.
+        """
         names = [p.name for p in self._parameters]
         defaults = self.__wrapped__.__defaults__ or ()  # type: ignore[attr-defined]  # a function
         bound = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
@@ -245,7 +248,10 @@ def _strides(e: Expr) -> tuple[int, ...]:
 
 
 def _check_number(kernel_name: str, p: Parameter, x: Any) -> Any:
-    """Return an argument as a number of the parameter's kind. Raises: ArgumentTypeError."""
+    """Return an argument as the parameter's kind of number.
+
+    Raises: ArgumentTypeError for others.
+    """
     if type(x) is TracedFloat:
         x = x.to_argument()
     elif isinstance(x, np.generic):

@@ -89,7 +89,7 @@ def _refuse_call(ctx: Lowering, node: ast.Call, function: Any) -> NoReturn:
 
 
 def _lower_cast(ctx: Lowering, node: ast.Call, x: Any, dtypes: Sequence[ast.expr]) -> Value:
-    """Return a number cast to the dtype that one expression names. Raises: KernelError."""
+    """Return a number cast to the dtype of one expression. Raises: KernelError if it names none."""
     named = ctx.lower(dtypes[0]) if len(dtypes) == 1 else None
     dtype = as_dtype_object(named.value) if isinstance(named, PythonObject) else None
     if dtype is None:
@@ -128,7 +128,10 @@ def _inline_call(ctx: Lowering, node: ast.Call, function: types.FunctionType) ->
 
 
 def _bind_arguments(ctx: Lowering, node: ast.Call, callee: FunctionSource) -> dict[str, Any]:
-    """Return the new scope of an inlined function with its parameters. Raises: KernelError."""
+    """Return an inlined function's scope, its parameters.
+
+    Raises: KernelError if arguments do not fit.
+    """
     positional = [ctx.lower(a) for a in node.args]
     named = {str(k.arg): ctx.lower(k.value) for k in node.keywords}
     a = callee.tree.args
@@ -187,7 +190,7 @@ def _rounding_rule(name: str) -> Builtin:
 
 
 def _lower_len(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
-    """Return the length of a tuple, or the first extent of a tensor. Raises: KernelError."""
+    """Return the length of a tuple, or a tensor's first extent. Raises: KernelError for others."""
     owner = args[0] if len(args) == 1 else None
     if isinstance(owner, tuple):
         return len(owner)

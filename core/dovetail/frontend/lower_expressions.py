@@ -37,7 +37,7 @@ def lower_constant(ctx: Lowering, node: ast.Constant) -> Any:
 
 
 def lower_name(ctx: Lowering, node: ast.Name) -> Any:
-    """Lower a name of the kernel's scope, else of a Python scope. Raises: KernelError."""
+    """Lower a name of the kernel's scope or of Python's. Raises: KernelError if it has no value."""
     if node.id in ctx.scope:
         value = ctx.scope[node.id]
         if isinstance(value, Unassigned):

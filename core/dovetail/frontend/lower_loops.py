@@ -133,7 +133,7 @@ def _lower_range(ctx: Lowering, node: ast.For) -> None:
 
 
 def _range_arguments(ctx: Lowering, node: ast.For, call: ast.Call) -> tuple[Value, Value, int]:
-    """Return start, stop and the constant step of `range(...)`. Raises: KernelError."""
+    """Return start, stop, step of `range(...)`. Raises: KernelError unless the step is constant."""
     arguments = [ctx.lower_integer(a) for a in call.args]
     if len(arguments) == 1:
         return const(0, int64), arguments[0], 1
@@ -235,7 +235,10 @@ def _contains_jump(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
 
 
 def _lower_inner_grid(ctx: Lowering, node: ast.For) -> None:
-    """Lower a loop over `dt.grid` within a point, and append its effects. Raises: KernelError."""
+    """Lower a loop over `dt.grid` within a point, and append its effects.
+
+    Raises: KernelError if the body assigns a number from before the loop.
+    """
     axes, names = grid_axes(ctx, node)
     changed = [n for n in _assigned_names(node.body) if is_number(ctx.scope.get(n))]
     if changed:

@@ -73,7 +73,7 @@ def _lower_reduction_loop(
 
 
 def _lower_bounds(ctx: Lowering, node: ast.GeneratorExp, depth: int) -> tuple[Value, Value]:
-    """Return the start and the stop of the `for` at `depth`. Raises: KernelError."""
+    """Return start and stop of the `for` at `depth`. Raises: KernelError unless over a range."""
     generator = node.generators[depth]
     call = generator.iter
     if ctx.called_object(call) is not range or generator.is_async:

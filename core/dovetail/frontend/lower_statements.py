@@ -43,7 +43,10 @@ def lower_block(ctx: Lowering, body: Sequence[ast.stmt]) -> None:
 
 
 def lower_expression_statement(ctx: Lowering, node: ast.Expr) -> None:
-    """Lower an atomic or a call of a user's function; skip a string. Raises: KernelError."""
+    """Lower an atomic or a call of a user's function; skip a string.
+
+    Raises: KernelError for other expressions.
+    """
     value = node.value
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return
@@ -110,7 +113,11 @@ def assign_target(ctx: Lowering, target: ast.expr, value: Any) -> None:
 def _store_element(
     ctx: Lowering, target: ast.Subscript, value: Any, tensor: TensorParameter, access: ElementAccess
 ) -> None:
-    """Append the store of a number to an element. Raises: KernelError."""
+    """Append the store of a number to an element; record it in the builder's `stores`.
+
+    Raises: KernelError for a `dt.In` tensor, a value that is no number, and a store within a
+    reduction.
+    """
     _require_writable(ctx, target, tensor)
     ctx.builder.stores.setdefault(tensor.position, []).append(target)
     if not is_number(value):
@@ -144,7 +151,11 @@ def effects_of(ctx: Lowering, node: ast.AST) -> list[Effect | Value]:
 
 
 def _lower_atomic(ctx: Lowering, node: ast.Call, op: str) -> None:
-    """Append the atomic of a call `dt.atomic_*(x, place, value)`. Raises: KernelError."""
+    """Append the atomic of a call `dt.atomic_*(x, place, value)`.
+
+    Raises: KernelError for other arguments, a `dt.In` tensor, and a dtype other than int32, int64,
+    uint32 and uint64.
+    """
     text = text_of(node)
     if len(node.args) != 3 or node.keywords:
         ctx.refuse(node, f"{text}: expected a tensor, an index and a value")
@@ -261,7 +272,10 @@ def lower_continue(ctx: Lowering, node: ast.Continue) -> None:
 
 
 def lower_return(ctx: Lowering, node: ast.Return) -> None:
-    """Set the flag of `return` and the result of an inlined function. Raises: KernelError."""
+    """Set the flag of `return` and an inlined function's result.
+
+    Raises: KernelError for a value that the kernel itself returns.
+    """
     if node.value is not None:
         if ctx.call_depth == 0:
             ctx.refuse(node, "a kernel cannot return a value; write to a dt.Out parameter")

@@ -64,7 +64,7 @@ class FunctionTrace:
         return last[1]
 
     def cost(self, k: int) -> int:
-        """Return about the number of vector instructions for output `k`."""
+        """Return about the number of vector instructions for output `k`, at most OP_COST_MAX."""
         return min(_estimate_cost(self.outputs[k]), OP_COST_MAX)
 
 
@@ -201,7 +201,7 @@ def call_traced(
 
 
 def _add_location(name: str, error: DovetailError) -> None:
-    """Add the function's name and the user's line to the text of an error, in place."""
+    """Add the function's name and user's line to an error's text; replace a LayoutError's text."""
     text, line = str(error), user_line(error.__traceback__)
     if isinstance(error, LayoutError):
         op = text.partition(":")[0]
@@ -217,7 +217,7 @@ def _add_location(name: str, error: DovetailError) -> None:
 
 
 def _as_output(name: str, x: object) -> TracedValue:
-    """Return a result of the function as a traced value. Raises: ArgumentTypeError."""
+    """Return a result of the function as a traced value. Raises: ArgumentTypeError if no number."""
     if isinstance(x, (TracedValue, bool, int, float, complex)):
         return as_traced(name, x)
     raise ArgumentTypeError(

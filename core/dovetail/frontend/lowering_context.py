@@ -74,7 +74,7 @@ class Lowering:
             self.refuse(node, f"{text_of(node)}: {error}")
 
     def lower_number(self, node: ast.expr) -> Any:
-        """Return the value of an expression that must be a number. Raises: KernelError."""
+        """Lower an expression and return its value. Raises: KernelError unless it is a number."""
         value = self.lower(node)
         if is_number(value):
             return value

@@ -126,7 +126,11 @@ class RawKernel:
         return launch, opened.backend
 
     def _compile(self, device: Any, backend: Any) -> RawLaunch:
-        """Compile for a device and cache the launch. Raises: DeviceError, CompileError."""
+        """Return the cached launch for a device, or compile and cache it.
+
+        Raises: DeviceError for a device of another type, CompileError if the backend rejects the
+        source.
+        """
         if device.type != self.device_type:
             raise DeviceError(
                 f"{self.__name__}: the arguments must be on {self.device_type}, got {device}; move "
@@ -154,7 +158,7 @@ class RawKernel:
         memory = [self.arguments[k].name for k in self._tensors]
 
         def launch_aligned(addresses: list[Any], *rest: Any) -> None:
-            """Launch if all offsets are aligned. Raises: LayoutError."""
+            """Launch. Raises: LayoutError unless all offsets are multiples of the alignment."""
             for name, offset in zip(memory, addresses[1::2], strict=True):
                 if offset % alignment:
                     raise LayoutError(
@@ -175,7 +179,7 @@ class RawKernel:
         return "".join(shown)
 
     def _check_number(self, parameter: str, types: tuple[type, ...], x: Any) -> Any:
-        """Return a number of one of the types. Raises: ArgumentTypeError."""
+        """Return a number of one of the types. Raises: ArgumentTypeError for others."""
         if type(x) is TracedFloat and float in types:
             return x.to_argument()
         if isinstance(x, np.generic):
@@ -189,7 +193,11 @@ class RawKernel:
         )
 
     def _check_grid(self, leaves: Sequence[Expr], grid: PointCounts, group: PointCounts) -> Grid:
-        """Check and return the grid; by default the first output's size. Raises: ArgumentError."""
+        """Return the checked grid, by default with a point for each element of the first output.
+
+        Raises: ArgumentError unless grid and group have one to three numbers of at least 0, equally
+        many; ArgumentTypeError for numbers that are no ints.
+        """
         size = leaves[self._written[0]].spec.size
         points = (size,) if grid is None else integers(self.__name__, grid, "grid")
         group_points = None if group is None else integers(self.__name__, group, "group")
@@ -247,7 +255,7 @@ def raw_kernel(
     options: tuple[str, ...] = (),
     strided: bool = False,
 ) -> RawKernel:
-    """Make a kernel of text in a device's own language: C for "cpu", OpenCL C, CUDA C.
+    """Make a kernel of C, OpenCL C or CUDA C text; memory must be contiguous unless `strided`.
 
     `source`: the text, which is compiled at the first launch. `device_type`: of the devices that it
     is for. `signature`: the function's name, and of each parameter, in order, its name and dtype;

@@ -279,7 +279,10 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
 
 
 def _as_loop_bound(name: str, value: object, bound_name: str) -> Bound:
-    """Return an int, or a traced integer as int64. Raises: ArgumentTypeError, DTypeError."""
+    """Return an int, or a traced integer as int64.
+
+    Raises: DTypeError for a traced number of another dtype, ArgumentTypeError for other objects.
+    """
     if not isinstance(value, TracedValue):
         if isinstance(value, Tensor):
             raise ArgumentTypeError(

@@ -111,7 +111,10 @@ class UserKernelBuilder:
         return self.runtime_int("n", f"{tensor.name}_n{axis}", tensor.position, axis)
 
     def add_axis(self, start: Value, stop: Value) -> Value:
-        """Add an axis to the grid, and return its index. Raises: NonUniformBoundError."""
+        """Add an axis to the grid; return its index.
+
+        Raises: NonUniformBoundError for a bound that only the kernel can compute.
+        """
         self.grid_names |= required_numbers(start) | required_numbers(stop)
         axis = len(self.grid)
         self.grid.append((start, stop))

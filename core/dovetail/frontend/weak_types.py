@@ -80,7 +80,10 @@ def _promotion_type(x: Number) -> Given:
 
 
 def as_dtype(x: Number, dtype: DType) -> Value:
-    """Return a number as a dtype. Raises: ValueOverflow for a constant that does not fit."""
+    """Return a number as a dtype. Raises: ValueOverflow, DTypeError if a constant does not fit.
+
+    A float constant is truncated to an integer.
+    """
     if isinstance(x, Value):
         return convert(x, dtype)
     if isinstance(x, WeakNumber):
@@ -201,7 +204,10 @@ def is_same_type(a: CarryType, b: CarryType) -> bool:
 
 
 def join_carry_type(a: CarryType, x: Number) -> CarryType:
-    """Return the type for a carried number that may also become `x`. Raises: DTypeError."""
+    """Return the type for a carried number that may become `x`.
+
+    Raises: DTypeError if none is common.
+    """
     b = carry_type(x)
     if is_same_type(a, b):
         return a

@@ -100,7 +100,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return arguments
 
     def create_example(self, batched: Tensor, is_argument: bool = False) -> Tensor:
-        """Return a tensor that stands for one example of `batched`, along its first axis.
+        """Create and register a tensor that stands for one example of `batched`, on its first axis.
 
         `is_argument`: writes to it are writes to `batched`.
         """
@@ -315,7 +315,7 @@ class VmapTracer(tracer_api.BatchTracer):
         to.replace_lifted(source, whole._expr)
 
     def _make_batched(self, storage: Storage, s: Spec) -> Expr:
-        """Give each example a copy of shared memory; return its node, or raise TransformError.
+        """Give each example a copy of shared memory; register its node, or raise TransformError.
 
         TransformError is for memory from outside; in a loop's body that is UnrolledLoop.
         """
@@ -417,7 +417,7 @@ class VmapTracer(tracer_api.BatchTracer):
     def launch(
         self, step: BoundKernel, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:
-        """Refuse a kernel launch. Raises: TransformError."""
+        """Raise TransformError: vmap cannot map a launch of a user's kernel."""
         self._refuse_kernel(step.step.kernel.name)
 
     def call(
@@ -429,13 +429,16 @@ class VmapTracer(tracer_api.BatchTracer):
         written: Sequence[int],
         numbers: Sequence[Scalar],
     ) -> None:
-        """Refuse a library call. Raises: TransformError."""
+        """Raise TransformError: vmap cannot map a call of a library."""
         self._refuse_kernel(name)
 
     def call_host(
         self, call: HostCall, operands: Sequence[Expr], into: Expr | None
     ) -> Sequence[Expr] | None:
-        """Pass a host routine on to the outer tracer; None without one: the caller runs it."""
+        """Pass a host routine to the outer tracer, and own its results; None: the caller runs it.
+
+        None is for a tracer without an outer one.
+        """
         if self.outer is None:
             return None
         results: Sequence[Expr] | None = self.run_outside(

@@ -33,7 +33,7 @@ Rule: TypeAlias = Callable[["BatchMap", Expr, list[Any]], Expr]
 
 
 def _raise_escaped(op: str, kinds: object, attrs: object) -> NoReturn:
-    """Refuse to compute an example after its function has returned. Raises: TransformError."""
+    """Raise TransformError: an example cannot be computed after its function has returned."""
     raise TransformError(
         "vmap: a tensor that stands for one example cannot be read after the function has "
         "returned; return it from the function to get all examples"
@@ -80,7 +80,7 @@ class BatchMap:
     # --- traversal
 
     def lift(self, e: Expr) -> Expr:
-        """Return the node of all examples; `e` itself if all examples share it."""
+        """Return the node of all examples, cached; `e` itself if all examples share it."""
         lifted = self.lifted_by_expr.get(e)
         # A shared node that has become memory is looked up again: it may have been overwritten.
         if lifted is not None and (lifted is not e or e.op is not None):

@@ -167,7 +167,7 @@ def _replace_arguments(
 
 
 def _split_aux(name: str, pair: object) -> tuple[Any, Any]:
-    """Return the items of a (value, aux) pair. Raises: ArgumentTypeError."""
+    """Return a (value, aux) pair itself. Raises: ArgumentTypeError for other objects."""
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise ArgumentTypeError(
             f"{name}: with has_aux=True the function must return a pair, got {shown(pair)}"

@@ -155,7 +155,7 @@ class GraphTracer(tracer_api.Tracer):
         return create_tensor(self._create_pending_leaf(s, n))
 
     def _create_pending_leaf(self, s: Spec, n: GraphNode) -> Expr:
-        """Return a leaf without a value, of this spec, that stands for a graph node."""
+        """Create a leaf without a value for a graph node; map its source to that node."""
         source = node(TRACED, (), s)
         self._node_by_expr[source] = n
         return leaf(create_lazy_storage(source), s, s.strides, 0)
@@ -170,7 +170,10 @@ class GraphTracer(tracer_api.Tracer):
         return n
 
     def _trace_pending(self, e: Expr) -> GraphNode:
-        """Add the graph node of a pending expression, operands first, and return it."""
+        """Add a new node for a pending expression, operands first, or a constant if it is older.
+
+        Return that node. A node is added even if there is one already: `value` looks first.
+        """
         if e in self._pending_before:
             self.evaluate_earlier(e)
             return self._add_constant(e)
@@ -303,7 +306,7 @@ class GraphTracer(tracer_api.Tracer):
 
     # --- evaluations
 
-    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+    def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
         """Record an evaluation's roots, fold small constants; return False for a batched write."""
         if isinstance(evaluation, BatchedWrite):  # several writes at once are done one by one
             return False
@@ -335,7 +338,7 @@ class GraphTracer(tracer_api.Tracer):
         return all(self._is_in_memory(a) for a in r.args if type(a) is Expr)
 
     def _fold(self, r: Expr) -> None:
-        """Compute a constant under the outer tracer and forget its graph node."""
+        """Compute a constant under the outer tracer; own its memory, and forget its graph node."""
         self._outside(partial(engine.evaluate, [r], False))
         if r.op is None:
             self._allocated[storage_of(r)] = True
@@ -430,7 +433,7 @@ class GraphTracer(tracer_api.Tracer):
         )
 
     def launch(self, step: Any, leaves: object, numbers: object, line: str | None) -> None:
-        """Refuse a kernel launch. Raises: CaptureError."""
+        """Raise CaptureError: a kernel runs on tensors in memory, so it cannot be traced."""
         self._refuse(f"the kernel {step.step.kernel.name} runs on tensors in memory")
 
     def call(
@@ -463,7 +466,7 @@ class GraphTracer(tracer_api.Tracer):
             )
 
     def call_host(self, call: HostCall, operands: Sequence[Expr], into: object) -> None:
-        """Refuse a host routine if an operand has no value yet. Raises: CaptureError."""
+        """Raise CaptureError for a host routine if an operand has no value yet."""
         if any(self._has_no_memory(e) for e in operands):
             self._refuse(f"dt.linalg.{call.name} calls LAPACK on the host")
 
@@ -567,7 +570,10 @@ def _rebuild_result(flat: FlatTree, leaves: Sequence[object]) -> Any:
 
 
 def _trace_input(tracer: GraphTracer, x: object) -> object:
-    """Return a traced tensor for a strided one, other values unchanged. Raises: LayoutError."""
+    """Return a strided tensor traced, a non-tensor unchanged.
+
+    Raises: LayoutError for other layouts.
+    """
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:

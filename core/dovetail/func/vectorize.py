@@ -162,7 +162,7 @@ def _describe(tree: Any) -> str:
 
 
 def _check_mapped(x: object, axis: int | None) -> Any:
-    """Return an argument with an axis as a strided tensor, or raise; unchanged for axis None.
+    """Return a mapped tensor or array as a strided tensor, or raise; for axis None, `x` as it is.
 
     Arrays are converted. Raises: ArgumentTypeError for numbers, LayoutError for other layouts.
     """
@@ -290,7 +290,10 @@ def _as_result(x: object) -> Tensor:
 
 
 def _batched_result(examples: VmapTracer, x: Tensor, axis: int | None) -> Tensor:
-    """Return a result for all examples, their axis at `axis`. Raises: ArgumentError for None."""
+    """Return a result for all examples, their axis at `axis`; with None, a shared one as it is.
+
+    Raises: ArgumentError for None and a result that differs between examples.
+    """
     if axis is None:
         if examples.is_batched(x._expr):
             raise ArgumentError(

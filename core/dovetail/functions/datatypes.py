@@ -58,12 +58,16 @@ def real_dtype(op: str, dtype_like: DTypeLike) -> DType:
 
 
 def any_dtype(op: str, dtype_like: DTypeLike) -> DType:
-    """Return the dtype that `dtype_like` names. Raises: DTypeError."""
+    """Return the dtype that `dtype_like` names. Raises: DTypeError for an unknown one."""
     return dtype(dtype_like, op)
 
 
 def scalar(op: str, value: object, d: DType) -> bool | int | float:
-    """Convert a number to a Python number of d's kind. Raises: ValueOverflow, DTypeError."""
+    """Convert a real number to a Python number of d's kind.
+
+    Raises: DTypeError for a complex number and other objects; ValueOverflow for a number outside of
+    an integer dtype, and an int beyond float64. Floats are not checked against a float dtype.
+    """
     if isinstance(value, complex):
         raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
     if not isinstance(value, REAL):

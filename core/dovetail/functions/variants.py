@@ -243,7 +243,10 @@ def random_method(function: Function) -> Function:
     positional = [n for n in signature(function).parameters if n not in (*fixed, *KEYWORD_ONLY)]
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
-        """Fill the tensor with samples and return it. Raises: ArgumentError."""
+        """Fill the tensor with samples and return it.
+
+        Raises: ArgumentError for too many positional arguments.
+        """
         require_strided_target(name, required(name, x))
         if len(args) > len(positional):
             raise ArgumentError(

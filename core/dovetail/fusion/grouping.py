@@ -228,7 +228,10 @@ class _Placer:
         self.placements.append(placement)
 
     def _start_kernel(self, i: int, domain: Domain) -> Refusal | None:
-        """Start a kernel for a node, which others may join; return None, or the refusal."""
+        """Start a joinable kernel for a node, or place it elsewhere; return None or the refusal.
+
+        A refusal keeps the draft for the next try.
+        """
         draft = self._find_or_create_draft(i, domain)
         group = draft.group
         output = _build_output(self.decisions, draft)

@@ -640,7 +640,7 @@ def find_shared_arguments(nodes: Sequence[Expr | None]) -> tuple[int, ...]:
 
 
 def convert_to_leaf(e: Expr, storage: Storage) -> None:
-    """Turn a computed node into a contiguous leaf of `storage`; move its watch and readers there.
+    """Turn a node into a contiguous leaf; its watch and readers go to `storage` or its source.
 
     Watch and readers go where `_value_owner` and `_register_reader` look for them.
     """

@@ -37,7 +37,7 @@ class CapturedFunction(Protocol):
     def explain_captures(
         self, args: tuple[object, ...]
     ) -> tuple[Sequence[tuple[str, CapturedProgram]], Sequence[str]]:
-        """Return the programs for these arguments, and the reasons if there is none."""
+        """Return the programs for such arguments, and the reasons of their failed captures."""
 
 
 def _is_captured_function(x: object) -> TypeGuard[CapturedFunction]:

@@ -144,7 +144,11 @@ def draw_graph(
 
 
 def _collect_names(names: object) -> dict[int, str]:
-    """Map the ids of expressions, storages and tape nodes to names. Raises: ArgumentTypeError."""
+    """Map the ids of expressions, storages and tape nodes to names.
+
+    Raises: ArgumentTypeError unless `names` is a mapping or None, DTypeError for a value that is no
+    tensor.
+    """
     if names is None:
         return {}
     if not isinstance(names, Mapping):

@@ -79,7 +79,7 @@ def unreadable_reason(x: Tensor) -> str:
 
 
 def _render_facts(x: Tensor, why: str) -> str:
-    """Render a line of facts: dtype, shape, device, layout, strides, gradient, the text `why`."""
+    """Return an HTML line of facts: dtype, shape, device, layout, odd strides, gradient, `why`."""
     facts = [str(x.shape), f"on {x.device}", x.layout.name]
     if type(x) is Tensor and not why and not x.is_contiguous():
         facts.append(f"strides {x.stride()}")

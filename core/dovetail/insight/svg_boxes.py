@@ -122,7 +122,10 @@ def save_drawing(path: str | os.PathLike[str], title: str, drawing: str, html: s
 
 
 def write_drawing(path: str | os.PathLike[str], svg: str, page: str) -> Path:
-    """Write the SVG or the page, by the file's suffix; return the path. Raises: ArgumentError."""
+    """Write the SVG or the page by the file's suffix; return the path.
+
+    Raises: ArgumentError for another suffix.
+    """
     to = Path(file_name("save", path))
     if to.suffix not in (".svg", ".html"):
         raise ArgumentError(f"save: the file must end in .svg or .html, got {to.name!r}")

@@ -124,7 +124,10 @@ class KernelBuilder:
         self._effects.append(effect)
 
     def first(self, *values: Value) -> None:
-        """Compute values before anything that is added later: an order that suits registers."""
+        """Append values as effects: they are computed before anything that is added later.
+
+        This order suits registers.
+        """
         self._effects += values
 
     def body(self) -> Block:
@@ -254,7 +257,7 @@ class _ValuePlacer(Cloner):
             self.open_scopes[-1].statements.append(placed)
 
     def loop(self, old: Loop) -> Loop:
-        """Place a loop in the outermost block that has its operands, and return the placed loop."""
+        """Place a loop as far out as its operands and effects permit; return the placed loop."""
         placed = self._placed_loops.get(old)
         if placed is not None:
             return placed

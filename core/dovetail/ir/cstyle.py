@@ -120,7 +120,7 @@ class CStyle:
         return lines
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
-        """Return the head of the kernel's function, up to and without its brace."""
+        """Return the head of the kernel's function, without the brace; dialects may use `lanes`."""
         return f"void {name}({', '.join(parameters)})"
 
     def parameter(self, buffer: Buffer, name: str) -> list[str]:

@@ -130,7 +130,7 @@ def check_info(info: DTypeInfo) -> None:
 
 
 def _check_conversion(info: DTypeInfo, direction: str, source: DType, target: DType) -> None:
-    """Check that `encode` or `decode` can be traced to `target`. Raises: DTypeError."""
+    """Raise DTypeError unless `encode` or `decode` can be traced to `target`."""
     try:
         build_conversion_kernel(getattr(info, direction), source, target)
     except Exception as error:

@@ -92,7 +92,10 @@ class _IndexIntervals:
         return self.intervals
 
     def visit_block(self, block: Block) -> None:
-        """Visit the accesses of a block and its loops; raise UnboundedIndexError if unbounded."""
+        """Extend the intervals by a block's accesses; store its loops' ranges.
+
+        Raises: UnboundedIndexError for an index without known bounds.
+        """
         for s in block:
             if isinstance(s, Loop):
                 start, stop = self.value(s.start, {}), self.value(s.stop, {})
@@ -143,7 +146,10 @@ class _IndexIntervals:
 
     # --- values
     def value(self, v: Value, assumed: Assumptions) -> Interval:
-        """Return the interval of a value; all of its dtype if nothing else is known."""
+        """Return the interval of a value; all of its dtype if nothing else is known.
+
+        Raises: UnboundedIndexError after INDEX_VALUES_MAX values.
+        """
         self.visited_values += 1
         if self.visited_values > INDEX_VALUES_MAX:
             raise UnboundedIndexError(self.kernel.name)
@@ -233,7 +239,7 @@ class _Int32Check(_IndexIntervals):
         self.data: set[int] = set()  # ids of values that depend on memory or on a scalar
 
     def visit_block(self, block: Block) -> None:
-        """Check each statement; skip those whose intervals are unbounded."""
+        """Check each statement, collect data-dependent ones; skip those without known intervals."""
         for s in block:
             self.visited_values = 0
             with suppress(UnboundedIndexError):
@@ -308,7 +314,10 @@ class _WordIndexCheck(_IndexIntervals):
                 raise Int32OverflowError(2 * high + 1)
 
     def value(self, v: Value, assumed: Assumptions) -> Interval:
-        """Return the interval of a value, without limiting it to the range of its dtype."""
+        """Return the interval of a value, without limiting it to the range of its dtype.
+
+        Raises: UnboundedIndexError after INDEX_VALUES_MAX values.
+        """
         self.visited_values += 1
         if self.visited_values > INDEX_VALUES_MAX:
             raise UnboundedIndexError(self.kernel.name)

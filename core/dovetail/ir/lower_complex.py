@@ -35,7 +35,7 @@ _STORAGE_DTYPES = {
 
 
 def lower_complex_to_pairs(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Return the kernel with each complex value as a pair of floats."""
+    """Return the kernel with each complex value as a pair of floats; `capabilities` is unused."""
     if not any(_is_complex(s) for s in walk(kernel.body)):
         return kernel
     buffers = {
@@ -66,7 +66,7 @@ class _PairCloner(PartsCloner):
         return d.part if d.kind == "c" else None
 
     def value(self, v: Value) -> None:
-        """Copy a value's statement, or those of its parts."""
+        """Emit and store the copy of a value's statement, or those of its parts."""
         if v.dtype.kind == "c":
             self.parts[id(v)] = own = (
                 self._load_parts(v) if v.op == "load" else self._operation_parts(v)

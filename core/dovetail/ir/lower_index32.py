@@ -186,7 +186,7 @@ class _Int32Cloner(_IndexCloner):
         return self.narrowed.get(id(v)) or super().index_operand(v)
 
     def value(self, v: Value) -> None:
-        """Copy a value's statement in 32 bits, in 64 bits or in both, as its users need."""
+        """Emit a value's statement in 32 bits, in 64 bits or in both, as its users need."""
         if self.uses.is_computed_narrow(v):
             new = self.narrowed[id(v)] = self._compute_in_32_bits(v)
             self.emit(new)

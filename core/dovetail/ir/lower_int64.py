@@ -113,7 +113,7 @@ class _WordsCloner(PartsCloner):
         return self.parts[id(v)]
 
     def value(self, v: Value) -> None:
-        """Copy a value's statement, or those of its words."""
+        """Emit and store the copy of a value's statement, or those of its words."""
         if is_wide(v.dtype):
             self.parts[id(v)] = words = self._result_words(v)
             for w in words:

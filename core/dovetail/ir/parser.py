@@ -68,7 +68,7 @@ class _Parser:
         raise self.syntax_error("the text must end with }")
 
     def find_dtype(self, code: str) -> DType:
-        """Return the dtype of a code; load plugins for an unknown one. Raises: ArgumentError."""
+        """Return the dtype of a code; load plugins for a new one. Raises: ArgumentError if none."""
         if code not in BY_CODE:
             load_plugins()
         if code not in BY_CODE:

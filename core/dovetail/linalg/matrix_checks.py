@@ -33,7 +33,10 @@ def require_matrices(name: str, x: Tensor) -> Tensor:
 
 
 def square(name: str, x: Tensor) -> Tensor:
-    """Return `x` if its matrices are square. Raises: DTypeError, LayoutError, ShapeError."""
+    """Return `x` unchanged if it is a strided tensor of square matrices that LAPACK takes.
+
+    Raises: DTypeError, LayoutError, ShapeError if it is not.
+    """
     x = require_matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: expected square matrices, got {x.shape[-2]} x {x.shape[-1]}")
@@ -54,7 +57,7 @@ def same_dtype(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def same_batch(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Broadcast the axes before the last two of all matrices. Raises: ShapeError."""
+    """Broadcast the axes before the last two of all matrices. Raises: ShapeError if they do not."""
     batch: Shape = lay.broadcast_shapes(name, *(t.shape[:-2] for t in tensors))
     return tuple(
         t if t.shape[:-2] == batch else view(t, ("expand", (*batch, *t.shape[-2:])))

@@ -142,7 +142,10 @@ def matrix_norm(
 
 
 def _check_matrix_order(name: str, ord: Order) -> Order:
-    """Return a valid order of a matrix norm. Raises: ArgumentError, ArgumentTypeError."""
+    """Return a valid order of a matrix norm.
+
+    Raises: ArgumentError; ArgumentTypeError for no number.
+    """
     if isinstance(ord, str):
         return choice(name, ord, "ord", ("fro", "nuc"))
     order = number(name, ord, "ord")

@@ -39,7 +39,7 @@ def _eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def _select_lower(name: str, a: Tensor, triangle: str) -> Tensor:
-    """Return `a` for "L", for "U" its adjoint, with that lower triangle. Raises: ArgumentError."""
+    """Return `a` for "L" or "l", its adjoint for "U" or "u". Raises: ArgumentError for others."""
     uplo = triangle.upper() if isinstance(triangle, str) else triangle
     return a if choice(name, uplo, "UPLO", ("L", "U")) == "L" else adjoint(a)
 

@@ -251,14 +251,14 @@ def polyint(
 
 
 def _require_vector(op: str, name: str, x: Tensor) -> Tensor:
-    """Return `x` if it is a vector. Raises: ShapeError."""
+    """Return `x` if it is a vector. Raises: ShapeError if it is not."""
     if x.ndim != 1:
         raise ShapeError(f"{op}: {name} must be a vector, got shape {x.shape}; use dt.ravel")
     return x
 
 
 def _as_coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Return two vectors of one dtype; a number becomes a vector of one. Raises: ShapeError."""
+    """Return two vectors of one dtype; a number becomes a vector. Raises: ShapeError for others."""
     a, b = (
         _require_vector(op, name, x if x.ndim else view(x, ("reshape", (1,))))
         for name, x in zip(("x1", "x2"), promote_operands(op, x1, x2), strict=True)

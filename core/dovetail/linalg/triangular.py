@@ -55,7 +55,10 @@ class _Triangular(Function):
 def solve_triangle(
     name: str, a: Tensor, b: Tensor, *, upper: bool, unit: bool = False, transposed: bool = False
 ) -> Tensor:
-    """Return solutions for a triangle of checked matrices, or its adjoint. Raises: LinAlgError."""
+    """Return solutions for a triangle of checked matrices, or its adjoint.
+
+    Raises: LinAlgError for a 0 on the diagonal.
+    """
     return _Triangular.apply(name, a, b, upper, unit, transposed)
 
 

@@ -79,7 +79,11 @@ class MappedFile(Allocator):
         self._freed: deque[_Region] = deque()  # deleters only append: they run at any moment
 
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """Return memory of `nbytes` bytes in the file, which grows if no freed region fits."""
+        """Return `nbytes` of the file, grown if no freed region fits; may wait for the device.
+
+        Raises: OutOfMemoryError if the file cannot grow, DeviceError if the device cannot use its
+        memory.
+        """
         size = integer("MappedFile", nbytes, "nbytes", 0, LARGEST)
         grain = mmap.ALLOCATIONGRANULARITY
         whole = max(-(-size // grain), 1) * grain
@@ -160,7 +164,7 @@ class MappedFile(Allocator):
         return best
 
     def _grow_file(self, nbytes: int) -> _Region:
-        """Extend the file and map a new region at its end. Raises: OutOfMemoryError."""
+        """Extend the file; map a new region at its end. Raises: OutOfMemoryError if that fails."""
         start = self._end
         try:
             if hasattr(

@@ -7,7 +7,7 @@ from ..device_class import Device
 
 
 def check(offset: object, nbytes: object, device: object, deleter: object) -> None:
-    """Check the arguments of `DataPtr`. Raises: ArgumentTypeError, ArgumentError."""
+    """Raise ArgumentTypeError or ArgumentError for an argument that `DataPtr` does not take."""
     integer("DataPtr", offset, "offset", 0, LARGEST)
     integer("DataPtr", nbytes, "nbytes", 0, LARGEST)
     if not isinstance(device, Device):

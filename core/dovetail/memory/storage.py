@@ -156,7 +156,7 @@ pool_objects(Storage)
 
 
 def _validate_key(key: object) -> Any:
-    """Return a slice unchanged and an index as an int. Raises: ArgumentTypeError."""
+    """Return a slice unchanged and an index as an int. Raises: ArgumentTypeError for others."""
     return key if isinstance(key, slice) else integer("Storage", key, "the index")
 
 

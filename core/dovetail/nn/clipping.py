@@ -172,7 +172,7 @@ def _check_tensors(name: str, tensors: Tensors) -> list[dt.Tensor]:
 
 
 def _as_float(name: str, parameter: str, x: object) -> float:
-    """Return a number as a float. Raises: ArgumentTypeError."""
+    """Return `float(x)`. Raises: ArgumentTypeError where `float` raises TypeError or ValueError."""
     try:
         return float(x)  # type: ignore[arg-type]  # errors are handled
     except (TypeError, ValueError):

@@ -246,7 +246,10 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _fans(name: str, tensor: Tensor) -> tuple[int, int]:
-    """Return (fan_in, fan_out), the inputs and outputs of a weight. Raises: ShapeError."""
+    """Return (fan_in, fan_out), the inputs and outputs of a weight.
+
+    Raises: ShapeError for fewer than 2 dimensions.
+    """
     if tensor.ndim < 2:
         raise dt.ShapeError(
             f"{name}: expected a tensor with at least 2 dimensions, (out, in, ...), got shape "
@@ -293,7 +296,11 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 
 
 def _kaiming_std(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    """Return gain / sqrt(fan), the standard deviation. Raises: ArgumentError, ShapeError."""
+    """Return gain / sqrt(fan), the standard deviation.
+
+    Raises: ArgumentError for an unknown mode or nonlinearity, ShapeError for fewer than 2
+    dimensions.
+    """
     if mode not in ("fan_in", "fan_out"):
         raise dt.ArgumentError(f"{name}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
     fan = _fans(name, tensor)[mode == "fan_out"]

@@ -114,7 +114,10 @@ def _build_dynamic(
 def _trace_sizes(
     function: Callable[..., Any], args: Sequence[object], dims: dynamic.Dims
 ) -> tuple[list[dict[str, int]], list[Graph]]:
-    """Return sizes that the function accepts, and its graph for each. Raises: DovetailError."""
+    """Return a list of sizes that the function accepts, and its graph for each.
+
+    Raises: the DovetailError of the last try; NotYetError and CaptureError at once.
+    """
     failed: dt.DovetailError | None = None
     for probe in dynamic.probes(dims):
         graphs: list[Graph] = []
@@ -138,9 +141,9 @@ def _trace_sizes(
 def _resize_args(
     args: Sequence[object], dims: dynamic.Dims, sizes: Mapping[str, int]
 ) -> list[object]:
-    """Return the arguments with zeros for tensors, of `sizes` at dynamic axes. Raises: NotYetError.
+    """Return the arguments; zeros replace the tensors, with `sizes` at dynamic axes.
 
-    NotYetError is for an argument that is a container of tensors.
+    Raises: NotYetError for an argument that is a container of tensors.
     """
     i, resized = 0, []
     for x in args:
@@ -228,7 +231,10 @@ class _ModelBuilder:
         self.out_dims: dynamic.Dims = {}
 
     def write(self, inputs: Sequence[str], outputs: Sequence[str] | None) -> None:
-        """Write the nodes of the results, with these names. Raises: NotYetError, ArgumentError."""
+        """Write the nodes of the results into the writer, with these names.
+
+        Raises: NotYetError with all ops that ONNX lacks, ArgumentError for names that do not fit.
+        """
         w = self.writer
         self.inputs = list(inputs)
         self.outputs = _output_names(self.graph, outputs, inputs)
@@ -364,7 +370,10 @@ def _reachable_nodes(w: GraphWriter, graph: Graph) -> list[GraphNode]:
 def _output_names(
     graph: Graph, requested: Sequence[str] | None, inputs: Sequence[str]
 ) -> list[str]:
-    """Return the requested names of outputs, or default ones. Raises: ArgumentError."""
+    """Return the requested names of outputs, or default ones.
+
+    Raises: ArgumentError unless there is one for each result, and all names differ.
+    """
     count = len(graph.results)
     if requested is None:
         requested = ["output"] if count == 1 else [f"output_{k}" for k in range(count)]

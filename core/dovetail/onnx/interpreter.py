@@ -97,7 +97,11 @@ class Interpreter:
         values: Mapping[str, Any],
         attributes: dict[str, Any],
     ) -> Sequence[Any]:
-        """Return a node's results; name the node in errors. Raises: DovetailError."""
+        """Return a node's results; name the node in errors.
+
+        Raises: DovetailError; also for errors of values, as ArgumentError, and MemoryError, as
+        OutOfMemoryError.
+        """
         try:
             if node.function is None:
                 body = node.body or self._cached_body(node, inputs, attributes)
@@ -151,7 +155,7 @@ class Interpreter:
         reserved: list[int] = []
 
         def reserve(nbytes: int) -> None:
-            """Reserve bytes until the operator returns. Raises: OutOfMemoryError."""
+            """Reserve bytes until the operator returns. Raises: OutOfMemoryError if too many."""
             self.limit.reserve(nbytes, str(node))
             reserved.append(nbytes)
 

@@ -26,7 +26,7 @@ class MemoryBudget:
         self._lock = Lock()  # a model may run on several threads
 
     def reserve(self, nbytes: int, what: str) -> None:
-        """Reserve the bytes of a value, before it is allocated. Raises: OutOfMemoryError."""
+        """Reserve a value's bytes in advance. Raises: OutOfMemoryError beyond the limit."""
         with self._lock:
             fits = self.used + nbytes <= self.nbytes
             self.used += nbytes if fits else 0

@@ -80,9 +80,11 @@ class Model(Explained):
         return ", ".join(v.name for v in self.inputs) or "none"
 
     def _run_inputs(self, inputs: Mapping[str, Any]) -> list[Any]:
-        """Check inputs by name, run the model; return outputs in order. Raises: DovetailError.
+        """Check inputs by name, run the model; return outputs in order.
 
         The first CaptureError turns capture off for all later calls.
+        Raises: ArgumentError for unknown or missing inputs; other DovetailErrors of inputs and
+        operators.
         """
         unknown = sorted({*inputs} - {v.name for v in self.inputs})
         missing = [v.name for v in self.inputs if v.name not in inputs and v.kind != "optional"]
@@ -110,7 +112,10 @@ class Model(Explained):
         return self._interpreter.tensor(x, self.device).copy() if isinstance(x, np.ndarray) else x
 
     def _check_input(self, v: ValueInfo, x: Any, sizes: dict[str, int]) -> Any:
-        """Return a checked input as a tensor; store named `sizes`. Raises: DovetailError."""
+        """Return a checked input as a tensor; add its named sizes to `sizes`.
+
+        Raises: DTypeError, ShapeError, DeviceError if it is not what the model expects.
+        """
         if x is None and v.kind == "optional":
             return None
         if isinstance(x, (list, tuple)) and v.kind != "tensor":
@@ -198,7 +203,11 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
 
 
 def _parse_model(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
-    """Return a model's message, and its folder if it is a path. Raises: ArgumentError, OSError."""
+    """Return a model's message, and its folder if it is a path.
+
+    Raises: ArgumentError for a file or bytes that are no model, ArgumentTypeError for other
+    objects, OSError if the file cannot be read.
+    """
     if isinstance(model, onnx.ModelProto):
         return model, None
     if isinstance(model, (bytes, bytearray, memoryview)):

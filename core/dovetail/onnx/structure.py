@@ -159,7 +159,11 @@ class ModelReader:
     def graph(
         self, g: Proto, opsets: dict[str, int], outer: frozenset[str], depth: int
     ) -> OnnxGraph:
-        """Read a GraphProto, which may read the names `outer`. Raises: DovetailError."""
+        """Read a GraphProto, which may read the names `outer`.
+
+        Raises: ArgumentError if it is invalid or nested too deeply, NotYetError for sparse
+        initializers; the errors of `values_of`.
+        """
         if depth > DEPTH_MAX:
             raise dt.ArgumentError(
                 f"onnx.load: graphs must be nested at most {DEPTH_MAX} deep, got {depth}; the "
@@ -188,7 +192,11 @@ class ModelReader:
     def _read_nodes(
         self, protos: Any, opsets: dict[str, int], defined: set[str], depth: int, where: str
     ) -> list[OperatorNode]:
-        """Read nodes in order; add their outputs to `defined`. Raises: ArgumentError."""
+        """Read nodes in order; add their outputs to `defined`.
+
+        Raises: ArgumentError for an input that is not defined, an output that is, and too many
+        nodes; the errors of `_read_node`.
+        """
         self._count_nodes(len(protos), where)
         nodes = []
         for p in protos:
@@ -204,7 +212,11 @@ class ModelReader:
         return nodes
 
     def function(self, f: Proto, depth: int, partial: bool = False) -> OnnxGraph:
-        """Read a FunctionProto; with `partial`, outputs may be undefined. Raises: ArgumentError."""
+        """Read a FunctionProto; with `partial`, outputs may be undefined.
+
+        Raises: ArgumentError if it calls itself or is nested too deeply; the errors of
+        `_read_nodes`.
+        """
         name = (_canonical_domain(f.domain), f.name)
         if name in self.open or depth > DEPTH_MAX:
             raise dt.ArgumentError(
@@ -299,7 +311,7 @@ class ModelReader:
         return cached[0]
 
     def _require_schema(self, node: OperatorNode, schema: Any) -> None:
-        """Check a node against its operator's schema. Raises: ArgumentError."""
+        """Raise ArgumentError unless a node's operands and attributes fit its schema."""
         inputs = len(node.inputs)
         while inputs and not node.inputs[inputs - 1]:
             inputs -= 1

@@ -76,7 +76,10 @@ def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
 def _from_numbers(
     t: Proto, name: str, d: dt.DType, shape: tuple[int, ...], nbytes: int, limit: MemoryBudget
 ) -> np.ndarray:
-    """Reserve and return values of a typed field. Raises: ShapeError, OutOfMemoryError."""
+    """Reserve and return values of a typed field.
+
+    Raises: ShapeError for another number of values, OutOfMemoryError beyond the limit.
+    """
     numbers = getattr(t, _FIELDS.get(d, "int32_data"))
     count = nbytes // d.itemsize * (2 if d in _PARTS else 1)
     if len(numbers) != count:
@@ -109,7 +112,11 @@ def _read_external(
     d: dt.DType,
     shape: tuple[int, ...],
 ) -> np.ndarray:
-    """Read values from another file; reserve their bytes. Raises: ArgumentError, ShapeError."""
+    """Read values from another file; reserve their bytes.
+
+    Raises: ArgumentError for a file outside of the model's folder or that cannot be read,
+    ShapeError for another number of bytes, OutOfMemoryError beyond the limit.
+    """
     fields = {e.key: e.value for e in t.external_data}
     path = _resolve_path(folder, fields.get("location", ""), name)
     start = _parse_number(fields, "offset", 0, name)
@@ -133,7 +140,7 @@ def _read_external(
 
 
 def _resolve_path(folder: Path | None, location: str, name: str) -> Path:
-    """Return the path that a model names. Raises: ArgumentError outside of the model's folder."""
+    """Return the path of a file in the model's folder. Raises: ArgumentError if it is not there."""
     if folder is None:
         raise dt.ArgumentError(
             f"onnx.load: {name} is stored in another file, {location!r}, and the model's folder "
@@ -152,7 +159,7 @@ def _resolve_path(folder: Path | None, location: str, name: str) -> Path:
 
 
 def _parse_number(fields: dict[str, str], key: str, default: int, name: str) -> int:
-    """Return a non-negative integer from a text field, or the default. Raises: ArgumentError."""
+    """Return a natural number of a text, or the default. Raises: ArgumentError for others."""
     text = fields.get(key, "")
     if not text:
         return default

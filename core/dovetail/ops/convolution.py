@@ -158,13 +158,16 @@ class _ConvolutionLaunches:
         self,
         site: KernelSite,
         operand: int,
-        at: Sequence[Value],
-        g: Value,
-        c: Value,
+        lead: Sequence[Value],
+        group: Value,
+        summed_channel: Value,
         result_channel: Value,
         taps: Sequence[Value],
     ) -> Value:
-        """Return the linear index of a weight, given one channel of each kind and the taps."""
+        """Return the linear index of a weight, given its group, its two channels and the taps.
+
+        `lead`: the indices of the axes before all others.
+        """
         raise NotImplementedError
 
     def build_weight_table(self, operand: int, s: _TapSum) -> int:
@@ -363,16 +366,21 @@ class _Convolve(_ConvolutionLaunches):
         self,
         site: KernelSite,
         operand: int,
-        at: Sequence[Value],
-        g: Value,
-        c: Value,
+        lead: Sequence[Value],
+        group: Value,
+        summed_channel: Value,
         result_channel: Value,
         taps: Sequence[Value],
     ) -> Value:
         """Return the index of a weight."""
         return site.index(
             operand,
-            [*at, self.channel_index(site, "kept", g, result_channel, self.out_channels), c, *taps],
+            [
+                *lead,
+                self.channel_index(site, "kept", group, result_channel, self.out_channels),
+                summed_channel,
+                *taps,
+            ],
         )
 
 
@@ -485,15 +493,15 @@ class _InputGradient(_ConvolutionLaunches):
         self,
         site: KernelSite,
         operand: int,
-        at: Sequence[Value],
-        g: Value,
-        c: Value,
+        lead: Sequence[Value],
+        group: Value,
+        summed_channel: Value,
         result_channel: Value,
         taps: Sequence[Value],
     ) -> Value:
         """Return the index of a weight."""
-        out = self.channel_index(site, "filters", g, c, self.out_channels)
-        return site.index(operand, [*at, out, result_channel, *taps])
+        out = self.channel_index(site, "filters", group, summed_channel, self.out_channels)
+        return site.index(operand, [*lead, out, result_channel, *taps])
 
 
 class _WeightGradient(_ConvolutionLaunches):

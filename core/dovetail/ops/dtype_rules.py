@@ -27,10 +27,10 @@ DTypeRule: TypeAlias = Callable[[str, Sequence[Given], Attrs], Dtypes]  # of (op
 
 
 def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DType:
-    """Return the dtype operands promote to; Python numbers are weak. Raises: DTypeError.
+    """Return the dtype operands promote to; Python numbers are weak.
 
-    Weak numbers only change the kind. The error is for operands that do not promote, and for a
-    kind that is not `allowed`.
+    Weak numbers only change the kind.
+    Raises: DTypeError for operands that do not promote, and for a kind that is not `allowed`.
     """
     strong = _strong_dtypes(operands)
     weak = [d for d in operands if not isinstance(d, DType)]
@@ -84,7 +84,7 @@ def same(allowed: str = "biuf") -> DTypeRule:
     """Return a rule by which all operands meet in one dtype, that of the result."""
 
     def rule(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-        """Return the common dtype for each operand and for the result. Raises: DTypeError."""
+        """Return the common dtype for operands and result. Raises: DTypeError for none."""
         d = common(op, operands, allowed=allowed)
         return (d,) * len(operands), d
 
@@ -98,7 +98,10 @@ def arithmetic(allowed: str) -> DTypeRule:
     """
 
     def rule(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-        """Return the common dtype, or its part for real operands. Raises: DTypeError."""
+        """Return casts to the common dtype, to its part for real operands, and the dtype.
+
+        Raises: DTypeError if there is no allowed one.
+        """
         return _keep_reals(operands, common(op, operands, allowed=allowed))
 
     return rule
@@ -164,7 +167,7 @@ def comparison(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def _comparison_dtypes(op: str, operands: Sequence[Given], allowed: str) -> Dtypes:
-    """Return the casts of two operands to a common dtype, and bool. Raises: DTypeError."""
+    """Return two operands' casts to a common dtype, and bool. Raises: DTypeError for none."""
     integers = [d for d in _strong_dtypes(operands) if d.is_integer]
     if uint64 in integers and any(d.kind == "i" for d in integers):
         return tuple([uint64 if d is uint64 else int64 for d in integers]), bool_

@@ -141,9 +141,10 @@ class HostCall(NamedTuple):
         return low
 
     def _check(self, computed: np.ndarray, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Run LAPACK on matrices with non-finite results; return (). Raises: LinAlgError.
+        """Run LAPACK on the matrices with non-finite results; return ().
 
         With `fallback`, return the values with that routine's in place of those refused, if any.
+        Raises: LinAlgError if LAPACK refuses a matrix and there is no `fallback`.
         """
         bad = ~np.isfinite(computed).all(axis=(-2, -1))
         values, matrices = None, arrays if self.fallback is None else arrays[1:]

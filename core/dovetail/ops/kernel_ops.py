@@ -108,9 +108,10 @@ def count_runs(site: KernelSite) -> None:
 
 
 def run_bounds(site: KernelSite) -> None:
-    """Build the kernel that stores the starts of runs of equal elements, and the last end.
+    """Build the kernel that stores each run's start and the last end, given counts by block.
 
-    Operand 1 has the number of starts before each block, without the first run's.
+    Operand 1 has the number of starts before each block, without the first run's; or in each block,
+    if attrs are COUNTS.
     """
     block, start, stop = _declare_block_axis(site)
     first = where(start < 1, 1, start)

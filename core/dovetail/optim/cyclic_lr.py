@@ -26,9 +26,9 @@ class _Moving(LRScheduler):
     use_beta1: bool
 
     def _init_momentum(self, enabled: bool, low: Any, high: Any, last_epoch: int) -> None:
-        """Store the bounds of the momentum, at first set to the upper one. Raises: ArgumentError.
+        """Store the momentum's bounds; start a new schedule at the upper one.
 
-        ArgumentError is for an optimizer without momentum.
+        Raises: ArgumentError for an optimizer without momentum or betas.
         """
         self.cycle_momentum = enabled
         if not enabled:

@@ -93,10 +93,7 @@ class LBFGS(Optimizer):
         return params
 
     def _step(self, closure: Closure | None = None) -> Any:
-        """Minimise the loss in several iterations; return its first value. Raises: ArgumentError.
-
-        ArgumentError is for a missing closure.
-        """
+        """Minimise the loss; return its first value. Raises: ArgumentError without a closure."""
         if closure is None:
             raise dt.ArgumentError(
                 f"{self._name}.step: closure= must be given; it computes the loss again and calls "

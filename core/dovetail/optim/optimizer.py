@@ -442,9 +442,11 @@ class Optimizer(Explained):
     def _import_states(
         self, states: dict[Any, Any], by_number: dict[Any, dt.Tensor], groups: list[Group]
     ) -> dict[Any, State]:
-        """Return copies of states by parameter. Raises: ArgumentError, ArgumentTypeError.
+        """Return copies of states by parameter.
 
         `states`: by number. A state of an unknown number is kept under that number.
+        Raises: ArgumentError for a state that lacks names or has another shape, ArgumentTypeError
+        for values of other types.
         """
         loaded: dict[Any, State] = defaultdict(dict)
         names = {id(p): self._state_names(g) for g in groups for p in g["params"]}
@@ -466,7 +468,11 @@ class Optimizer(Explained):
         return loaded
 
     def _import_value(self, number: object, name: str, p: dt.Tensor, x: Any) -> Any:
-        """Return a copy of a value of a parameter's state. Raises: ArgumentError."""
+        """Return a copy of a value of a parameter's state, on its device.
+
+        Raises: ArgumentError for a tensor of another shape, ArgumentTypeError for a value of
+        another type.
+        """
         op = f"{self._name}.load_state_dict"
         if name == "step" or name in self.numbers_kept:
             x = x.item() if isinstance(x, dt.Tensor) and x.size == 1 else x
@@ -540,7 +546,10 @@ def filled_like(p: dt.Tensor, value: float) -> dt.Tensor:
 
 
 def check_pair(name: str, group: Mapping[str, Any], option: str) -> tuple[float, float]:
-    """Return an option that is a pair of numbers. Raises: ArgumentTypeError, ArgumentError."""
+    """Return an option that is a pair of numbers.
+
+    Raises: ArgumentError for no pair, ArgumentTypeError for other items than numbers.
+    """
     pair = group[option]
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise dt.ArgumentError(f"{name}: {option} must be two numbers, got {arguments.shown(pair)}")

@@ -35,7 +35,7 @@ def group_values(optimizer: Optimizer, option: str = "lr") -> Rates:
 
 
 def values_per_group(name: str, option: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """Return a list of one value for each group. Raises: ArgumentError.
+    """Return a list of a value per group. Raises: ArgumentError for a list of another length.
 
     `value`: a value for all groups, or a list of values.
     """
@@ -340,7 +340,7 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> Rates:
-        """Return the rates of `last_epoch`."""
+        """Return the rates of `last_epoch`, computed from the groups' rates of the epoch before."""
         n, low, rates = self.last_epoch, self.eta_min, group_values(self.optimizer)
         if self._is_initial:
             return rates
@@ -373,7 +373,10 @@ class _Ruled(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _ratios(self) -> list[float]:
-        """Call each function with `last_epoch`; return the results. Raises: ArgumentTypeError."""
+        """Return the functions' results for `last_epoch`.
+
+        Raises: ArgumentTypeError if no number.
+        """
         ratios = [rule(self.last_epoch) for rule in self.lr_lambdas]
         for r in ratios:
             if not isinstance(r, dt.Tensor):
@@ -423,7 +426,11 @@ class _OfOthers(LRScheduler):
     def _set_schedulers(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None
     ) -> None:
-        """Check and store the schedules. Raises: ArgumentError, ArgumentTypeError."""
+        """Check and store the schedules, and their optimizer.
+
+        Raises: ArgumentError for none, for ReduceLROnPlateau and for several optimizers;
+        ArgumentTypeError for other objects.
+        """
         schedulers = [*schedulers]
         if not schedulers:
             raise dt.ArgumentError(f"{self._name}: expected at least one schedule, got none")
@@ -465,7 +472,10 @@ class _OfOthers(LRScheduler):
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state, with those of the schedules. Raises: ArgumentError."""
+        """Load a state, then those of the schedules in turn.
+
+        Raises: ArgumentError for another number of schedules.
+        """
         own_state = dict(state_dict)
         states = own_state.pop("_schedulers", ())
         if len(states) != len(self._schedulers):

@@ -99,9 +99,9 @@ class DTypeRegistry(PluginRegistry):
                 record.state = PluginState.OPEN
 
     def find_by_name(self, name: str) -> DType | None:
-        """Load the plugin of this name; return its dtype, or None if there is no such plugin.
+        """Load a plugin; return its dtype, or None without one. Raises: DTypeError for blocks.
 
-        Raises: PluginError if the plugin of this name is unusable; DTypeError for blocks.
+        Raises: PluginError if the plugin of this name is unusable.
         """
         if self.blocks(name) is not None:
             raise DTypeError(

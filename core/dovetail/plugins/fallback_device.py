@@ -131,7 +131,10 @@ class FallbackBackend:
         return find_missing_feature(kernel, self.wrapped.info.capabilities)
 
     def compile(self, kernel: Kernel) -> Program:
-        """Compile a kernel for the device or its companion. Raises: CompileError."""
+        """Compile a kernel for the device, or for its companion if the device does not accept it.
+
+        Raises: CompileError if that fails, or there is no companion.
+        """
         return (
             self.wrapped.compile(kernel)
             if self.accepts(kernel)
@@ -441,13 +444,13 @@ class _CompanionLaunch:
     def _copy_from_companion(
         self,
         pieces: Sequence[MemoryPiece],
-        host_copies: Sequence[DataPtr],
+        companion_copies: Sequence[DataPtr],
         handles: Sequence[Handle],
         stream: StreamHandle,
     ) -> None:
-        """Copy the written spans of each piece back to the device, in stream order."""
+        """Copy written spans back to the device, in stream order; the copies may be freed then."""
         start_ns, nbytes = time.perf_counter_ns(), 0
-        for p, ptr in zip(pieces, host_copies, strict=True):
+        for p, ptr in zip(pieces, companion_copies, strict=True):
             for low, high in p.written:
                 host = memoryview(bytearray(high - low))
                 offset = ptr.offset + low - p.span[0]

@@ -215,7 +215,7 @@ class PluginRegistry(ABC):
         return None if record.manager is None else getattr(record.manager.hook, hook)(**arguments)
 
     def call_texts_hook(self, record: PluginRecord, hook: str) -> dict[str, str]:
-        """Call a hook that returns a mapping of texts; {} if missing. Raises: PluginError."""
+        """Call a hook for texts by name; {} if missing. Raises: PluginError for other results."""
         return validate_hooks.validate_texts(hook, self.call(record, hook))
 
 

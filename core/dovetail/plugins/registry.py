@@ -194,7 +194,7 @@ class DeviceRegistry(PluginRegistry):
     def _find_or_open_companion(
         self, dev: Device, name: object, opening_devices: tuple[Device, ...]
     ) -> OpenedDevice | None:
-        """Open the companion that a device names; None for no name. Raises: DeviceError."""
+        """Open a device's companion; None for no name. Raises: DeviceError if that fails."""
         if name is None:
             return None
         prefix = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"

@@ -69,7 +69,7 @@ def validate_routines(hook: str, answer: object) -> dict[tuple[str, DType], Any]
 
 
 def validate_backend_info(answer: object) -> BackendInfo:
-    """Validate the result of `dovetail_backend_info`, and return it. Raises: PluginError."""
+    """Return a valid result of `dovetail_backend_info`. Raises: PluginError for an invalid one."""
     if not isinstance(answer, BackendInfo):
         raise PluginError(f"dovetail_backend_info must return a BackendInfo, got {shown(answer)}")
     for name in ("type", "version", "summary"):
@@ -84,7 +84,7 @@ def validate_backend_info(answer: object) -> BackendInfo:
 
 
 def validate_probe(type: str, answer: object) -> tuple[DeviceInfo, ...] | Unavailable:
-    """Return the validated answer of `dovetail_probe`, as a tuple. Raises: PluginError.
+    """Return a valid answer of `dovetail_probe`, as a tuple. Raises: PluginError if invalid.
 
     Names of devices are made printable.
     """
@@ -110,7 +110,7 @@ def validate_probe(type: str, answer: object) -> tuple[DeviceInfo, ...] | Unavai
 
 
 def _validate_device(type: str, info: object) -> DeviceInfo:
-    """Return a valid DeviceInfo with a printable name. Raises: PluginError."""
+    """Return a valid DeviceInfo, its name made printable. Raises: PluginError if invalid."""
     if not isinstance(info, DeviceInfo) or info.type != type:
         answer = f"one of type {shown(info.type)}" if isinstance(info, DeviceInfo) else shown(info)
         raise PluginError(f"dovetail_probe must return DeviceInfo of type {type!r}, got {answer}")

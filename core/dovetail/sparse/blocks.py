@@ -188,7 +188,7 @@ def default_blocksize(shape: Shape) -> Block:
 
 
 def from_dense(x: Tensor) -> BSR:
-    """Return a strided matrix as BSR with the default block size. Raises: LayoutError."""
+    """Return a matrix as BSR with the default block size. Raises: LayoutError unless 2-d."""
     if x.ndim != 2:
         raise dt.LayoutError(
             f"to_sparse_bsr: expected a matrix, got shape {x.shape}; use x.to_sparse()"

@@ -234,8 +234,9 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool = True,
 ) -> CSR:
-    """Build a sparse matrix by rows; row i has entries crow_indices[i]..crow_indices[i + 1] - 1.
+    """Build a CSR matrix over the given tensors, uncopied; columns must ascend within a row.
 
+    Row i has the entries `crow_indices[i]` to `crow_indices[i + 1] - 1`.
     `crow_indices`, `col_indices`: integers; columns ascend within a row, each there once.
     `values`: the values of the entries, one for each column index.
     `size`: the shape; left out, there are as many columns as the indices need.
@@ -278,8 +279,9 @@ def sparse_csc_tensor(
     requires_grad: bool = False,
     check_invariants: bool = True,
 ) -> CSC:
-    """Build a sparse matrix by columns; column j has ccol_indices[j]..ccol_indices[j + 1] - 1.
+    """Build a CSC matrix over the given tensors, uncopied; rows must ascend within a column.
 
+    Column j has the entries `ccol_indices[j]` to `ccol_indices[j + 1] - 1`.
     `ccol_indices`, `row_indices`: integers; rows ascend within a column, each there once.
     `values`: the values of the entries, one for each row index.
     `size`: the shape; left out, there are as many rows as the indices need.
@@ -313,7 +315,7 @@ def sparse_csc_tensor(
 
 
 def _requires_grad_flag(name: str, requires_grad: bool) -> bool:
-    """Return the flag `requires_grad` as a bool. Raises: ArgumentTypeError."""
+    """Return the flag `requires_grad` as a bool. Raises: ArgumentTypeError for others."""
     return arguments.flag(name, requires_grad, "requires_grad")
 
 
@@ -376,7 +378,11 @@ def as_values(
 
 
 def _require_index_vector(name: str, what: str, x: object, values: Tensor) -> Tensor:
-    """Return indices as an int64 vector. Raises: ShapeError, DTypeError, DeviceError."""
+    """Return indices as an int64 vector.
+
+    Raises: ShapeError unless they are a vector, DTypeError unless integers, DeviceError for another
+    device than that of the values.
+    """
     if not isinstance(x, Tensor):
         try:
             host = np.asarray(x)

@@ -63,7 +63,7 @@ def through_coo(rule: Rule) -> Rule:
 
 
 def accept_all_layouts(rule: Rule) -> Rule:
-    """Return a rule that runs COO's rule, after conversion if an operand has another layout."""
+    """Return a rule that runs COO's rule; other layouts are converted to COO, the result back."""
     run_mixed = through_coo(rule)
 
     def run(*args: Any) -> Any:
@@ -153,7 +153,7 @@ def variance(rule: Rule) -> Rule:
 
 
 def _sum_compressed_axis(op: Op, x: Any, axes: Shape, attrs: Any) -> Tensor | None:
-    """Return sums along the compressed axis, or None for another reduction or axis.
+    """Return strided sums along the compressed axis, or None for another reduction or axis.
 
     No host read: the number of rows is known.
     """

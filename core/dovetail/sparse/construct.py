@@ -145,7 +145,10 @@ def _index_extremes(host: Any, at: Tensor, needed: bool) -> tuple[list[int], lis
 
 
 def _check_shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
-    """Return the tensor's shape, the least one without `size`. Raises: ShapeError."""
+    """Return the tensor's shape, the least without `size`.
+
+    Raises: ShapeError if it does not fit.
+    """
     dense = values.shape[1:]
     if size is None:
         return arguments.dimensions(NAME, (*(h + 1 for h in high or [-1] * dims), *dense))

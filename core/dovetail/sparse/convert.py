@@ -274,7 +274,10 @@ def load(file: File, *, device: DeviceLike = None) -> COO:
 
 
 def _scipy_indices(arrays: _Arrays) -> Any:
-    """Return positions (dimensions, n) of SciPy's coo, csr or csc file. Raises: ArgumentError."""
+    """Return positions (dimensions, n) of SciPy's coo, csr or csc file.
+
+    Raises: ArgumentError for another or damaged one.
+    """
     form = arrays.read_text("format")
     if form == "coo":
         if "coords" in arrays.arrays:

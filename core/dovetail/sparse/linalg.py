@@ -109,7 +109,7 @@ class _System:
             )
 
     def _check_start(self, x0: Tensor | None) -> Tensor:
-        """Return zeros for None, else x0 without gradient. Raises: ShapeError, DeviceError."""
+        """Return zeros for None, else x0 detached. Raises: ShapeError, DeviceError if unlike b."""
         if x0 is None:
             return dt.zeros_like(self.b)
         if required(self.name, x0).shape != self.b.shape:
@@ -128,11 +128,11 @@ class _System:
         return self._apply("A", self.a, x)
 
     def precondition(self, r: Tensor) -> Tensor:
-        """Return M r, or r if there is no M. Raises: ShapeError."""
+        """Return M r, or r if there is no M. Raises: ShapeError if M returns another shape."""
         return r if self.m is None else self._apply("M", self.m, r)
 
     def _apply(self, what: str, operator: Operator, x: Tensor) -> Tensor:
-        """Return an operator times a vector, in its dtype. Raises: ShapeError."""
+        """Return an operator times a vector, in its dtype. Raises: ShapeError for another shape."""
         product = operator @ x if isinstance(operator, Tensor) else operator(x)
         if not isinstance(product, Tensor) or product.shape != x.shape:
             shape = getattr(product, "shape", type(product).__name__)

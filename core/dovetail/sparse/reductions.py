@@ -23,7 +23,10 @@ Shape = tuple[int, ...]
 
 
 def reduction(op: Op, x: COO, axes: Shape, keepdims: bool, attrs: Any) -> Tensor:
-    """Return a reduction over `axes`. Raises: LayoutError for an op without a rule here."""
+    """Return a reduction over `axes`; COO if sparse axes stay, else strided.
+
+    Raises: LayoutError for an op without a rule here.
+    """
     rule = RULES.get(op.name)
     if rule is None:
         raise dt.LayoutError(
@@ -54,7 +57,10 @@ def _is_empty_reduction(x: COO, axes: Shape) -> bool:
 
 
 def _reduce_empty(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return the result over no elements: prod and all are 1, mean is NaN, so all is stored."""
+    """Return the result over no elements; COO if sparse axes stay, else strided.
+
+    All elements are stored, because prod and all are 1, and mean is NaN.
+    """
     blank = dt.zeros(x.shape, dtype=x.dtype, device=x.pattern.device)  # without elements
     result = _REDUCTIONS[op.name](blank, axis=axes).astype(dtype, copy=False)
     left = sum(d not in axes for d in range(x.sparse_dim()))
@@ -65,12 +71,12 @@ def _reduce_empty(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _sum_of(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return the sum over `axes`, as a rule of RULES."""
+    """Return the sum over `axes`, as a rule of RULES; COO if sparse axes stay, else strided."""
     return _sum(x, axes, dtype)
 
 
 def _sum(x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return the sum over `axes`: strided if no sparse axis is left, else COO."""
+    """Return the sum over `axes`; COO if sparse axes stay, else strided."""
     reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
     values = values if values.dtype is dtype else values.astype(dtype)
@@ -92,7 +98,7 @@ def _empty_result(p: Pattern, reduced_axes: Shape, values: Tensor) -> COO:
 
 
 def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return the mean over `axes`, of sums in the compute dtype."""
+    """Return the mean over `axes`, of sums in the compute dtype; COO if sparse axes stay."""
     n = math.prod(x.shape[d] for d in axes)
     if not n:
         return _reduce_empty(op, x, axes, dtype)
@@ -101,12 +107,12 @@ def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _count_nonzero(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return the number of stored values over `axes` that are not 0."""
+    """Return the number of values over `axes` that are not 0; COO if sparse axes stay."""
     return _sum(coo(x.pattern, dt.not_equal(x.values(), 0)), axes, dtype)
 
 
 def variance(x: COO, axes: Shape, correction: float, keepdims: bool) -> Tensor:
-    """Return the sum of the squared distances from the mean, divided by n - correction.
+    """Return the variance over `axes`, divided by n - correction; COO if sparse axes stay.
 
     A zero that is not stored contributes the square of the mean. Computed in float32 or wider.
     """
@@ -132,7 +138,7 @@ def _widen(values: Tensor) -> Tensor:
 
 
 def _sum_squared_distances(x: COO, axes: Shape, n: int) -> Tensor:
-    """Return the sums of the squared distances from the means."""
+    """Return the sums of the squared distances from the means; COO if sparse axes stay."""
     reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
     if not n or not p.count:
@@ -171,25 +177,25 @@ def _abs_squared(values: Tensor) -> Tensor:
 
 
 def _prod(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return the product over `axes`, 0 where an element is not stored."""
+    """Return the product over `axes`, 0 where an element is not stored; COO if sparse axes stay."""
     values = x.values() if x.dtype is dtype else x.values().astype(dtype)
     return _reduce_with_zeros(op, coo(x.pattern, values), axes, lambda v: v * 0)
 
 
 def _extreme(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return the maximum or the minimum over `axes`, with 0 where an element is not stored."""
+    """Return the maximum or minimum over `axes`, with missing zeros; COO if sparse axes stay."""
     with_zero = dt.maximum if op.name == "max" else dt.minimum
     zero = False if x.dtype is dt.bool else 0
     return _reduce_with_zeros(op, x, axes, lambda v: with_zero(v, zero))
 
 
 def _any(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return True where a stored element is not 0."""
+    """Return True where a stored element over `axes` is not 0; COO if sparse axes stay."""
     return _reduce_with_zeros(op, _as_nonzero_mask(x), axes, lambda v: v)
 
 
 def _all(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return True where all elements are stored and not 0."""
+    """Return True where all elements over `axes` are stored and not 0; COO if sparse axes stay."""
     return _reduce_with_zeros(op, _as_nonzero_mask(x), axes, lambda v: dt.logical_and(v, False))
 
 
@@ -210,7 +216,10 @@ _REDUCTIONS: dict[str, Any] = {
 
 
 def _reduce_with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
-    """Return the reduction of stored values, combined with 0 if an element is missing."""
+    """Return the reduction of stored values and of missing zeros; COO if sparse axes stay.
+
+    `with_zero`: combines a value with 0.
+    """
     reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
     if _is_empty_reduction(x, axes):
@@ -232,7 +241,7 @@ def _reduce_with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
 
 
 def _reduce_all(op: Op, values: Tensor, count: int, n: int, with_zero: Any) -> Tensor:
-    """Return the reduction over all sparse axes, with 0 if an element is missing."""
+    """Return the strided reduction over all sparse axes, with 0 if an element is missing."""
     if not count and n:
         return dt.zeros(values.shape[1:], dtype=values.dtype, device=values.device)
     reduced = _REDUCTIONS[op.name](values, axis=0)
@@ -244,7 +253,7 @@ def _reduce_all(op: Op, values: Tensor, count: int, n: int, with_zero: Any) -> T
 
 
 def _arg_extreme(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Return the first position of the extreme: of an entry, or of the first missing zero."""
+    """Return the first position of the extreme, also of a missing zero, as a strided tensor."""
     x = fully_sparse(x)
     p = x.pattern
     left = tuple(d for d in range(x.ndim) if d not in axes)

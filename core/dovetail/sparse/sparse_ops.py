@@ -168,7 +168,7 @@ def _values_and_positions(
 def _factors_and_positions(
     op: str, operands: Sequence[dtype_rules.Given], attrs: DType
 ) -> dtype_rules.Dtypes:
-    """Return the dtypes: two operands in the dtype of attrs, then int64 positions."""
+    """Return (operands' dtypes, result's): attrs for two operands and the result, else int64."""
     return (attrs, attrs, *(int64 for _ in operands[2:])), attrs
 
 

@@ -277,7 +277,10 @@ def index(x: COO, items: list[Any]) -> COO:
 
 
 def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Tensor]]:
-    """Split an index into slices and ints, and arrays, by axis of x. Raises: IndexOutOfRange."""
+    """Split an index into slices and ints, and arrays, by axis of x.
+
+    Raises: IndexOutOfRange for a single bool, and as `_array_positions`.
+    """
     basic: dict[int, Any] = {}
     arrays: dict[int, Tensor] = {}
     axis = 0
@@ -299,7 +302,10 @@ def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Te
 
 
 def _array_positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
-    """Return positions from 0 of an index array, or of a mask's Trues. Raises: IndexOutOfRange."""
+    """Return positions from 0 of an index array, or of a mask's Trues; the host reads their bounds.
+
+    Raises: IndexOutOfRange for one out of range, and a mask of another shape.
+    """
     is_mask = part.dtype in (dt.bool, np.bool_)
     sizes = x.shape[axis : axis + part.ndim]
     if is_mask and any(m not in (n, 0) for m, n in zip(part.shape, sizes, strict=True)):
@@ -333,7 +339,10 @@ def _slice_axis(x: COO, axis: int, part: slice) -> COO:
 def _select_by_arrays(
     x: COO, items: list[Any], basic: dict[int, Any], arrays: dict[int, Tensor]
 ) -> COO:
-    """Return entries at arrays and ints; add ints to `arrays`. Raises: IndexOutOfRange."""
+    """Return entries at arrays and ints; add ints to `arrays`.
+
+    Raises: IndexOutOfRange for an int that is out of range.
+    """
     for axis, part in basic.items():
         if not isinstance(part, slice):  # an integer next to arrays takes part in broadcasting
             i = range(x.shape[axis])[part] if -x.shape[axis] <= part < x.shape[axis] else None

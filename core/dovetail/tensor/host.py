@@ -79,9 +79,10 @@ def allocate_leaf(s: Spec) -> Expr:
 
 
 def allocate_leaf_from(op: str, s: Spec, allocator: Allocator) -> Expr:
-    """Return a leaf over new memory from the user's allocator. Raises: CaptureError.
+    """Return a leaf over new memory from the user's allocator.
 
-    The memory is not initialised, and may overlap other memory. A captured function must not ask.
+    The memory is not initialised, and may overlap other memory.
+    Raises: CaptureError in a captured function; the errors of `allocate_from`.
     """
     tracer_api.refuse_read("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize
@@ -150,7 +151,7 @@ def storage(x: Tensor) -> Storage:
 
 
 def view_storage(storage: Storage, requested_dtype: DType | str | None) -> Tensor:
-    """Return the elements of a storage as a vector that shares its memory; see `Storage.view`."""
+    """Return a storage as a vector over its memory, not in a capture; see `Storage.view`."""
     tracer_api.refuse_read("a storage shows its elements, which")
     stored = storage.dtype or uint8
     element_dtype = stored if requested_dtype is None else dtype(requested_dtype, "view")

@@ -338,7 +338,7 @@ def remember_view(
 
 
 def slice_along(x: Tensor, axis: int, start: int, length: int, name: str = "") -> Tensor:
-    """Return a view of `length` consecutive positions along one axis."""
+    """Return a view of `length` positions along an axis >= 0, without checks."""
     e = basic_leaf(x, (*_FULL_SLICES[:axis], slice(start, start + length)))
     if e is not None:
         return record_alias(x, create_tensor(e))

@@ -92,7 +92,11 @@ class printoptions(Switch):
 
 
 def _validate_options(op: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the validated options, after those of a profile. Raises: ArgumentError."""
+    """Return the validated options, over those of a profile.
+
+    Raises: ArgumentError for an unknown name or value, ArgumentTypeError for a value of another
+    type.
+    """
     profile = options.get("profile")
     validated: dict[str, Any] = {}
     if profile is not None:

@@ -107,9 +107,9 @@ def _as_uint64(x: object, tensor: Tensor) -> Tensor:
 
 
 def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
-    """Return operands as tensors; lists and arrays on the others' device. Raises: DTypeError.
+    """Return operands as tensors; lists and arrays on the others' device.
 
-    It is raised for other types, also numbers, and if no operand is a tensor.
+    Raises: DTypeError for a number or another object, and if no operand is a tensor.
     """
     if {*map(type, operands)} == {Tensor}:
         return operands  # type: ignore[return-value]  # mypy does not infer it

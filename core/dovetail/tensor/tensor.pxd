@@ -10,7 +10,7 @@ cdef Flags flags
 
 
 cpdef object create_tensor(Expr e)
-cdef _limit_pending(Expr e)
+cdef _settle_new_node(Expr e)
 cpdef bint must_evaluate(Expr e) except -1
 @cython.locals(e=Expr)
 cpdef Expr attach_lazy_storage(object x)

@@ -319,14 +319,15 @@ def create_tensor(e: Expr) -> Tensor:
     """Create the tensor of a node; evaluate it in eager mode, or if it may not stay pending."""
     t = new_tensor(Tensor, e)
     if e.depth > flags.depth:
-        _limit_pending(e)
+        _settle_new_node(e)
     return t
 
 
-def _limit_pending(e: Expr) -> None:
-    """Evaluate a node that is too deep, reads exported memory, or is recorded in eager mode.
+def _settle_new_node(e: Expr) -> None:
+    """Record a node's line under `debug_lines`; evaluate the node if it may not stay pending.
 
-    Record its line under `debug_lines`; leave an eager one to the anomaly checker, if any.
+    It is evaluated if it is too deep, reads exported memory, or is recorded in eager mode. In eager
+    mode an anomaly checker, if there is one, gets it instead.
     """
     eager = settings.is_eager()
     if flags.depth == 0 and settings.current().records_lines:

@@ -328,7 +328,11 @@ def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
 
 
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
-    """Build a 0-d node; a float beyond the range becomes inf. Raises: DTypeError, ValueOverflow."""
+    """Build a 0-d node; a float beyond the range becomes inf.
+
+    Raises: DTypeError for a number of a higher kind than the dtype, ValueOverflow for an int out of
+    its range.
+    """
     if not _fits(_KINDS[type(value)], want.kind):
         raise DTypeError(
             f"{name}: {shown(value)} does not fit {want.name}; cast the tensor with x.astype(dtype)"
@@ -367,10 +371,11 @@ def _fits(kind: str, target_kind: str) -> bool:
 
 
 def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
-    """Return `e` broadcast and cast to `want`. Raises: DTypeError, ShapeError, DeviceError.
+    """Return `e` broadcast and cast to `want`.
 
-    For example, a float into an int is an error. `name_suffix`: an addition to the name in
-    messages.
+    `name_suffix`: an addition to the name in messages.
+    Raises: DTypeError if the kind does not fit, for example a float into an int; ShapeError if the
+    shape does not broadcast; DeviceError for another device.
     """
     have = e.spec
     if have is want:

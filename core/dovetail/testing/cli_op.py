@@ -42,7 +42,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def load_op(name: str) -> Any:
-    """Import "module:name", also from the current folder, and return it. Raises: ArgumentError."""
+    """Import "module:name", also from the current folder; return it.
+
+    Raises: ArgumentError if it is missing.
+    """
     module, _, path = name.partition(":")
     if not module or not path:
         raise ArgumentError(f"an op is named as module:name, not {name!r}")

@@ -297,16 +297,19 @@ def _first_element(a: Array) -> Array:
     return first
 
 
-def _check_broadcast(s: OpSubject, call: OpCall, i: int, small: Array, k: int) -> None:
-    """Check `small` as operand `i`, against `small` repeated; only other ops may refuse it."""
+def _check_broadcast(s: OpSubject, call: OpCall, i: int, small: Array, example: int) -> None:
+    """Compare `small` as operand `i` with itself broadcast; only ops not elementwise may refuse.
+
+    `example`: the number of the example, for messages.
+    """
     wide = np.ascontiguousarray(np.broadcast_to(small, call[0][i].shape))
     wanted = s.reference_results(((*call[0][:i], wide, *call[0][i + 1 :]), call[1]))
     try:
         actual = s.reference_results(((*call[0][:i], small, *call[0][i + 1 :]), call[1]))
     except DovetailError:
-        assert not s.is_elementwise, f"example {k}: operand {i} does not broadcast"
+        assert not s.is_elementwise, f"example {example}: operand {i} does not broadcast"
         return
-    s.require_same_bits(actual, wanted, f"example {k}, operand {i} of shape {small.shape}")
+    s.require_same_bits(actual, wanted, f"example {example}, operand {i} of shape {small.shape}")
 
 
 def check_devices(s: OpSubject) -> None:
@@ -405,7 +408,10 @@ def _gradient_examples(s: OpSubject) -> Iterator[tuple[int, list[Any], Mapping[s
 
 
 def _check_gradients_with(s: OpSubject, check: Callable[..., object]) -> None:
-    """Run a gradient check on each example in float64. Raises: NoGradient, AssertionError."""
+    """Run a gradient check on each example in float64; count the comparisons.
+
+    Raises: NoGradient if the op has no gradient, AssertionError for another error.
+    """
     for k, args, options in _gradient_examples(s):
         try:
             check(lambda *a, options=options: tuple(s.results(a, options)), args)
@@ -429,7 +435,10 @@ def check_gradients_of_gradients(s: OpSubject) -> None:
 
 
 def check_gradient_bits(s: OpSubject) -> None:
-    """Check that gradients have the reference's bits on all devices. Raises: NoGradient."""
+    """Check that gradients have the reference's bits on all devices.
+
+    Raises: NoGradient if none flows.
+    """
     there = False
     for k, call in enumerate(s.calls):
         for d in s.dtypes():

@@ -46,7 +46,10 @@ DTYPE_KEY: pytest.StashKey[DTypeSubject | BlocksSubject] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Open the device, disable the disk cache, start a certificate. Raises: UsageError."""
+    """Open the device, disable the disk cache, start a certificate; do nothing without a device.
+
+    Raises: UsageError if the device or the plugin under test cannot be loaded.
+    """
     name = config.getoption("--dovetail-device")
     if not name:
         return

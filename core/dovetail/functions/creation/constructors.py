@@ -78,7 +78,7 @@ _ARRAYS = (Tensor, np.ndarray)
 
 
 def extents(op: str, shape: object) -> Shape:
-    """Return a shape from an int, ints, or an array that the host reads. Raises: ShapeError."""
+    """Return a shape from an int, ints or a host-read array. Raises: ShapeError for others."""
     if type(shape) is int and 0 <= shape <= LARGEST:
         return (shape,)
     if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int:
@@ -496,7 +496,11 @@ _resolve_int_progression = lru_cache(256)(_resolve_progression)
 
 
 def _one_number(op: str, value: object, name: str) -> int | float:
-    """Return a number, or that of an array of one element. Raises: ShapeError, DTypeError."""
+    """Return a real number, or that of an array of one element, which the host reads.
+
+    Raises: ShapeError for an array of another size, DTypeError for a complex number,
+    ArgumentTypeError for other objects.
+    """
     if isinstance(value, Tensor | np.ndarray):
         if value.size != 1:
             raise ShapeError(f"{op}: {name} must be one number, got shape {value.shape}")
@@ -582,7 +586,10 @@ def complex_from_parts(re: Tensor, im: Tensor) -> Tensor:
 
 
 def _real_bound(op: str, value: object, name: str) -> float:
-    """Return a real number, also from a tensor of one element. Raises: ArgumentTypeError."""
+    """Return a real number as a float, also from a tensor of one element, which the host reads.
+
+    Raises: as `_one_number`; ArgumentError for a number beyond float64.
+    """
     return real(op, _one_number(op, value, name), name)
 
 
@@ -663,7 +670,10 @@ def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
 
 
 def _dispatch_triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
-    """Return the lower or upper triangle of a tensor of another layout. Raises: ShapeError."""
+    """Return the lower or upper triangle of a tensor of another layout.
+
+    Raises: ShapeError for fewer than 2 dimensions, LayoutError if the layout has no rule for it.
+    """
     if required(op, x).ndim < 2:
         raise ShapeError(f"{op}: expected at least 2 dimensions, got shape {x.shape}")
     return dispatch("triangle", op, (x,), x, integer(op, k, "k"), upper)

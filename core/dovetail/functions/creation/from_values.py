@@ -167,7 +167,11 @@ def _from_numpy(
 
 
 def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLike) -> Tensor:
-    """Return a tensor of numbers and nested lists. Raises: ValueOverflow, DTypeError."""
+    """Return a tensor of numbers, of nested lists of them, or of nested lists of tensors.
+
+    Raises: DTypeError for other values, and complex ones for a real dtype; ValueOverflow for
+    integers outside of the dtype; ShapeError for ragged lists.
+    """
     leaf = _first_leaf(obj)
     if isinstance(leaf, Tensor):
         return _from_tensors(obj, target_dtype, leaf.device if device_like is None else device_like)
@@ -214,7 +218,7 @@ def _from_tensors(obj: object, target_dtype: DType | None, device_like: DeviceLi
 
 
 def _stack_nested(obj: object) -> np.ndarray:
-    """Read nested lists of tensors on the host, and return one array. Raises: ShapeError."""
+    """Read nested lists of tensors on the host; return one array. Raises: ShapeError if ragged."""
     if isinstance(obj, list | tuple):
         arrays = [_stack_nested(part) for part in obj]
         _require_rectangular(obj)
@@ -223,7 +227,11 @@ def _stack_nested(obj: object) -> np.ndarray:
 
 
 def _array_of_lists(obj: object, target_dtype: DType | None) -> np.ndarray:
-    """Return an array of nested lists of numbers. Raises: ShapeError, ValueOverflow, DTypeError."""
+    """Return an array of nested lists of numbers.
+
+    Raises: ShapeError for ragged lists, ValueOverflow for integers beyond 64 bits, DTypeError for
+    other values than numbers.
+    """
     try:
         values = np.array(obj)
     except ValueError:

@@ -175,7 +175,7 @@ def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 
 def _equals_infinity(op: str, x: Tensor, value: float) -> Tensor:
-    """Return True where `x` equals an infinity; all False for integers. Raises: DTypeError."""
+    """Return True where `x` is that infinity; False for integers. Raises: DTypeError if complex."""
     kind = strided(op, x).dtype.kind
     if kind == "c":
         raise DTypeError(f"{op}: expected real numbers, got {x.dtype.name}; use dt.real or dt.imag")

@@ -93,7 +93,7 @@ OP_DOC_LINES: dict[str, tuple[str, ...]] = {
     "negative": ("Return -x.", "Integers wrap.", "[1, -2] -> [-1, 2]"),
     "positive": ("Return x as a new tensor.", "[1, -2] -> [1, -2]"),
     "sign": (
-        "Return the sign of x: -1, 0 or 1; for complex numbers x / abs(x), or 0 at 0; NaN stays.",
+        "Return the sign of x: -1, 0 or 1; x / abs(x) for complex numbers, 0 at 0; NaN stays.",
         "Gradient: 0 everywhere, except for complex numbers.",
         "[-3, 0, 5] -> [-1, 0, 1]",
     ),

@@ -428,7 +428,7 @@ def clip(
 
 
 def _saturate_bound(x: Tensor, b: Operand | None) -> Operand | None:
-    """Return a bound of an integer tensor, saturated to the range of its dtype."""
+    """Return a Python int bound of an integer tensor saturated to its range; else `b` as it is."""
     if isinstance(b, int) and not isinstance(b, bool) and x.dtype.is_integer:
         return x.dtype.min if b < x.dtype.min else x.dtype.max if b > x.dtype.max else b
     return b

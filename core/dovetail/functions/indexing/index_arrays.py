@@ -268,7 +268,10 @@ def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
 
 
 def _mesh_vector(vector: object, device: DeviceLike) -> Tensor:
-    """Return a vector of indices; a mask gives its true positions. Raises: ShapeError."""
+    """Return a vector of indices; a mask gives its true positions.
+
+    Raises: ShapeError unless it has one axis, DTypeError for other objects and dtypes.
+    """
     if not isinstance(vector, (Tensor, *ARRAY_TYPES)):
         raise DTypeError(
             f"ix_: expected tensors or arrays, got {type(vector).__name__}; use dt.asarray"

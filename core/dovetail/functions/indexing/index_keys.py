@@ -91,7 +91,11 @@ def parts_along(x: Tensor, axis: int, array: Tensor | np.ndarray) -> list[Part]:
 
 
 def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
-    """Return the view of integers, slices and None. Raises: IndexOutOfRange, DTypeError."""
+    """Return the view of integers, slices and None.
+
+    Raises: IndexOutOfRange for an integer outside of its axis, DTypeError for a part of another
+    type.
+    """
     starts: list[int] = []
     lengths: list[int] = []
     steps: list[int] = []
@@ -143,7 +147,7 @@ def _require_integer(part: object) -> int:
 
 
 def _resolve_position(part: object, axis: int, extent: int) -> int:
-    """Return a non-negative position along an axis. Raises: IndexOutOfRange, DTypeError."""
+    """Return a position from 0 on an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
     i = _require_integer(part)
     if not -extent <= i < extent:
         raise out_of_range_error(IndexPurpose("index", axis, extent), i)
@@ -189,7 +193,7 @@ def _count_axes(part: IndexArray | int) -> int:
 
 
 def index_array(name: str, indices: object) -> Tensor | np.ndarray:
-    """Return the indices of a function's argument as an array of integers. Raises: DTypeError."""
+    """Return a function's indices as an integer array. Raises: DTypeError for others, also bool."""
     if is_integer_tensor(indices):
         return indices
     array = indices if isinstance(indices, Tensor) else array_of(name, indices)
@@ -242,7 +246,7 @@ def positions(name: str, part: IndexArray, x: Tensor, d: int, axis: int) -> tupl
 
 
 def _check_on_host(part: np.ndarray, check: IndexPurpose, device: Device) -> Tensor:
-    """Return host indices as a tensor without negative ones. Raises: IndexOutOfRange."""
+    """Return host indices as a tensor, none negative. Raises: IndexOutOfRange if one is outside."""
     low, high = (int(part.min()), int(part.max())) if part.size else (0, -1)
     extent = check.size
     if low < -extent or high >= extent:

@@ -236,7 +236,11 @@ def _dtype_of_code(code: str) -> DType | None:
 
 
 def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Replace a .safetensors file by tensors. Raises: ArgumentError, DTypeError, OSError."""
+    """Replace a .safetensors file by tensors.
+
+    Raises: ArgumentError for the name "__metadata__", DTypeError for a dtype that the format lacks,
+    OSError if the file cannot be written.
+    """
     library = _import_library("safetensors")
     if "__metadata__" in tensors:
         raise ArgumentError("save: safetensors reserves the name '__metadata__'; use another name")
@@ -296,7 +300,10 @@ def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str
 def _map_tensor(
     name: str, raw: np.ndarray, dtype: DType, shape: Shape, device: Device, copy: bool | None
 ) -> Tensor:
-    """Return a tensor over a part of a mapped file, else over a copy. Raises: SharingError."""
+    """Return a tensor over part of a mapped file, or a copy.
+
+    Raises: SharingError if copy=False cannot be kept.
+    """
     if raw.size and not copy and dtype is not D.bool_:
         strides = contiguous_strides(shape)
         shared = wrap_memory(raw, address(raw), shape, strides, dtype, device, False)
@@ -315,7 +322,10 @@ def _map_tensor(
 
 
 def _save_npz(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Replace an .npz file by tensors, uncompressed. Raises: ArgumentError, DTypeError."""
+    """Replace an .npz file by tensors, uncompressed.
+
+    Raises: ArgumentError for the name "file", DTypeError for a dtype that NumPy lacks.
+    """
     arrays: Arrays = {name: _host_array(name, x, ".npz") for name, x in tensors.items()}
     if "file" in arrays:
         raise ArgumentError("save: NumPy reserves the name 'file' in an .npz; use another name")
@@ -350,7 +360,10 @@ _CODECS = {
 
 
 def _save_zarr(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Overwrite a zarr folder by tensors, at once. Raises: ArgumentError, DTypeError."""
+    """Overwrite a zarr folder by tensors in place; an error leaves it incomplete.
+
+    Raises: ArgumentError for a name that zarr rejects, DTypeError for a dtype that NumPy lacks.
+    """
     library = _import_library("zarr")
     arrays = {name: _host_array(name, x, "zarr") for name, x in tensors.items()}
     group = library.open_group(library.storage.LocalStore(path), mode="w")

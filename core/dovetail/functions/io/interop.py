@@ -365,7 +365,10 @@ def _from_own_tensor(x: Tensor, device_like: DeviceLike, copy: bool | None) -> T
 
 
 def _copy_foreign(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> Tensor:
-    """Copy foreign memory to `target` now, through the host if necessary. Raises: DeviceError."""
+    """Copy foreign memory to `target` now, through the host if necessary.
+
+    Raises: DeviceError if no device here reaches the memory, SharingError if it is misaligned.
+    """
     if shared is None:
         host = next((d for d in devices() if _can_reach_memory(d, DLPACK_CPU)), None)
         if host is not None:
@@ -444,7 +447,10 @@ def _request_capsule(x: DLPackProducer) -> object:
 
 
 def _consume_capsule(capsule: object) -> _DLPackOwner:
-    """Take ownership of a capsule's tensor and mark the capsule as used. Raises: SharingError."""
+    """Take ownership of a capsule's tensor; mark the capsule as used.
+
+    Raises: SharingError for a used capsule, another object, or a newer DLPack.
+    """
     at = id(capsule)
     for name, form in _STRUCTS.items():
         if _is_capsule_valid(at, name):

@@ -128,7 +128,11 @@ def _contraction_path(
 
 
 def _check_path(path: object, count: int) -> Path:
-    """Return the steps of a user's path. Raises: ArgumentTypeError, ArgumentError."""
+    """Return the steps of a user's path.
+
+    Raises: ArgumentTypeError for other objects than lists of ints, ArgumentError unless each step
+    names distinct operands.
+    """
     if not isinstance(path, (list, tuple)):
         raise ArgumentTypeError(f"einsum: {PATH_ERROR_MESSAGE.format(shown(path))}")
     steps = [integers("einsum", s, "optimize") for s in path[path[:1] == ["einsum_path"] :]]
@@ -150,7 +154,7 @@ def _search_path(
     name: str,
     limit: int | None,
 ) -> Path:
-    """Return the path that an algorithm of opt_einsum finds. Raises: ArgumentError."""
+    """Return the path that opt_einsum's algorithm finds. Raises: ArgumentError if it is unknown."""
     from opt_einsum.paths import get_path_fn  # late: keeps `import dovetail` light
 
     try:
@@ -206,7 +210,11 @@ def _parse_subscripts(subscripts: str, operands: Sequence[Operand]) -> tuple[lis
 
 
 def _label_axes(subscripts: str, labels: str, x: Tensor) -> Term:
-    """Return an operand with one label per axis. Raises: ArgumentError, ShapeError."""
+    """Return an operand with one label per axis.
+
+    Raises: ArgumentError for labels other than letters and one ellipsis, ShapeError unless they
+    name each axis.
+    """
     named = labels.replace(ELLIPSIS, "")
     if not (named.isalpha() or not named) or labels.count(ELLIPSIS) > 1:
         raise ArgumentError(

@@ -396,7 +396,11 @@ def _as_matrix(x: Tensor, order: Shape, shape: Shape) -> Tensor:
 
 
 def _parse_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
-    """Return the axes of both operands to sum over, not negative. Raises: ArgumentError."""
+    """Return the axes of both operands to sum over, not negative.
+
+    Raises: ArgumentError unless there are equally many, distinct axes; AxisError for an axis out of
+    range; ArgumentTypeError for other objects than ints.
+    """
     if not isinstance(axes, (list, tuple)):
         count = integer("tensordot", axes, "axes")
         if not 0 <= count <= min(x1.ndim, x2.ndim):

@@ -425,7 +425,7 @@ reserve_by_default = _default._reserve
 
 
 def generator_or_default(op: str, generator: Generator | None) -> Generator:
-    """Return the caller's generator, or for None the default one. Raises: ArgumentTypeError."""
+    """Return a Generator, or for None the default one. Raises: ArgumentTypeError for others."""
     return _default if generator is None else instance(op, generator, "generator", Generator)
 
 

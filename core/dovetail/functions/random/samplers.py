@@ -554,7 +554,11 @@ def choice(
 def _choose_positions(
     g: Generator, n: int, sizes: tuple[int, ...], replace: bool, p: Array | None, device: DeviceLike
 ) -> Tensor:
-    """Draw positions in 0..n-1, weighted by `p`, which the host reads. Raises: ArgumentError."""
+    """Draw positions in 0..n-1, weighted by `p`, which the host reads.
+
+    Raises: ArgumentError if there are too few values, or `p` is negative or does not sum to 1;
+    ShapeError unless `p` has n elements.
+    """
     count = math.prod(sizes)
     if count and not n:
         raise ArgumentError(f"choice: cannot draw {count} samples from 0 values")

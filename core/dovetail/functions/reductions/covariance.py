@@ -198,7 +198,11 @@ def _compute_covariance(
 
 
 def _check_weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
-    """Return weights as a vector in the variables' dtype. Raises: ShapeError, ArgumentError."""
+    """Return weights as a vector in the variables' real dtype.
+
+    Raises: ShapeError unless there is one for each observation, ArgumentError for `fweights` that
+    are floats.
+    """
     vector = w if isinstance(w, Tensor) else as_operand(op, w, (rows,))
     if vector.shape != (rows.shape[1],):
         raise ShapeError(

@@ -106,7 +106,11 @@ def cumulative_logsumexp(
 
 
 def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool) -> Tensor:
-    """Return the pending result of a running op. Raises: ShapeError, ArgumentError, DTypeError."""
+    """Return the pending result of a running op.
+
+    Raises: ShapeError for no dimensions, ArgumentError for several without an axis, DTypeError for
+    the dtype bool.
+    """
     initial = flag(op.name, initial, "include_initial")
     if strided(op.name, x).ndim == 0:
         raise ShapeError(

@@ -255,7 +255,11 @@ def _range_ends(op: str, x: Tensor, limits: Range) -> tuple[float, float]:
 
 
 def _parse_bins(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
-    """Return the bins from their number or edges. Raises: ArgumentError, ShapeError."""
+    """Return the bins from their number or edges, which the host reads, or the ends of `x`.
+
+    Raises: ArgumentError for an invalid number or range, too fine bins, and edges that do not
+    ascend; ShapeError unless edges are a vector of at least 2; ArgumentTypeError for other objects.
+    """
     if isinstance(bins, str):
         raise ArgumentError(f"{op}: bins must be a number or edges, got {shown(bins)}")
     if isinstance(bins, (Tensor, *ARRAY_TYPES)) and not (

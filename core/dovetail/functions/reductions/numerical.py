@@ -157,7 +157,10 @@ def gradient(
 
 
 def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
-    """Return slopes along axis `d`, of `order` 1 or 2 at the ends. Raises: ShapeError."""
+    """Return slopes along axis `d`, of `order` 1 or 2 at the ends.
+
+    Raises: ShapeError for fewer than `order` + 1 samples, and for `spacing` that does not fit.
+    """
     n = x.shape[d]
     if n < order + 1:
         raise ShapeError(f"gradient: expected at least {order + 1} samples along axis {d}, got {n}")

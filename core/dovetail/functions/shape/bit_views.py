@@ -46,7 +46,11 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
 
 
 def _reinterpret(x: Tensor, target_dtype: DType) -> Tensor:
-    """Evaluate `x`, and return its memory as elements of another dtype. Raises: GradientError."""
+    """Evaluate `x`, and return its memory as elements of another dtype.
+
+    Raises: GradientError if `x` requires gradients, DTypeError for bool, ShapeError if a dense last
+    axis does not divide into the new elements.
+    """
     if x.requires_grad:
         raise GradientError("view: bits have no gradient; use x.detach().view(...)")
     if target_dtype is bool_ and x.dtype is not target_dtype:

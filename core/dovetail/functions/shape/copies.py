@@ -262,7 +262,10 @@ def roll(
 
 
 def _roll_axes(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
-    """Return a rolled copy; without an axis roll the raveled elements. Raises: ArgumentError."""
+    """Return a rolled copy; without an axis roll the raveled elements.
+
+    Raises: ArgumentError unless there is an axis for each shift.
+    """
     shifts = integers("roll", shift, "shift")
     if axis is None:
         if len(shifts) != 1:
@@ -349,7 +352,7 @@ _cached_repeat = CachedFunction(_repeat_axis)  # for an int; a tensor of counts 
 
 
 def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
-    """Repeat each slice along an axis by its own count. Raises: ShapeError."""
+    """Repeat each slice along an axis by its own count. Raises: ShapeError unless counts fit."""
     n = strided("repeat", x).shape[axis]
     if len(times) != n or any(t < 0 for t in times):
         raise ShapeError(

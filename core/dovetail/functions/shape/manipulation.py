@@ -281,7 +281,7 @@ def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, **theirs: object) -> Ten
 
 @lru_cache(VIEW_CACHE_MAX)
 def _expand_dims_move(shape: Shape, axes: Shape) -> Move:
-    """Return the move that inserts axes of size 1. Raises: AxisError."""
+    """Return the move that inserts axes of size 1. Raises: AxisError if out of range or equal."""
     ndim = len(shape) + len(axes)
     new_axes, sizes = lay.axes("expand_dims", axes, ndim), iter(shape)
     wider = [1 if d in new_axes else next(sizes) for d in range(ndim)]
@@ -311,7 +311,7 @@ def squeeze(x: Tensor = MISSING, /, axis: Axes | None = None, **theirs: object) 
 
 @lru_cache(VIEW_CACHE_MAX)
 def _squeeze_move(shape: Shape, axes: Shape | None) -> Move:
-    """Return the move that drops axes of size 1, all for None. Raises: ShapeError."""
+    """Return the move that drops axes of size 1, all for None. Raises: ShapeError for others."""
     if axes is None:
         return "reshape", tuple([n for n in shape if n != 1])
     gone = lay.axes("squeeze", axes, len(shape))
@@ -374,7 +374,7 @@ def _broadcast(op: str, x: Tensor, target_shape: Shape) -> Tensor:
 
 @lru_cache(VIEW_CACHE_MAX)
 def _expand_move(op: str, shape: Shape, target_shape: Shape) -> Move:
-    """Return the move that broadcasts one shape to another. Raises: ShapeError."""
+    """Return the move that broadcasts one shape to another. Raises: ShapeError if it cannot."""
     dimensions(op, target_shape)
     if (
         len(target_shape) < len(shape)

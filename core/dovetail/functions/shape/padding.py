@@ -76,7 +76,11 @@ def pad(
 
 
 def _parse_widths(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
-    """Return a (before, after) pair for each axis. Raises: ShapeError, ArgumentError."""
+    """Return a (before, after) pair for each axis.
+
+    Raises: ShapeError for another number of widths, ArgumentError for a width below 0 or of 2**40
+    or more, ArgumentTypeError for other objects than ints.
+    """
     listed = pad_width.tolist() if isinstance(pad_width, np.ndarray) else pad_width
     if isinstance(listed, (list, tuple)) and any(isinstance(p, (list, tuple)) for p in listed):
         pairs = [

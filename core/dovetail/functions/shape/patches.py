@@ -47,7 +47,11 @@ class _PatchGrid(NamedTuple):
 def _parse_patches(
     op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> _PatchGrid:
-    """Return the grid of patches; one int stands for all axes. Raises: ArgumentError."""
+    """Return the grid of patches; one int stands for all axes, for `kernel` for two.
+
+    Raises: ArgumentError for another number of sizes and sizes out of range, ArgumentTypeError for
+    other objects than ints.
+    """
     sizes_given = integers(op, kernel, "kernel_size")
     sizes = sizes_given * 2 if isinstance(kernel, int) else sizes_given
     options = [("dilation", dilation, 1), ("padding", padding, 0), ("stride", stride, 1)]

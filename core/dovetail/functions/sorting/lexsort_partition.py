@@ -51,7 +51,10 @@ def lexsort(
 
 
 def _parse_keys(keys: object) -> Sequence[object]:
-    """Return the keys of a sort as a sequence. Raises: ShapeError, ArgumentTypeError."""
+    """Return the keys of a sort as a sequence.
+
+    Raises: ShapeError for an array without axes, ArgumentTypeError for no array, list or tuple.
+    """
     if not isinstance(keys, ARRAY_TYPES):
         return sequence("lexsort", keys, "keys", "tensors")
     if getattr(keys, "ndim", 1) == 0:

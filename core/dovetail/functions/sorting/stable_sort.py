@@ -203,7 +203,11 @@ def order_of(keys: Tensor, bits: int) -> Tensor:
 
 
 def _dispatch_sort(x: Tensor, axis: int, descending: bool) -> Tensor:
-    """Sort a tensor of another layout along an axis. Raises: ShapeError, DTypeError."""
+    """Sort a tensor of another layout along an axis.
+
+    Raises: DTypeError for complex numbers, ShapeError for no dimensions, LayoutError if the layout
+    has no rule for it.
+    """
     common("sort", (required("sort", x).dtype,))
     if x.ndim == 0:
         raise ShapeError(

@@ -94,7 +94,10 @@ class TraceReplay:
         return self._streams[number]
 
     def _allocate(self, block: int, nbytes: int, stream: int) -> None:
-        """Allocate a block, or put it in `refused` if out of memory. Raises: ArgumentError."""
+        """Allocate a block into `live`, or add it to `refused` if out of memory.
+
+        Raises: ArgumentError if the block is live already.
+        """
         if block in self.live:
             raise ArgumentError(f"block {block} is allocated twice")
         try:

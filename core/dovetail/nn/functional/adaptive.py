@@ -28,7 +28,10 @@ MaxPoolResult: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
 
 def _output_sizes(op: str, output_size: OutputSize, within: Sequence[int]) -> tuple[int, ...]:
-    """Return the number of windows per axis, None for its size. Raises: ArgumentError."""
+    """Return the number of windows per axis; None stands for the axis' size.
+
+    Raises: ArgumentError for another number of sizes or one below 0, ArgumentTypeError for no ints.
+    """
     if isinstance(output_size, (list, tuple)):
         requested = list(output_size)
     else:

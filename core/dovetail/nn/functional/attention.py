@@ -150,7 +150,7 @@ def _require_fitting(operands: Sequence[Tensor], mask: Tensor | None) -> None:
 
 
 def _batch_shape(operands: Sequence[Tensor], mask: Tensor | None) -> Shape:
-    """Return the broadcast shape of the axes before the last two. Raises: ShapeError."""
+    """Return the broadcast shape of axes before the last two. Raises: ShapeError if none fits."""
     every = [*operands, *(() if mask is None else (mask,))]
     try:
         return tuple(dt.broadcast_shapes(*[x.shape[:-2] for x in every]))

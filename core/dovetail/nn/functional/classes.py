@@ -71,7 +71,7 @@ def _target_weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor
 
 
 def _class_axis(op: str, x: Tensor) -> int:
-    """Return the axis of classes: 0 for a vector, else 1. Raises: ShapeError."""
+    """Return the axis of classes: 0 for a vector, else 1. Raises: ShapeError without classes."""
     if x.ndim == 0 or x.shape[0 if x.ndim == 1 else 1] == 0:
         raise dt.ShapeError(
             f"{op}: the input must have shape (classes,) or (batch, classes, ...) with at least "

@@ -237,7 +237,11 @@ def _convolve(
     dilation: Sizes,
     groups: int,
 ) -> Tensor:
-    """Check the arguments and return a convolution. Raises: ShapeError, ArgumentError."""
+    """Check the arguments and return a convolution.
+
+    Raises: ShapeError for shapes that do not fit; ArgumentError for invalid sizes, groups or
+    padding; DTypeError, DeviceError if the weight or the bias differs from the input.
+    """
     x, had_batch = with_batch(op, input, axes)
     w = _check_weight(op, weight, axes, x)
     strides, dilations = (
@@ -352,7 +356,11 @@ def _check_weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
 
 
 def _check_bias(op: str, bias: object, filters: int, x: Tensor) -> Tensor | None:
-    """Return the bias, None for None. Raises: ShapeError, DTypeError, DeviceError."""
+    """Return the bias, None for None.
+
+    Raises: ShapeError unless it has one element for each filter; DTypeError, DeviceError if it
+    differs from `x`.
+    """
     if bias is None:
         return None
     b = required(op, bias)
@@ -394,7 +402,10 @@ def _check_groups(op: str, groups: object, channels: int, what: str) -> int:
 def _resolve_padding(
     op: str, padding: Sizes | str, axes: int, reach: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the zeros before, and those after, along each axis. Raises: ArgumentError."""
+    """Return the zeros before, and those after, along each axis.
+
+    Raises: ArgumentError for invalid sizes, an unknown name, and "same" with strides.
+    """
     if not isinstance(padding, str):
         low = check_sizes(op, padding, "padding", axes)
         return low, low

@@ -35,7 +35,7 @@ class _SparseRows(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, at: Tensor, op: str) -> Tensor:
-        """Return the rows at the indices, and save these."""
+        """Return the rows at the indices; save the indices and the weight's shape."""
         ctx.save_for_backward(at)
         ctx.shape = weight.shape
         return read_at(op, weight, at, 0, from_end=False)
@@ -68,7 +68,10 @@ def _check_input(op: str, input: Tensor, weight: Tensor) -> None:
 
 
 def _padding_row(op: str, padding_idx: int | None, rows: int) -> int | None:
-    """Return the index of the padding row, counted from the start. Raises: ArgumentError."""
+    """Return the padding row counted from the start, None for None.
+
+    Raises: ArgumentError if it is out of range.
+    """
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:

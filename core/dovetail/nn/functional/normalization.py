@@ -27,7 +27,10 @@ Axes: TypeAlias = int | tuple[int, ...]
 
 
 def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[int, ...]:
-    """Check and return the sizes of the axes to normalise over. Raises: ShapeError, DTypeError."""
+    """Return the sizes of the axes to normalise over.
+
+    Raises: ShapeError unless the shape of `x` ends in them, DTypeError unless `x` has floats.
+    """
     require_floats(op, x)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if not sizes or x.shape[-len(sizes) :] != sizes:
@@ -201,7 +204,10 @@ def _batch_statistics(
     running_var: Tensor | None,
     momentum: float | Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Return mean and variance of the batch; update the running ones. Raises: ArgumentError."""
+    """Return mean and variance of the batch; update the running ones.
+
+    Raises: ArgumentError if a channel has only one value.
+    """
     count = x.size // max(x.shape[1], 1)
     if count == 1:
         raise dt.ArgumentError(

@@ -144,7 +144,10 @@ def _max_unpool(
     padding: Sizes,
     output_size: Sequence[int] | None,
 ) -> Tensor:
-    """Return zeros with the input at flat indices. Raises: ShapeError, ArgumentError."""
+    """Return zeros with the input at flat indices of each plane.
+
+    Raises: ShapeError if shapes do not fit or the output is empty, ArgumentError for invalid sizes.
+    """
     op = f"max_unpool{axes}d"
     x, had_batch = with_batch(op, input, axes)
     at = required(op, indices)

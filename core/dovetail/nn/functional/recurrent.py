@@ -433,7 +433,7 @@ class _LayerRun:
     # --- backward
 
     def backward(self, g: Sequence[Tensor], needs: Sequence[bool]) -> list[Tensor | None]:
-        """Return the gradients of x, h, c and the five weights, from those of the results."""
+        """Return the gradients of x, h, c and the weights; store those of the gates in `self`."""
         w, previous = self.weights, self._previous_states()
         is_gru, columns = self.options.mode == "GRU", w.hh.shape[0]
         # gradients of the gates by the input's product and by the state's; they differ for a GRU

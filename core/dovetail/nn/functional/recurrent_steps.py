@@ -12,7 +12,7 @@ __all__ = ["gru_back", "gru_step", "lstm_back", "lstm_step"]
 
 @dt.kernel
 def lstm_step(gates: dt.Out, c: dt.Out, h: dt.Out, x: dt.In, y: dt.In, before: dt.In) -> None:
-    """Compute a step of an LSTM from the input's part `x` and the state's part `y` of its gates."""
+    """Write `gates`, `c`, `h` of an LSTM step; `x`, `y`: the gates' parts of input and state."""
     rows, n = c.shape
     for b, j in dt.grid(rows, n):
         i = dt.sigmoid(x[b, j] + y[b, j])

@@ -143,7 +143,11 @@ def upsample(
 def _output_sizes(
     x: Tensor, size: Sizes | None, scale_factor: float | Sequence[float] | None
 ) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
-    """Return the result's sizes, and scale factors or None. Raises: ArgumentError, ShapeError."""
+    """Return the result's sizes, and scale factors or None.
+
+    Raises: ArgumentError unless one of both is given and valid, ShapeError for an output that is
+    empty or too large.
+    """
     axes = x.ndim - 2
     if (size is None) == (scale_factor is None):
         raise dt.ArgumentError("interpolate: exactly one of size and scale_factor must be given")
@@ -384,7 +388,10 @@ def fold(
 def _check_patches(
     op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> tuple[tuple[int, ...], ...]:
-    """Return kernel, dilation, padding and stride along both axes. Raises: ArgumentError."""
+    """Return kernel, dilation, padding and stride, each along both axes.
+
+    Raises: as `check_sizes`.
+    """
     return (
         check_sizes(op, kernel, "kernel_size", 2, 1),
         check_sizes(op, dilation, "dilation", 2, 1),

@@ -18,7 +18,11 @@ LAYERS_MAX = 1 << 16  # a mistyped number must not create modules for hours
 
 
 def check_sizes(op: str, value: object, name: str, axes: int, minimum: int = 0) -> tuple[int, ...]:
-    """Return an int for each axis, from one int or one for each axis. Raises: ArgumentError."""
+    """Return an int for each axis, from one int or one for each axis.
+
+    Raises: ArgumentError for another number of sizes or one below `minimum`, ArgumentTypeError for
+    no ints.
+    """
     values = arguments.integers(op, value, name)
     values = values * axes if len(values) == 1 else values
     if len(values) != axes:
@@ -34,12 +38,15 @@ def check_sizes(op: str, value: object, name: str, axes: int, minimum: int = 0) 
 
 
 def check_counts(op: str, minimum: int = 0, **values: object) -> tuple[int, ...]:
-    """Check sizes of a layer by name and return them. Raises: ArgumentTypeError, ArgumentError."""
+    """Check sizes of a layer by name and return them in order.
+
+    Raises: ArgumentTypeError for other objects than ints, ArgumentError for one below `minimum`.
+    """
     return tuple([arguments.integer(op, n, name, minimum) for name, n in values.items()])
 
 
 def check_probability(op: str, value: object, name: str) -> float:
-    """Return a number from 0 to 1. Raises: ArgumentTypeError, ArgumentError."""
+    """Return a number in 0..1. Raises: ArgumentTypeError for no number, ArgumentError outside."""
     number = arguments.number(op, value, name)
     if not 0.0 <= number <= 1.0:
         raise dt.ArgumentError(f"{op}: {name} must be a probability between 0 and 1, got {number}")
@@ -47,7 +54,10 @@ def check_probability(op: str, value: object, name: str) -> float:
 
 
 def with_batch(op: str, x: object, axes: int) -> tuple[Tensor, bool]:
-    """Return the input as (n, channels, *axes), and True if it has a batch. Raises: ShapeError."""
+    """Return the input with a batch axis, and True if it had one.
+
+    Raises: ShapeError for another number of dimensions, DTypeError for no tensor.
+    """
     tensor = required(op, x)
     if tensor.ndim not in (axes + 1, axes + 2):
         axis_names = "channels, " + ", ".join(AXIS_NAMES[axes])

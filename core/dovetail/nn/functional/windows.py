@@ -196,7 +196,7 @@ class WindowSum(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Windows) -> Tensor:
-        """Return the sums of windows of the input, padded with zeros."""
+        """Return the sums of windows of the input, padded with zeros; save the windows in `ctx`."""
         ctx.windows, total = w, None
         for _, part in w.taps(w.pad(x, 0.0)):
             total = part if total is None else total + part

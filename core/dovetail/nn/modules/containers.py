@@ -20,7 +20,10 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def _resolve_index(name: str, at: object, n: int) -> int:
-    """Return an index counted from the start of n. Raises: IndexOutOfRange, ArgumentTypeError."""
+    """Return an index counted from the start of n.
+
+    Raises: IndexOutOfRange outside of -n to n - 1, ArgumentTypeError if it is no int.
+    """
     try:
         i = index(at)  # type: ignore[arg-type]  # TypeError is handled
     except TypeError:
@@ -514,12 +517,12 @@ class ParameterDict(Module):
 
 
 def _insert(modules: list[Module], index: int, module: Module) -> None:
-    """Insert like `list.insert`, for an int of any size."""
+    """Insert a module into a list, like `list.insert`, for an int of any size."""
     modules.insert(max(-len(modules), min(index, len(modules))), module)
 
 
 def _as_pairs(name: str, source: Any) -> list[tuple[str, Any]]:
-    """Return the items of a dict, or a list of pairs. Raises: ArgumentTypeError."""
+    """Return the items of a dict, or of pairs, as a list. Raises: ArgumentTypeError for others."""
     try:
         is_dict = isinstance(source, (Mapping, ModuleDict, ParameterDict))
         return [(key, value) for key, value in (source.items() if is_dict else source)]

@@ -84,7 +84,10 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def _check_padding(self, op: str, padding: Sizes | str) -> tuple[int, ...] | str:
-        """Check the padding and return it per axis, or its name. Raises: ArgumentError."""
+        """Return the padding per axis, or its name.
+
+        Raises: ArgumentError for invalid sizes, an unknown name, and "same" with strides.
+        """
         if not isinstance(padding, str):
             return check_sizes(op, padding, "padding", self.axes)
         arguments.choice(op, padding, "padding", ("same", "valid"))
@@ -176,7 +179,7 @@ class _Transposed(_Convolution):
         return result
 
     def _output_padding(self, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
-        """Return the output padding that gives sizes `output_size`. Raises: ShapeError."""
+        """Return the output padding that gives `output_size`. Raises: ShapeError if none does."""
         op = type(self).__name__
         values = arguments.integers(op, output_size, "output_size")[-self.axes :]
         requested, output_padding = check_sizes(op, values, "output_size", self.axes, 1), []

@@ -37,7 +37,11 @@ class _Table(Module):
         device: DeviceLike,
         dtype: DTypeLike,
     ) -> None:
-        """Set `padding_idx` and `weight`, drawn or given. Raises: ArgumentError, ShapeError."""
+        """Set `padding_idx` and `weight`, drawn or given.
+
+        Raises: ArgumentError for a padding row out of range, ShapeError for a weight of another
+        shape.
+        """
         name = type(self).__name__
         if padding is not None:
             padding = arguments.integer(name, padding, "padding_idx")

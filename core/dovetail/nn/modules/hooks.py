@@ -91,7 +91,10 @@ def _call_forward(
 def _apply_pre_hook(
     module: Module, hook: Hook, with_kwargs: bool, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Call a pre-hook; return its arguments for forward, or the old. Raises: ArgumentTypeError."""
+    """Call a pre-hook; return (args, kwargs) as it changes them, unchanged for None.
+
+    Raises: ArgumentTypeError if a hook with keyword arguments returns something else than a pair.
+    """
     if not with_kwargs:
         changed = hook(module, inputs)
         if changed is not None:
@@ -122,7 +125,7 @@ class BackwardHooks:
         self.input_count = 0
 
     def gate_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments, with a gate that shows their gradients to the hooks."""
+        """Return the arguments, gated so that hooks see their gradients; store their positions."""
         self.input_count = len(inputs)
         if not self.after or not dt.is_grad_enabled():
             return inputs
@@ -152,7 +155,10 @@ class BackwardHooks:
         return tuple(results) if isinstance(result, tuple) else results[0]
 
     def on_output_gradients(self, gradients: Gradients, at: list[int], n: int) -> Gradients:
-        """Call the pre-hooks; return the results' gradients, replaced by each result not None."""
+        """Call the pre-hooks; store the gradients as they change them, and return those at `at`.
+
+        If no argument has a gradient, also call the hooks that run after the backward.
+        """
         arriving = _scatter(gradients, at, n)
         for hook in self.pre_hooks:
             arriving = _apply_change(arriving, hook(self.module, arriving), "pre-hook")
@@ -183,9 +189,10 @@ def _scatter(gradients: Gradients, at: list[int], n: int) -> Gradients:
 
 
 def _apply_change(gradients: Gradients, changed: Any, kind: str) -> Gradients:
-    """Return the gradients that a hook returned, or the old ones for None. Raises: GradientError.
+    """Return what a hook returned, as a tuple of this length, or the old gradients for None.
 
-    GradientError is for another number of gradients.
+    Anything but a tuple counts as one gradient.
+    Raises: GradientError for another number of gradients.
     """
     if changed is None:
         return gradients
@@ -205,7 +212,7 @@ class _Gate(dt.autograd.Function):
     def forward(
         ctx: Any, hook: Callable[[Gradients], Gradients], *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        """Return the tensors unchanged; `hook` gets their gradients later."""
+        """Return the tensors unchanged; save `hook`, which gets their gradients later."""
         ctx.look = hook
         return tensors
 

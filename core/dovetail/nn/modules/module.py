@@ -164,7 +164,10 @@ class Module(Explained):
         self.__dict__[registry][name] = value
 
     def _registry_of(self, name: str, value: object) -> str:
-        """Return the name of the registry for a value, or "". Raises: ArgumentTypeError."""
+        """Return the name of the registry for a value, or "" for a plain attribute.
+
+        Raises: ArgumentTypeError for a value that cannot replace the registered one of this name.
+        """
         if isinstance(value, Parameter):
             return "_parameters"
         if isinstance(value, Module):

@@ -56,7 +56,10 @@ class _Affine(Module):
 
 
 def _parse_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
-    """Return `normalized_shape` as a tuple. Raises: ArgumentTypeError, ArgumentError."""
+    """Return `normalized_shape` as a tuple.
+
+    Raises: ArgumentTypeError for no ints, ArgumentError for negative ones.
+    """
     values = [*shape] if isinstance(shape, Sequence) and not isinstance(shape, str) else shape
     sizes = arguments.integers(name, values, "normalized_shape")
     if min(sizes, default=0) < 0:

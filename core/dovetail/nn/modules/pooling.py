@@ -228,7 +228,7 @@ class _AdaptiveMax(Module):
         return result
 
     def extra_repr(self) -> str:
-        """Return the options that `repr` shows."""
+        """Return the text of `output_size` for `repr`."""
         return f"output_size={self.output_size}"
 
 

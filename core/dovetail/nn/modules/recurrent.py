@@ -253,7 +253,7 @@ class RNNBase(Module):
         return [dt.expand_dims(s, axis=1) for s in states] if is_unbatched else states
 
     def _initial_states(self, states: list[Tensor] | None, x: Tensor, batch: int) -> list[Tensor]:
-        """Return the states before the first step, by default zeros. Raises: ShapeError."""
+        """Return the first states, zeros for None. Raises: ShapeError for other shapes."""
         n = self.num_layers * (2 if self.bidirectional else 1)
         shapes = [(n, batch, self.proj_size or self.hidden_size), (n, batch, self.hidden_size)]
         shapes = shapes[: 2 if self.mode == "LSTM" else 1]
@@ -471,7 +471,11 @@ class RNNCellBase(Module):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
 
     def _step(self, mode: str, x: Tensor, hx: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
-        """Return the states after a step, from zeros for None. Raises: ShapeError."""
+        """Return the states after a step, from zeros for None.
+
+        Raises: ShapeError if the shapes of the input and the states do not fit, DTypeError for no
+        tensor.
+        """
         name = type(self).__name__
         require_tensors(name, x)
         if x.ndim not in (1, 2):

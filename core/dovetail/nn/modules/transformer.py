@@ -37,7 +37,7 @@ ACTIVATIONS: dict[str, Activation] = {"relu": relu, "gelu": gelu}
 
 
 def _resolve_activation(name: str, activation: str | Activation) -> Activation:
-    """Return an activation function by name, or a function unchanged. Raises: ArgumentError."""
+    """Return an activation by name, or a function unchanged. Raises: ArgumentError for others."""
     function = ACTIVATIONS.get(activation) if isinstance(activation, str) else activation
     if not callable(function):
         raise dt.ArgumentError(
@@ -67,7 +67,7 @@ class _Layer(Module):
     def _make_products(
         self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, options: Any
     ) -> None:
-        """Create both linear layers of the feed-forward network and its dropout."""
+        """Set `linear1`, `dropout` and `linear2`, the layers of the feed-forward network."""
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
@@ -253,7 +253,11 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _copy_layer(name: str, layer: Module, n: int, norm: Module | None) -> ModuleList:
-    """Return `n` (0 or more) deep copies of a layer; also check `norm`. Raises: ArgumentError."""
+    """Return `n` (0 or more) deep copies of a layer; also check `norm`.
+
+    Raises: ArgumentTypeError for arguments of other types, ArgumentError for n outside of
+    0..LAYERS_MAX.
+    """
     arguments.instance(name, layer, "the layer", Module)
     if norm is not None:
         arguments.instance(name, norm, "norm", Module)

@@ -110,7 +110,11 @@ def _tensor_slots(module: Module) -> Iterator[tuple[str, dict[str, Tensor | None
 def _replace_tensors(
     module: Module, tensors: Mapping[str, Tensor], tied: bool, strict: bool
 ) -> Iterator[None]:
-    """Replace tensors of a module by name, within a `with` block. Raises: ArgumentError."""
+    """Replace tensors of a module by name, within a `with` block.
+
+    `tied`: also replace other names of the same tensors.
+    Raises: ArgumentError for names that the module lacks, with `strict` also for missing names.
+    """
     slots = [*_tensor_slots(module)]
     names = {name for name, _, _ in slots}
     unknown = sorted({*tensors} - names)

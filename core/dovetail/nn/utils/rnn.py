@@ -48,7 +48,11 @@ class PackedSequence(NamedTuple):
 
 
 def _check_lengths(name: str, lengths: Lengths, greatest: int | None = None) -> list[int]:
-    """Check lengths and return them as a list. Raises: ArgumentTypeError, ArgumentError."""
+    """Return lengths as a list of ints, read from a tensor on the host.
+
+    Raises: ArgumentTypeError for other numbers, ArgumentError for none, and for lengths below 1 or
+    above `greatest`.
+    """
     values: list[Any] = list(
         lengths.numpy().ravel().tolist() if isinstance(lengths, dt.Tensor) else lengths
     )
@@ -193,7 +197,7 @@ def pad_sequence(
 
 
 def _check_sequences(name: str, sequences: Sequence[Tensor]) -> list[Tensor]:
-    """Check sequences and return them as a list. Raises: ArgumentError, ShapeError."""
+    """Return sequences as a list. Raises: ArgumentError for none, ShapeError if they do not fit."""
     tensors = list(sequences)
     if not tensors:
         raise dt.ArgumentError(f"{name}: expected at least one sequence, got none")

@@ -29,7 +29,11 @@ Dims = dict[tuple[int, int], str]  # names of sizes, by (position of an input, a
 def dimensions(
     dynamic_axes: Mapping[str, Any] | None, names: Sequence[str], shapes: Sequence[Sequence[int]]
 ) -> Dims:
-    """Return the names of dynamic sizes by (input, axis). Raises: ArgumentError, AxisError."""
+    """Return the names of dynamic sizes by (input, axis).
+
+    Raises: ArgumentError for an unknown input and too many names, AxisError for an axis out of
+    range.
+    """
     dims: Dims = {}
     for name, axes in (dynamic_axes or {}).items():
         if name not in names:
@@ -73,9 +77,10 @@ class NotLinearError(Exception):
 
 
 def unify(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) -> None:
-    """Add nodes to the first model for constants that differ. Raises: NotYetError.
+    """Add nodes to the first model for constants that differ between the models.
 
     Also name the output sizes that differ. `models`: those of one function at several `sizes`.
+    Raises: NotYetError if the models' nodes differ, or a constant cannot be computed from sizes.
     """
     first = models[0].writer
     for m in models[1:]:
@@ -105,9 +110,11 @@ def _require_equal_nodes(a: Any, b: Any) -> None:
 def _replace_constant(
     w: Any, expressions: _SizeExpressions, name: str, initializers: Sequence[Proto]
 ) -> None:
-    """Replace an initialiser of `w` by nodes, added to `expressions`. Raises: NotYetError.
+    """Replace an initialiser of `w` by nodes, added to `expressions`.
 
     `initializers`: the constant in the model of each probe. `unify` puts the nodes into the model.
+    Raises: NotYetError for matrices, shapes that differ, and numbers that no formula of sizes
+    gives.
     """
     arrays = [w.onnx.numpy_helper.to_array(t) for t in initializers]
     if len({a.shape for a in arrays}) > 1 or arrays[0].ndim > 1:
@@ -202,7 +209,10 @@ class _SizeExpressions:
         return names[0] if plain else ""
 
     def compute(self, name: str, arrays: Sequence[np.ndarray]) -> None:
-        """Add nodes that compute an initialiser under its name. Raises: NotLinearError."""
+        """Add nodes that compute an initialiser.
+
+        Raises: NotLinearError if no formula of sizes gives it.
+        """
         d = arrays[0].dtype
         elements = [
             self._add_element([a.reshape(-1)[i] for a in arrays], d) for i in range(arrays[0].size)
@@ -213,9 +223,10 @@ class _SizeExpressions:
             self._add("Reshape", [elements[0], self.w.ints([])], name)
 
     def _add_element(self, values: Sequence[Any], d: np.dtype) -> str:
-        """Add a constant, or nodes, for one element; return its name. Raises: NotLinearError.
+        """Add a constant, or nodes, for one element; return its name.
 
         `values`: the element in the model of each probe.
+        Raises: NotLinearError if no formula of the sizes gives the values.
         """
         if all(v == values[0] for v in values):
             return self._add_vector(values[0], d)

@@ -53,7 +53,7 @@ def _require_real(n: N) -> None:
 
 
 def _write_operator(op: str, w: W, n: N) -> str:
-    """Write a node as one operator of the same operands. Raises: UnsupportedOpError."""
+    """Write a node as one operator of the same operands. Raises: UnsupportedOpError if complex."""
     _require_real(n)
     return w.add(op, w.args(n))
 
@@ -374,7 +374,7 @@ def _write_clip(w: W, n: N) -> str:
 
 @register_node_writer("astype")
 def _write_astype(w: W, n: N) -> str:
-    """Write a cast; floats become short integers by way of int32. Raises: UnsupportedOpError."""
+    """Write a cast, to short integers via int32. Raises: UnsupportedOpError for complex numbers."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
     if "c" in (a.dtype.kind, n.dtype.kind):

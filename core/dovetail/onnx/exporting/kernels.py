@@ -72,7 +72,7 @@ def _write_argsort(w: W, n: N) -> str:
 
 @register_node_writer("searchsorted")
 def _write_searchsorted(w: W, n: N) -> str:
-    """Write the count of sorted elements before each value. Raises: UnsupportedOpError."""
+    """Write the count of elements before each value. Raises: UnsupportedOpError with a sorter."""
     if len(n.args) != 2:
         raise UnsupportedOpError("ONNX has no search with a sorter")
     rows, v = w.args(n)

@@ -77,7 +77,7 @@ def _operand(n: N) -> N:
 
 
 def _keeps_axes(n: N) -> bool:
-    """Return True if a reduction keeps its axes, with length 1."""
+    """Return True if a reduction's result has as many axes as its operand: it keeps them."""
     return len(n.shape) == len(_operand(n).shape)
 
 
@@ -338,7 +338,10 @@ _REDUCTION = {
 
 @register_node_writer("scatter")
 def _write_scatter(w: W, n: N) -> str:
-    """Write a scatter as ScatterElements of the flat tensor. Raises: UnsupportedOpError."""
+    """Write a scatter as ScatterElements of the flat tensor.
+
+    Raises: UnsupportedOpError for a reduction that ONNX lacks, or lacks at this opset.
+    """
     x, rows, *indices = n.args
     how = _REDUCTION.get(n.attrs.operation)
     if how is None:

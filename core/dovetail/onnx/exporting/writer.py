@@ -108,7 +108,7 @@ class GraphWriter:
         return self.add("Cast", [name], to=self.element(target))
 
     def element(self, d: dt.DType) -> int:
-        """Return ONNX's element type of a dtype. Raises: UnsupportedOpError."""
+        """Return ONNX's element type of a dtype. Raises: UnsupportedOpError if there is none."""
         if d not in ELEMENTS:
             raise UnsupportedOpError(f"ONNX has no element type for {d.name}")
         return ELEMENTS[d]

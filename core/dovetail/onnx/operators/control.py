@@ -100,7 +100,7 @@ def _scan(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
 
 @register_operator("Scan", since=8, host=None, folds=False)
 def _scan_of_batches(call: OperatorCall, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
-    """Run the Scan of opset 8, once for each example of a batch. Raises: NotYetError."""
+    """Run Scan of opset 8 for each example. Raises: NotYetError for sequence lengths."""
     if lengths is not None:
         raise dt.NotYetError(
             "Scan: sequence lengths (opset 8) are not supported; convert the model to a newer opset"

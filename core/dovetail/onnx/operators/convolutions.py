@@ -89,7 +89,7 @@ def _same_padding(
 
 
 def reserve_padded(call: OperatorCall, x: Tensor, w: Window) -> None:
-    """Reserve the bytes of the padded input. Raises: OutOfMemoryError."""
+    """Reserve the bytes of the padded input. Raises: OutOfMemoryError beyond the limit."""
     sizes = [n + a + b for n, a, b in zip(x.shape[2:], w.begins, w.ends, strict=True)]
     call.reserve(size_of((*x.shape[:2], *sizes), x.dtype))
 
@@ -109,7 +109,10 @@ def windows(x: Tensor, w: Window, fill: Any = 0) -> Tensor:
 
 
 def convolve(call: OperatorCall, x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor:
-    """Convolve `x` with filters in groups, without a bias. Raises: ShapeError."""
+    """Convolve `x` with filters in groups, without bias.
+
+    Raises: ShapeError if groups do not fit.
+    """
     n, c = x.shape[:2]
     m = weight.shape[0]
     if group < 1 or c % group or m % group or weight.shape[1] != c // group:

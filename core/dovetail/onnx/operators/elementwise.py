@@ -157,7 +157,7 @@ def cast(x: Tensor, d: dt.DType) -> Tensor:
 
 @register_operator("Cast")
 def _cast(call: OperatorCall, x: Tensor) -> Tensor:
-    """Cast to the dtype of the attribute `to`. Raises: DTypeError."""
+    """Cast to the dtype of the attribute `to`. Raises: DTypeError if dovetail does not have it."""
     return cast(x, dtype_of(call.get("to"), "Cast"))
 
 

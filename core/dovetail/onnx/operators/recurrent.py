@@ -18,7 +18,7 @@ UNROLLED_STEPS_MAX = 16  # longer sequences are one loop
 def _find_activation(
     name: str, alpha: float | None, beta: float | None
 ) -> Callable[[Tensor], Tensor]:
-    """Return an activation by name, with its parameters or defaults. Raises: NotYetError."""
+    """Return an activation by name, with parameters or defaults. Raises: NotYetError if unknown."""
     a = (
         {
             "leakyrelu": 0.01,

@@ -134,7 +134,10 @@ def _cumulative_prod(call: OperatorCall, x: Tensor, axis_input: Any) -> Tensor:
 
 @register_operator("TopK", host=(1,))
 def _top_k(call: OperatorCall, x: Tensor, k: Any = None) -> tuple[Tensor, Tensor]:
-    """Return the k largest or smallest elements, sorted, and indices. Raises: ArgumentError."""
+    """Return the k largest or smallest elements, sorted, and their indices.
+
+    Raises: ArgumentError unless the axis has k elements.
+    """
     axis = call.axis(call.get("axis", -1), x.ndim)
     count = call.get("k") if k is None else call.number(k)
     if not 0 <= count <= x.shape[axis]:

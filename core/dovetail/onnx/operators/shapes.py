@@ -36,7 +36,7 @@ def _constant(call: OperatorCall) -> np.ndarray:
 
 @register_operator("ConstantOfShape", host=(0,))
 def _constant_of_shape(call: OperatorCall, shape: Any) -> Tensor:
-    """Return a tensor filled with the attribute's value, by default 0. Raises: ShapeError."""
+    """Return a tensor filled with a value, by default 0. Raises: ShapeError for several values."""
     value = call.get("value")
     value = np.zeros(1, np.float32) if value is None else value
     if value.size != 1:
@@ -121,7 +121,11 @@ def even_sizes(size: int, count: int) -> list[int]:
 
 @register_operator("Split", host=(1,))
 def _split(call: OperatorCall, x: Tensor, split_input: Any = None) -> tuple[Tensor, ...]:
-    """Split along an axis, by sizes or into equal parts. Raises: ShapeError, ArgumentError."""
+    """Split along an axis, by sizes or into equal parts.
+
+    Raises: ShapeError unless the sizes add up to the axis, ArgumentError for another number of
+    parts than outputs.
+    """
     axis = call.axis(call.get("axis", 0), x.ndim)
     sizes = call.get("split") if split_input is None else call.ints(split_input)
     if sizes is None:
@@ -153,7 +157,10 @@ def split_at(x: Tensor, sizes: list[int], axis: int) -> tuple[Tensor, ...]:
 def _slice(
     call: OperatorCall, x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> Tensor:
-    """Slice by inputs, since opset 10. Raises: ShapeError, ArgumentError."""
+    """Slice by inputs (opset 10).
+
+    Raises: ShapeError if lengths differ, ArgumentError for step 0.
+    """
     first, last = call.ints(starts), call.ints(ends)
     which = list(range(len(first))) if axes is None else call.ints(axes)
     each = [1] * len(first) if steps is None else call.ints(steps)
@@ -176,9 +183,10 @@ def _slice_axes(
     which: list[int],
     each: list[int],
 ) -> Tensor:
-    """Slice axes, bounds outside of the tensor clamped. Raises: ShapeError, ArgumentError.
+    """Slice axes, bounds outside of the tensor clamped.
 
     `first`, `last`, `each`: the start, stop and step of each axis in `which`.
+    Raises: ShapeError if their lengths differ, ArgumentError for a step of 0.
     """
     if not len(first) == len(last) == len(which) == len(each):
         raise dt.ShapeError("Slice: starts, ends, axes and steps must have the same length")
@@ -208,7 +216,7 @@ def _expand(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
 
 @register_operator("Tile", host=(1,))
 def _tile(call: OperatorCall, x: Tensor, repeats: Any) -> Tensor:
-    """Repeat x along each axis. Raises: ShapeError."""
+    """Repeat x along each axis. Raises: ShapeError unless there is a count for each axis."""
     times = call.ints(repeats)
     if len(times) != x.ndim or any(n < 0 for n in times):
         raise dt.ShapeError(f"Tile: repeats must be {x.ndim} non-negative numbers, got {times}")
@@ -222,7 +230,10 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": 
 def _pad(
     call: OperatorCall, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None
 ) -> Tensor:
-    """Pad axes by inputs or attributes; negative widths crop. Raises: ShapeError, ArgumentError."""
+    """Pad axes by inputs or attributes; negative widths crop.
+
+    Raises: ShapeError for another number of widths, ArgumentError for an unknown mode.
+    """
     widths = call.get("pads", call.get("paddings", [])) if pads is None else call.ints(pads)
     which = list(range(x.ndim)) if axes is None else [call.axis(a, x.ndim) for a in call.ints(axes)]
     fill = call.get("value", 0.0) if value is None else call.array(value).reshape(-1)[0].item()
@@ -235,7 +246,10 @@ def _pad(
 
 
 def pad(x: Tensor, widths: list[tuple[int, int]], mode: str = "constant", fill: Any = 0) -> Tensor:
-    """Pad each axis by (before, after) elements; a negative width crops. Raises: ArgumentError."""
+    """Pad axes by (before, after) elements; a negative one crops.
+
+    Raises: ArgumentError for another mode.
+    """
     index = tuple(
         slice(max(-a, 0), max(n - max(-b, 0), max(-a, 0)))
         for n, (a, b) in zip(x.shape, widths, strict=True)
@@ -285,7 +299,7 @@ def _range(call: OperatorCall, start: Tensor, stop: Tensor, step: Tensor) -> Ten
 
 @register_operator("EyeLike")
 def _eye_like(call: OperatorCall, x: Tensor) -> Tensor:
-    """Return a matrix of ones on a diagonal, with the shape of x. Raises: ShapeError."""
+    """Return ones on a diagonal, in the shape of x. Raises: ShapeError unless x is a matrix."""
     d = call.get("dtype")
     dtype = x.dtype if d is None else dtype_of(d, "EyeLike")
     if x.ndim != 2:

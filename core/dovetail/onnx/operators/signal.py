@@ -48,7 +48,10 @@ def _dft(call: OperatorCall, x: Tensor, length: Any = None, axis: Any = None) ->
 def _stft(
     call: OperatorCall, x: Tensor, step: Any, window: Tensor | None = None, length: Any = None
 ) -> Tensor:
-    """Return the Fourier transforms of overlapping frames. Raises: ArgumentError."""
+    """Return the Fourier transforms of overlapping frames, as (real, imaginary) pairs.
+
+    Raises: ArgumentError without window and length, and for steps and lengths that do not fit `x`.
+    """
     hop = call.number(step)
     if length is not None:
         size = call.number(length)
@@ -74,7 +77,10 @@ def _stft(
 
 @register_operator("MelWeightMatrix", host=(0, 1, 2, 3, 4), folds=False)
 def _mel(call: OperatorCall, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np.ndarray:
-    """Build triangular filters, equidistant on the mel scale. Raises: ArgumentError."""
+    """Build triangular filters, equidistant on the mel scale.
+
+    Raises: ArgumentError for sizes, a rate or edges that are out of range.
+    """
     count, points = call.number(bins), call.number(size) // 2 + 1
     begin, end = (float(call.array(v).reshape(-1)[0]) for v in (low, high))
     samples = call.number(rate)

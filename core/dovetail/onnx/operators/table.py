@@ -109,7 +109,10 @@ class OperatorCall:
         return [int(n) for n in self.array(x).reshape(-1)]
 
     def number(self, x: Any) -> int:
-        """Return the integer in a value of one element; wait for a tensor. Raises: ShapeError."""
+        """Return the integer in a value of one element; wait for a tensor.
+
+        Raises: ShapeError for more or none.
+        """
         numbers = self.ints(x)
         if len(numbers) != 1:
             raise dt.ShapeError(f"{self.op}: expected one number, got {len(numbers)}")

@@ -105,7 +105,7 @@ class Context:
         self._numbers, self._lock = itertools.count(1), threading.Lock()
 
     def malloc(self, nbytes: int) -> int:
-        """Return a handle of new memory, or raise MemoryError if the device is full."""
+        """Reserve new memory; return its handle. Raises: MemoryError if the device is full."""
         with self._lock:
             if nbytes > self._free_bytes:
                 raise MemoryError(f"{nbytes} bytes needed, {self._free_bytes} bytes left")
@@ -145,7 +145,7 @@ class Context:
         self._memory.clear()
 
     def _bytes(self, handle: int, first: int, last: int) -> Any:
-        """Return a view of the bytes `first` to `last` of a handle. Raises: DriverError."""
+        """Return a view of a handle's bytes. Raises: DriverError if they are no part of it."""
         memory = self._memory.get(handle)
         if memory is None or not 0 <= first <= last <= len(memory):
             raise DriverError(f"bytes {first} to {last} are not part of memory {handle}")
@@ -153,9 +153,10 @@ class Context:
 
 
 class Queue:
-    """A thread that runs commands in order, late. A command keeps its operands alive until then.
+    """A thread that runs commands in order, late. Until then a command keeps host operands alive.
 
-    A command that fails does not stop the queue: the next synchronize raises its error.
+    Device memory that a command uses must not be freed before. A command that fails does not stop
+    the queue: the next synchronize raises its error.
     """
 
     def __init__(self, context: Context) -> None:
@@ -173,11 +174,11 @@ class Queue:
         self._commands.put(partial(self._read, target, handle, offset))
 
     def launch(self, module: Module, groups: int, arguments: Sequence[int | bytes]) -> None:
-        """Queue a kernel with its arguments in order: memory handles, and the bytes of numbers."""
+        """Queue a kernel; arguments: handles, whose memory must stay until it ran, and bytes."""
         self._commands.put(partial(self._launch, module, groups, arguments))
 
     def record(self) -> Event:
-        """Return an event that passes when all commands queued before it are done."""
+        """Queue and return an event that passes when all commands queued before it are done."""
         event = Event()
         self._commands.put(event._pass)
         return event
