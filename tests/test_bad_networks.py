@@ -92,7 +92,7 @@ KINDS: list[tuple[Callable[[], Any], str]] = [
     (lambda: dt.distributions.ComposeTransform([3]), "ComposeTransform: parts must be a list or"),
     (lambda: dt.data.default_collate(3), "default_collate: batch must be a list or tuple"),
     (lambda: dt.data.random_split(3, [1]), "random_split: dataset must be a Sized, got 3"),
-    (lambda: dt.data.StackDataset(3), "data.StackDataset: args must be a Sized, got 3"),
+    (lambda: dt.data.StackDataset(3), "data.StackDataset: a data set must be a Sized, got 3"),
     (lambda: dt.checkpoint.save(3), "save: path must be"),
     (lambda: dt.checkpoint.latest(".", 3), "latest: pattern must be a str, got 3"),
     (lambda: dt.autograd.set_gradient("add"), "set_gradient: op must be an Op, got 'add'"),

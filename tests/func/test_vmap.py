@@ -4,11 +4,13 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import dovetail as dt
 import numpy as np
+import optree
 import pytest
 from dovetail.func.batching import BatchMap
 
@@ -46,6 +48,123 @@ def test_axes_in_containers_and_by_name(device: dt.Device) -> None:
         {"x": x, "rest": (y, 2.0)}, scale=dt.arange(3)
     )
     assert equal(a, (x * dt.arange(3)[:, None]).T.copy()) and equal(b["y"], (y.T + 2.0).copy())
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+
+class Reversed(NamedTuple):
+    y: Any
+    x: Any
+
+
+class Registered:
+    """A container that flattens to `y` and `x`, in this order."""
+
+    def __init__(self, x: Any, y: Any, name: str = "registered") -> None:
+        self.x, self.y, self.name = x, y, name
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """Register the class where `flatten` finds it, in the global namespace of optree."""
+    namespace = vars(optree.registry)["__GLOBAL_NAMESPACE"]
+    optree.register_pytree_node(
+        Registered,
+        lambda r: ((r.y, r.x), r.name),
+        lambda name, children: Registered(children[1], children[0], name),
+        namespace=namespace,
+    )
+    yield
+    optree.unregister_pytree_node(Registered, namespace=namespace)
+
+
+MAPPINGS: dict[str, Callable[[dict[Any, Any]], Any]] = {
+    "dict": dict,
+    "OrderedDict": OrderedDict,
+    "defaultdict": lambda items: defaultdict(int, items),
+}
+
+
+@pytest.mark.parametrize("axes_type", MAPPINGS)
+@pytest.mark.parametrize("value_type", MAPPINGS)
+@pytest.mark.parametrize("keys", [("b", "a"), (1, "a"), ((0,), None)])
+def test_axes_of_mappings_match_by_key(
+    value_type: str, axes_type: str, keys: tuple[Any, Any], device: dt.Device
+) -> None:
+    k, m = keys
+    x, y = normal(3), normal(5, seed=1)
+    value, axes = MAPPINGS[value_type], MAPPINGS[axes_type]
+
+    def f(items: Any) -> Any:
+        return value({k: items[k] * items[m], m: items[k] + items[m].sum()})
+
+    found = dt.vmap(f, in_axes=(axes({m: None, k: 0}),), out_axes=axes({m: 0, k: 1}))(
+        value({k: x, m: y})
+    )
+    assert type(found) is type(value({})) and [*found] == [k, m]
+    assert equal(found[k], (x * y[:, None]).copy()) and equal(found[m], x + y.sum())
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 2])
+def test_out_axes_of_mappings_match_by_key_in_chunks(chunk: int | None, device: dt.Device) -> None:
+    x = normal(3, 2)
+    found = dt.vmap(
+        lambda row: defaultdict(int, {"b": row * 2, "a": row.sum()}),
+        out_axes={"a": 0, "b": 1},
+        chunk_size=chunk,
+    )(x)
+    assert equal(found["b"], (x.T * 2).copy()) and equal(found["a"], x.sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("value", "axes"),
+    [
+        (lambda x, y: (x, y), (0, None)),
+        (lambda x, y: [x, y], deque([0, None])),
+        (lambda x, y: deque([x, y]), [0, None]),
+        (Pair, (0, None)),
+        (Pair, Pair(0, None)),
+        (Registered, Registered(0, None)),
+    ],
+)
+@pytest.mark.usefixtures("registered")
+def test_axes_of_other_containers_match_by_position_or_type(
+    value: Callable[..., Any], axes: Any, device: dt.Device
+) -> None:
+    x, y = normal(3), normal(5, seed=1)
+
+    def f(pair: Any) -> Any:
+        a, b = (pair.x, pair.y) if hasattr(pair, "x") else pair
+        return value(a * b, a + b.sum())
+
+    found = dt.vmap(f, in_axes=(axes,))(value(x, y))
+    a, b = (found.x, found.y) if hasattr(found, "x") else found
+    assert equal(a, (x[:, None] * y).copy()) and equal(b, x + y.sum())
+
+
+@pytest.mark.parametrize(
+    ("axes", "value", "text"),
+    [
+        ({"a": 0, "c": 0}, {"a": 1, "b": 2}, r"a dict of \['a', 'b'\], got a dict of \['a', 'c'\]"),
+        ({"a": 0}, {"a": 1, "b": 2}, r"a dict of \['a', 'b'\], got a dict of \['a'\]"),
+        ((0, 0), {"a": 1, "b": 2}, r"a dict of \['a', 'b'\], got a tuple of 2"),
+        ((0,), (1, 2), "a tuple of 2, got a tuple of 1"),
+        (Reversed(0, None), Pair(1, 2), r"a Pair of \['x', 'y'\], got a Reversed of \['y', 'x'\]"),
+        ((0, None), Registered(1, 2), "a Registered of 2, got a tuple of 2"),
+        (Registered(0, 0, "other"), Registered(1, 2), "got a Registered of 2 with other metadata"),
+        ((0, 0), 1.0, r"an int or None for a value that is no container, got \(0, 0\)"),
+        ((0, 0), None, "an int or None for a value that is no container"),
+        ((0, 0), Counter("ab"), "an int or None for a value that is no container"),
+        ({"a": "b"}, {"a": 1}, "in_axes must be an int, got 'b'"),
+    ],
+)
+@pytest.mark.usefixtures("registered")
+def test_axes_that_do_not_match_a_container_raise(axes: Any, value: Any, text: str) -> None:
+    with pytest.raises(dt.ArgumentError, match=text):
+        dt.vmap(lambda x, _: x, in_axes=(0, axes))(normal(3), value)
 
 
 def test_shared_result_is_repeated_or_returned_once(device: dt.Device) -> None:

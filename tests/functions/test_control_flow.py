@@ -60,6 +60,17 @@ def test_loop_bounds_may_be_negative_or_tensors(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
+def test_loop_with_upper_below_lower_returns_a_copy_of_init(device: dt.Device) -> None:
+    x, w = vector().requires_grad_(), vector(seed=1).requires_grad_()
+    bodies: list[Callable[..., Any]] = [lambda i, y: y * 2, lambda i, y: y * w]
+    for body in bodies:
+        for start in (x, x.detach()):
+            last = both(lambda x, body=body: dt.fori_loop(3, 0, body, x), start)
+            assert bits(last) == bits(start) and last is not start
+    dt.jit(lambda x: dt.fori_loop(3, 0, bodies[1], x))(x).sum().backward()
+    assert bits(x.grad) == bits(dt.ones(8)) and w.grad is None
+
+
 def test_loops_carry_containers_and_swap_values(device: dt.Device) -> None:
     def body(i: Any, c: Any) -> Any:
         return {"a": c["b"], "b": c["a"] + i, "count": c["count"] + 1}

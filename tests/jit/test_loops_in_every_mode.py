@@ -109,8 +109,10 @@ BOUNDS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "ints": lambda n: (1, 4),
     "no iterations": lambda n: (2, 2),
     "negative": lambda n: (-3, -1),
+    "upper below lower": lambda n: (3, 0),
     "tensor": lambda n: (0, n * 3),
     "both tensors": lambda n: (n, n + 2),
+    "upper tensor below lower": lambda n: (3, n - 3),
     "int32 tensor": lambda n: (0, n.astype(dt.int32) * 2),
 }
 

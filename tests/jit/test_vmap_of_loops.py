@@ -253,6 +253,16 @@ def rounds_of_its_own(c: Any, n: Any, x: Any, w: Any) -> Any:
     return c.fori_loop(n, w.argmax() + 4, lambda i, y: (y[0] * 0.5 + i, y[1] + 1), (x, 0))
 
 
+def upper_below_lower(c: Any, n: Any, x: Any, w: Any) -> Any:
+    return c.fori_loop(3, -1, lambda i, y: y * w, x), c.fori_loop(n, n - 2, lambda i, y: y * w, x)
+
+
+def rounds_between_narrow_dtypes(c: Any, n: Any, x: Any, w: Any) -> Any:
+    small = n.astype(dt.uint8)
+    up = c.fori_loop(small + 250, 258, lambda i, y: y * 0.5 + i, x)  # the index passes 255
+    return c.fori_loop(-2, small, lambda i, y: y * 0.5 + i, x), up
+
+
 def goes_on_together(c: Any, n: Any, x: Any, w: Any) -> Any:
     return c.while_loop(lambda y: y[0] < 5, lambda y: (y[0] + 1, y[1] * w + x), (0, w))
 
@@ -311,9 +321,10 @@ def branch_in_loop(c: Any, n: Any, x: Any, w: Any) -> Any:
 
 
 LOOPS = (
-    rounds, no_rounds, rounds_between_tensors, rounds_of_its_own, goes_on_together, goes_on_alone,
-    begins_to_go_on_alone, writes_while_it_goes_on, condition_writes_what_is_carried,
-    loop_in_branch, loops_in_loops, branch_in_loop,
+    rounds, no_rounds, upper_below_lower, rounds_between_tensors, rounds_of_its_own,
+    rounds_between_narrow_dtypes, goes_on_together, goes_on_alone, begins_to_go_on_alone,
+    writes_while_it_goes_on, condition_writes_what_is_carried, loop_in_branch, loops_in_loops,
+    branch_in_loop,
 )  # fmt: skip
 FUNCTIONS = {f.__name__: f for f in (*SCANS, *LOOPS)}
 UNROLLED = ("writes_outside",)  # a write from outside of the loop to a tensor of the examples

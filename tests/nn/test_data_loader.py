@@ -264,11 +264,11 @@ def test_ctrl_c_and_death_of_the_loader_stop_workers(how: signal.Signals, tmp_pa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"batch_size": 0}, "batch_size must be a positive int or None, got 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"batch_size": None, "drop_last": True}, "pass batch_size"),
         ({"shuffle": True, "sampler": [1]}, "one of shuffle and sampler"),
         ({"batch_sampler": [[1]], "batch_size": 4}, "batch_sampler replaces batch_size"),
-        ({"num_workers": -1}, "num_workers must be a non-negative int, got -1"),
+        ({"num_workers": -1}, "num_workers must not be negative, got -1"),
         ({"timeout": -1}, "timeout must not be negative, got -1"),
         ({"prefetch_factor": 2}, "pass num_workers"),
         ({"num_workers": 1, "prefetch_factor": 0}, "prefetch_factor must be at least 1, got 0"),
@@ -280,6 +280,13 @@ def test_ctrl_c_and_death_of_the_loader_stop_workers(how: signal.Signals, tmp_pa
 )
 def test_incompatible_options_raise(options: dict[str, Any], said: str) -> None:
     with pytest.raises(dt.ArgumentError, match=said):
+        DataLoader(cases.Pictures(4), **options)
+
+
+@pytest.mark.parametrize("option", ["batch_size", "num_workers", "prefetch_factor"])
+def test_number_of_another_type_raises(option: str) -> None:
+    options: dict[str, Any] = {"num_workers": 1, option: 1.5}
+    with pytest.raises(dt.ArgumentTypeError, match=f"{option} must be an int, got 1.5"):
         DataLoader(cases.Pictures(4), **options)
 
 

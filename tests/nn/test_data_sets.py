@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, namedtuple
+import math
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
@@ -11,6 +13,7 @@ import pytest
 
 data = dt.data
 Pair = namedtuple("Pair", "x y")
+Point = namedtuple("Point", "x z")
 
 
 def test_tensor_dataset_pairs_rows(device: dt.Device) -> None:
@@ -20,8 +23,19 @@ def test_tensor_dataset_pairs_rows(device: dt.Device) -> None:
         data.TensorDataset(dt.zeros(2), dt.zeros(3))
     with pytest.raises(dt.ArgumentError, match="at least one tensor"):
         data.TensorDataset()
-    with pytest.raises(dt.DTypeError, match="expected tensors, got ndarray"):
-        data.TensorDataset(np.zeros(3))  # type: ignore[arg-type]
+
+
+def test_data_sets_of_other_objects_raise() -> None:
+    makers: dict[str, Callable[[], object]] = {
+        "TensorDataset: expected tensors, got ndarray": lambda: data.TensorDataset(np.zeros(3)),  # type: ignore[arg-type]
+        "TensorDataset: expected tensors, got list": lambda: data.TensorDataset(dt.ones(1), [1]),  # type: ignore[arg-type]
+        "StackDataset: a data set must be a Sized, got 1": lambda: data.StackDataset(a=1),  # type: ignore[arg-type]
+        "ConcatDataset: a data set must be a Sized, got 1": lambda: data.ConcatDataset([1]),
+        "ChainDataset: expected IterableDatasets, got int": lambda: data.ChainDataset([1]),
+    }
+    for text, make in makers.items():
+        with pytest.raises(dt.ArgumentTypeError, match=text):
+            make()
 
 
 def test_concat_subset_and_stack_datasets() -> None:
@@ -57,7 +71,17 @@ def test_random_split_is_reproducible(lengths: Any, sizes: list[int], device: dt
     assert [p.indices for p in parts] == [p.indices for p in again]
 
 
-@pytest.mark.parametrize("lengths", [[7, 4], [0.5, 0.6], [-1, 11], [3.5, 6.5]])
+def test_random_split_of_an_empty_data_set_returns_empty_subsets() -> None:
+    assert data.random_split([], []) == []
+    for lengths in ([0], [0, 0], [0.5, 0.5]):
+        parts = data.random_split([], lengths)
+        assert [len(p) for p in parts] == [0] * len(lengths)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [[], [7, 4], [0.5, 0.6], [-1, 11], [3.5, 6.5], [2.5, 8], [math.nan, 1], [math.inf, 1]],
+)
 def test_random_split_with_wrong_lengths_raises(lengths: Any) -> None:
     with pytest.raises(dt.ArgumentError, match="with the sum 10"):
         data.random_split(range(10), lengths)
@@ -73,6 +97,13 @@ def test_random_sampler_follows_its_generator(device: dt.Device) -> None:
     assert len(found) == 7 and Counter(found).most_common()[-1][1] == 2
     assert len([*data.RandomSampler(range(3), replacement=True, num_samples=8)]) == 8
     assert sorted(data.SubsetRandomSampler([9, 4, 7])) == [4, 7, 9]
+
+
+def test_random_sampler_of_an_empty_data_set_draws_nothing() -> None:
+    assert [*data.RandomSampler([])] == [*data.RandomSampler([], replacement=True)] == []
+    for replacement in (False, True):
+        with pytest.raises(dt.ArgumentError, match="cannot draw 3 samples from an empty data set"):
+            next(iter(data.RandomSampler([], replacement, num_samples=3)))
 
 
 def test_weighted_sampler_follows_its_weights(device: dt.Device) -> None:
@@ -106,7 +137,20 @@ def test_samplers_with_invalid_arguments_raise(make: Any) -> None:
         make()
 
 
+@pytest.mark.parametrize("value", [1.5, "a", True])
+def test_samplers_raise_for_a_number_of_another_type(value: Any) -> None:
+    makers: list[Callable[[], object]] = [
+        lambda: data.RandomSampler([1], num_samples=value),
+        lambda: data.WeightedRandomSampler([1.0], value),
+        lambda: data.BatchSampler([1], value, False),
+    ]
+    for make in makers:
+        with pytest.raises(dt.ArgumentTypeError, match=r"^data\..* must be an int, got"):
+            make()
+
+
 def test_batch_sampler_groups_indices() -> None:
+    assert [*data.BatchSampler([4, 5], np.int64(1), True)] == [[4], [5]]  # type: ignore[arg-type]
     assert [*data.BatchSampler(range(5), 2, True)] == [[0, 1], [2, 3]]
     assert len(data.BatchSampler(range(5), 2, True)) == 2
     assert len(data.BatchSampler(range(5), 2, False)) == 3
@@ -126,9 +170,8 @@ def test_default_collate_stacks_items(device: dt.Device) -> None:
     assert halves.shape == (2, 2) and halves.dtype is dt.bfloat16
     mixed = collate([dt.asarray(1, dtype=dt.int32), dt.asarray(2.75, dtype=dt.float32)])
     assert mixed.tolist() == [1.0, 2.75] and mixed.dtype is dt.float32
-    with pytest.raises(dt.ArgumentTypeError, match="got int"):
-        collate([dt.ones(2), 1])
     assert collate(["a", "b"]) == ["a", "b"]
+    assert collate([np.str_("a"), "b"]) == ["a", "b"]
     assert collate([b"a"]) == [b"a"]
     found = collate([{"x": (1, "a")}, {"x": (2, "b")}])
     assert found["x"][0].tolist() == [1, 2] and found["x"][1] == ["a", "b"]
@@ -146,6 +189,74 @@ def test_default_collate_of_mismatched_items_raises(device: dt.Device) -> None:
         collate([object()])
     with pytest.raises(dt.ArgumentTypeError, match="NoneType"):
         collate([None, None])
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "text"),
+    [
+        (np.ones(2), 1.0, "one kind, got ndarray and float"),
+        (np.ones(2), [1.0, 2.0], "one kind, got ndarray and list"),
+        (1, "a", "one kind, got int and str"),
+        (1, np.str_("a"), "one kind, got int and str_"),
+        ((1, 2), {"a": 1}, "one kind, got tuple and dict"),
+        ({"a": (1, "b")}, {"a": (1, 2)}, "one kind, got str and int"),
+        (1.0, None, "expected tensors, .*, got NoneType"),
+        (1.0, np.timedelta64(1), "expected tensors, .*, got timedelta64"),
+        (Pair(1, 2), Point(1, 2), r"the same fields, got Pair\(x, y\) and Point\(x, z\)"),
+        (Pair(1, 2), (1, 2), r"the same fields, got Pair\(x, y\) and tuple"),
+    ],
+)
+def test_default_collate_of_items_of_different_kinds_raises(
+    first: Any, other: Any, text: str
+) -> None:
+    with pytest.raises(dt.ArgumentTypeError, match=text):
+        data.default_collate([first, other])
+    with pytest.raises(dt.ArgumentTypeError):
+        data.default_collate([other, first])
+    with pytest.raises(dt.ArgumentTypeError, match=text):
+        next(iter(data.DataLoader([first, first, other], batch_size=3)))
+
+
+@pytest.mark.parametrize("other", [1.0, (1, 2), np.ones(2), "a"])
+def test_default_collate_of_a_tensor_and_another_object_raises(
+    other: Any, device: dt.Device
+) -> None:
+    name = type(other).__name__
+    for dtype in (dt.float32, dt.bfloat16):
+        x = dt.ones(2, dtype=dtype)
+        with pytest.raises(dt.ArgumentTypeError, match=f"one kind, got Tensor and {name}"):
+            data.default_collate([x, other])
+        with pytest.raises(dt.ArgumentTypeError, match=f"one kind, got {name} and Tensor"):
+            data.default_collate([other, x])
+
+
+@pytest.mark.parametrize(
+    ("items", "text"),
+    [
+        ([{"a": 1}, {"b": 1}], "'a' in item 0, but not in item 1"),
+        ([{"a": 1}, {"a": 1}, {"a": 1, 2: 1}], "2 in item 2, but not in item 0"),
+        ([{"a": 1, "b": 2}, {"b": 1}], "'a' in item 0, but not in item 1"),
+        ([[{"a": 1}], [defaultdict(int)]], "'a' in item 0, but not in item 1"),
+    ],
+)
+def test_default_collate_of_mappings_with_different_keys_raises(items: Any, text: str) -> None:
+    with pytest.raises(dt.ArgumentError, match=f"the same keys, got {text}"):
+        data.default_collate(items)
+
+
+def test_default_collate_of_arrays_without_numbers_raises() -> None:
+    for other in (np.array(["a"]), np.zeros(1, "M8[s]"), np.zeros(1, [("a", int)])):
+        with pytest.raises(dt.DTypeError, match="arrays must hold bools or numbers"):
+            data.default_collate([np.zeros(1), other])
+
+
+def test_default_collate_accepts_types_of_equal_structure() -> None:
+    collate = data.default_collate
+    assert [x.tolist() for x in collate([(1, 2.5), [True, 3]])] == [[1, 1], [2.5, 3.0]]
+    assert collate([{"a": 1}, OrderedDict(a=2)])["a"].tolist() == [1, 2]
+    assert collate([{1: 1, "a": 2}, {"a": 4, 1: 3}])[1].tolist() == [1, 3]
+    again = namedtuple("Pair", "x y")  # as after a reload of its module
+    assert collate([Pair(1, 2), again(3, 4)]).x.tolist() == [1, 3]
 
 
 def test_default_collate_equals_pytorch() -> None:

@@ -58,9 +58,9 @@ class LoopSpec(NamedTuple):
         return current().grad and is_any_taped(self.tensors)
 
     def length(self) -> int | None:
-        """Return upper bound minus lower, perhaps negative; None if a bound is a tensor."""
+        """Return the number of iterations; None if a bound is a tensor."""
         low, high = self.bounds
-        return high - low if isinstance(low, int) and isinstance(high, int) else None
+        return max(high - low, 0) if isinstance(low, int) and isinstance(high, int) else None
 
     def run_body(
         self, i: Tensor | None, carry: Sequence[Tensor], row: Sequence[Tensor]
@@ -209,11 +209,13 @@ def convert_to_while(
 
     One of the bounds is a tensor. The carry is a pair: an index and that of the `fori_loop`.
     """
-    low, high = loop.bounds
-    like = next(b for b in loop.bounds if isinstance(b, Tensor))
-    if isinstance(high, Tensor):
-        high = copy_all([high])[0]  # the body may write there
-    first = apply(ops.ADD, (like.reshape(()) * 0, low))  # of the dtype of that bound
+    # copies, because the body may write to a bound; int64, so that the index never overflows
+    low, high = (
+        apply(ops.COPY, (b.reshape(()).astype(int64),)) if isinstance(b, Tensor) else b
+        for b in loop.bounds
+    )
+    like = next(b for b in (low, high) if isinstance(b, Tensor))
+    first = apply(ops.ADD, (like * 0, low))
     row = rebuild(loop.xs, ()) if loop.xs.tree is not None else None  # without tensors
     both = tensor_leaves(loop.name, (first, rebuild(loop.carry, loop.carry.leaves)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,6 +18,10 @@ from .guards import static_key
 SIMPLE = frozenset(
     (Tensor, float, int, bool, str, bytes)
 )  # types of leaves without further containers
+
+# Types that match each other in `split_prefix`.
+DICTS = (dict, OrderedDict, defaultdict)
+SEQUENCES = (tuple, list, deque)
 
 
 class StaticArgument:
@@ -42,6 +47,29 @@ def flatten(value: object) -> FlatTree:
     whole: Any = value  # any object is a tree
     leaves, tree = optree.tree_flatten(whole)
     return FlatTree(leaves, tree)
+
+
+def split_prefix(prefix: Any, tree: Any) -> Sequence[Any] | None:
+    """Return the children of a prefix in the order of a tree's children, or None at a mismatch.
+
+    `prefix`: a container of the same structure as the tree, perhaps with a leaf for a whole branch.
+    Dicts of any type match by key, sequences of any type by position, named tuples also by their
+    fields. Other containers match if type and metadata are equal. A leaf matches nothing.
+    """
+    import optree  # here, so that `import dovetail` stays light
+
+    kind, entries = tree.type, tree.entries()
+    if kind in DICTS and isinstance(prefix, DICTS):
+        has_keys = len(prefix) == len(entries) and all(key in prefix for key in entries)
+        return [prefix[key] for key in entries] if has_keys else None
+    if isinstance(prefix, SEQUENCES) and (kind in SEQUENCES or optree.is_namedtuple(kind)):
+        fields = getattr(kind, "_fields", None), getattr(prefix, "_fields", None)
+        has_fields = None in fields or fields[0] == fields[1]
+        return [*prefix] if len(prefix) == len(entries) and has_fields else None
+    if kind is None or type(prefix) is not kind:
+        return None
+    children, one_level = optree.tree_flatten(prefix, is_leaf=lambda x: x is not prefix)
+    return children if one_level.is_prefix(tree) else None
 
 
 class LayoutTree:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .datasets import Subset, TensorDataset
 
@@ -15,6 +16,16 @@ __all__ = ["default_collate"]
 
 
 HOSTS = ("cpu", "reference")
+
+# The classes of each kind of item. The first kind that fits counts: strings are sequences, too.
+KINDS: dict[str, tuple[type, ...]] = {
+    "tensor": (dt.Tensor,),
+    "array": (np.ndarray,),
+    "text": (str, bytes),
+    "number": (bool, int, float, complex, np.bool_, np.number),
+    "mapping": (Mapping,),
+    "sequence": (Sequence,),
+}
 
 
 class HostArray(NamedTuple):
@@ -31,7 +42,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
     same structure, with lists for tuples. Strings and bytes are collected in a list. As in PyTorch,
     Python floats become float64 and ints int64. Tensors of several dtypes become one of the
     promoted dtype. Those that NumPy can read go to the default device. `batch`: at least one item.
-    Raises: ArgumentTypeError for other types, ShapeError for items of different shapes or lengths.
+    Raises: ArgumentTypeError for other types and for items of different kinds, ArgumentError for
+    different keys, ShapeError for different shapes or lengths.
 
     >>> import dovetail as dt
     >>> batch = dt.data.default_collate([{"x": 1.0, "name": "a"}, {"x": 2.0, "name": "b"}])
@@ -48,48 +60,100 @@ def collate_on_host(batch: Sequence[Any]) -> Any:
     """
     if not len(batch):
         raise dt.ArgumentError("data.default_collate: batch must have at least one item, got none")
-    first = batch[0]
-    if isinstance(first, dt.Tensor):
-        for x in batch:
-            if not isinstance(x, dt.Tensor):
-                raise _type_error(x)
+    first, kind = batch[0], _common_kind(batch)
+    if kind == "tensor":
         if not all(map(_is_on_host, batch)):
             return dt.stack([x.detach() for x in batch])
         dtype = dt.result_type(*{x.dtype for x in batch})
         return _stack([x.detach().numpy() for x in batch], dtype)
-    if isinstance(first, np.ndarray):
+    if kind == "array":
         return _stack(batch, None)
-    if isinstance(first, (bool, int, float, complex, np.generic)):
-        for x in batch:
-            if not isinstance(x, (bool, int, float, complex, np.generic)):
-                raise _type_error(x)
+    if kind == "number":
         array = np.asarray(batch)
         if array.dtype.kind == "O":
             raise dt.ValueOverflow("data.default_collate: an int must fit int64, got a larger one")
-        if array.dtype.kind not in "biufc":
-            raise _type_error(first)
         return HostArray(array, _tensor_dtype(array))
-    if isinstance(first, (str, bytes)):
+    if kind == "text":
         return [*batch]
-    if isinstance(first, Mapping):
+    if kind == "mapping":
+        _require_equal_keys(batch)
         columns = {key: collate_on_host([x[key] for x in batch]) for key in first}
         return _mapping_like(first, columns)
-    if isinstance(first, Sequence):
-        if any(len(x) != len(first) for x in batch):
-            raise dt.ShapeError(
-                "data.default_collate: items of a batch must have the same length, got lengths "
-                f"{sorted({len(x) for x in batch})}; pad them, or pass collate_fn="
+    _require_equal_fields(batch)
+    fields = [collate_on_host(field) for field in zip(*batch, strict=True)]
+    return type(first)(*fields) if hasattr(first, "_fields") else fields
+
+
+def _common_kind(batch: Sequence[Any]) -> str:
+    """Return the kind of all items. Raises: ArgumentTypeError for different or other kinds."""
+    kinds = {cls: _kind(cls) for cls in map(type, batch)}
+    for cls, kind in kinds.items():
+        if kind is None:
+            raise dt.ArgumentTypeError(
+                "data.default_collate: expected tensors, arrays, numbers, strings, or containers "
+                f"of them, got {cls.__name__}; pass collate_fn= for other types"
             )
-        fields = [collate_on_host(field) for field in zip(*batch, strict=True)]
-        return type(first)(*fields) if hasattr(first, "_fields") else fields
-    raise _type_error(first)
+    first = kinds[type(batch[0])]
+    for cls, kind in kinds.items():
+        if kind != first:
+            raise _structure_error("items of one kind", type(batch[0]).__name__, cls.__name__)
+    assert first is not None
+    return first
 
 
-def _type_error(item: object) -> dt.ArgumentTypeError:
-    """Return the error for an item that cannot be collated; the caller raises it."""
+def _kind(cls: type) -> str | None:
+    """Return the kind of items of a class, a key of `KINDS`; None if they cannot be collated."""
+    if issubclass(cls, np.timedelta64):  # a subclass of np.signedinteger
+        return None
+    return next((kind for kind, classes in KINDS.items() if issubclass(cls, classes)), None)
+
+
+def _require_equal_keys(batch: Sequence[Mapping[Any, Any]]) -> None:
+    """Raise ArgumentError unless all mappings have the same keys."""
+    first = set(batch[0])
+    for i, x in enumerate(batch):
+        keys = set(x)
+        if keys == first:
+            continue
+        key = next(key for key in (*batch[0], *x) if key not in first & keys)
+        has, lacks = (0, i) if key in first else (i, 0)
+        raise dt.ArgumentError(
+            "data.default_collate: items of a batch must have the same keys, got "
+            f"{arguments.shown(key)} in item {has}, but not in item {lacks}; pass collate_fn= for "
+            "other batches"
+        )
+
+
+def _require_equal_fields(batch: Sequence[Sequence[Any]]) -> None:
+    """Raise unless all sequences have the same length, and named tuples the same fields.
+
+    Raises: ArgumentTypeError for other fields, ShapeError for other lengths.
+    """
+    classes = dict.fromkeys(map(type, batch))
+    first, *others = [(cls.__name__, getattr(cls, "_fields", None)) for cls in classes]
+    for name, fields in others:
+        if fields != first[1]:
+            raise _structure_error(
+                "named tuples with the same fields", _signature(*first), _signature(name, fields)
+            )
+    lengths = sorted({len(x) for x in batch})
+    if len(lengths) > 1:
+        raise dt.ShapeError(
+            "data.default_collate: items of a batch must have the same length, got lengths "
+            f"{lengths}; pad them, or pass collate_fn="
+        )
+
+
+def _signature(name: str, fields: Sequence[str] | None) -> str:
+    """Return the name of a class with its fields, if it has any: "Pair(x, y)"."""
+    return name if fields is None else f"{name}({', '.join(fields)})"
+
+
+def _structure_error(expected: str, first: str, other: str) -> dt.ArgumentTypeError:
+    """Return the error for two items of different structure; the caller raises it."""
     return dt.ArgumentTypeError(
-        "data.default_collate: expected tensors, arrays, numbers, or containers of them, got "
-        f"{type(item).__name__}; pass collate_fn= for other types"
+        f"data.default_collate: a batch must hold {expected}, got {first} and {other}; pass "
+        "collate_fn= for other batches"
     )
 
 
@@ -107,6 +171,8 @@ def _stack(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> HostArray:
     `dtype`: the tensor's dtype, or None for the equivalent of the array's; then DTypeError is
     raised for arrays of other values than bools and numbers.
     """
+    for x in arrays:
+        _require_numbers(x)
     shapes = {x.shape for x in arrays}
     if len(shapes) > 1:
         raise dt.ShapeError(
@@ -117,12 +183,16 @@ def _stack(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> HostArray:
     return HostArray(array, _tensor_dtype(array) if dtype is None else dtype)
 
 
-def _tensor_dtype(array: np.ndarray) -> dt.DType:
-    """Return the dtype of a tensor made of `array`. Raises: DTypeError unless bools or numbers."""
+def _require_numbers(array: np.ndarray) -> None:
+    """Raise DTypeError unless an array holds bools or numbers."""
     if array.dtype.kind not in "biufc":
         raise dt.DTypeError(
             f"data.default_collate: arrays must hold bools or numbers, got {array.dtype}"
         )
+
+
+def _tensor_dtype(array: np.ndarray) -> dt.DType:
+    """Return the dtype of a tensor made of `array`."""
     return dt.asarray(np.zeros(0, array.dtype), device="reference").dtype
 
 

@@ -75,7 +75,8 @@ class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
     """A data set of tensor rows: item i is a tuple of row i of each tensor.
 
     A loader gathers all rows of a batch at once.
-    Raises: ArgumentError for no tensors, ShapeError for different numbers of rows.
+    Raises: ArgumentError for no tensors, ArgumentTypeError for other objects, ShapeError for
+    different numbers of rows.
 
     >>> import dovetail as dt
     >>> rows = dt.data.TensorDataset(dt.arange(3, device="reference"))
@@ -88,7 +89,10 @@ class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
             raise dt.ArgumentError("data.TensorDataset: expected at least one tensor, got none")
         for x in tensors:
             if not isinstance(x, dt.Tensor):
-                raise dt.DTypeError(f"data.TensorDataset: expected tensors, got {type(x).__name__}")
+                raise dt.ArgumentTypeError(
+                    f"data.TensorDataset: expected tensors, got {type(x).__name__}; use "
+                    "dt.asarray(x)"
+                )
         if len({x.shape[:1] for x in tensors}) > 1 or not tensors[0].ndim:
             shapes = ", ".join(str(x.shape) for x in tensors)
             raise dt.ShapeError(
@@ -176,7 +180,8 @@ class ChainDataset(IterableDataset[Any]):
 class StackDataset(Dataset[Any]):
     """A data set whose item i is a tuple, or a dict, of item i of several data sets.
 
-    Raises: ArgumentError for no data sets or different lengths.
+    Raises: ArgumentError for no data sets or different lengths, ArgumentTypeError for an object
+    that is no data set.
 
     >>> import dovetail as dt
     >>> dt.data.StackDataset(image=[10, 20], label=[0, 1])[1]
@@ -189,7 +194,11 @@ class StackDataset(Dataset[Any]):
                 "data.StackDataset: expected data sets either by position or by name"
             )
         self.datasets: Any = args or kwargs
-        sizes = {len(d) for d in (args or kwargs.values())}
+        every = args or kwargs.values()
+        for d in every:
+            if not isinstance(d, Sized):
+                raise arguments.refused("data.StackDataset", "a data set", "a Sized", d)
+        sizes = {len(d) for d in every}
         if len(sizes) > 1:
             raise dt.ArgumentError(
                 "data.StackDataset: data sets must have the same length, got lengths "
@@ -255,9 +264,9 @@ def random_split(
         sizes = [math.floor(count * n) for n in lengths]
         for k in range(count - sum(sizes)):
             sizes[k % len(sizes)] += 1
-    else:
+    elif sum(lengths) == count and all(n >= 0 and n == int(n) for n in lengths):
         sizes = [int(n) for n in lengths]
-    if sum(sizes) != count or min(sizes) < 0:
+    else:
         raise dt.ArgumentError(
             f"data.random_split: lengths must be non-negative ints with the sum {count}, or "
             f"fractions with the sum 1, got {[*lengths]}"

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from ..nn.constructor_errors import Explained
 from .collate import default_collate, to_device
@@ -124,10 +125,7 @@ class DataLoader(Explained):
     # --- checks of arguments
     def _check_workers(self, prefetch_factor: int | None) -> None:
         """Raise ArgumentError for worker options that are out of range or do not fit together."""
-        if not isinstance(self.num_workers, int) or self.num_workers < 0:
-            raise dt.ArgumentError(
-                f"data.DataLoader: num_workers must be a non-negative int, got {self.num_workers!r}"
-            )
+        self.num_workers = arguments.integer("data.DataLoader", self.num_workers, "num_workers", 0)
         if self.timeout < 0:
             raise dt.ArgumentError(
                 f"data.DataLoader: timeout must not be negative, got {self.timeout}"
@@ -137,10 +135,8 @@ class DataLoader(Explained):
                 "data.DataLoader: prefetch_factor and persistent_workers need worker processes; "
                 "pass num_workers"
             )
-        if prefetch_factor is not None and prefetch_factor < 1:
-            raise dt.ArgumentError(
-                f"data.DataLoader: prefetch_factor must be at least 1, got {prefetch_factor}"
-            )
+        if prefetch_factor is not None:
+            arguments.integer("data.DataLoader", prefetch_factor, "prefetch_factor", 1)
 
     def _check_sampling(
         self,
@@ -168,10 +164,8 @@ class DataLoader(Explained):
             )
         if batch_size is None and drop_last:
             raise dt.ArgumentError(f"{name}: drop_last=True needs batches; pass batch_size")
-        if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-            raise dt.ArgumentError(
-                f"{name}: batch_size must be a positive int or None, got {batch_size!r}"
-            )
+        if batch_size is not None:
+            arguments.integer(name, batch_size, "batch_size", 1)
 
     def _choose_samplers(self, shuffle: bool) -> None:
         """Create missing samplers, none for an iterable; clear batch_size for a batch_sampler."""

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from ..nn.constructor_errors import Explained
 from .datasets import Generator, random_permutation
@@ -62,7 +63,8 @@ class RandomSampler(Sampler[int]):
     """A sampler that yields indices in random order, with or without `replacement`.
 
     `num_samples`: the number of indices, by default the number of items. `generator`: the random
-    generator, by default the global one. Raises: ArgumentError.
+    generator, by default the global one. Raises: ArgumentError, also for samples of an empty data
+    set.
 
     >>> import dovetail as dt
     >>> sorted(dt.data.RandomSampler("abc"))
@@ -78,9 +80,11 @@ class RandomSampler(Sampler[int]):
     ) -> None:
         self.data_source, self.generator = data_source, generator
         self.replacement = _check_flag("RandomSampler", "replacement", replacement)
-        self._num_samples = num_samples
-        if num_samples is not None:
-            _check_positive("RandomSampler", "num_samples", num_samples)
+        self._num_samples = (
+            None
+            if num_samples is None
+            else _check_positive("RandomSampler", "num_samples", num_samples)
+        )
 
     @property
     def num_samples(self) -> int:
@@ -89,11 +93,16 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         n, left = len(self.data_source), self.num_samples
+        if left and not n:
+            raise dt.ArgumentError(
+                f"data.RandomSampler: cannot draw {left} samples from an empty data set; pass "
+                "num_samples=None"
+            )
         if self.replacement and left:
             rng: Any = dt.random if self.generator is None else self.generator
             yield from rng.integers(0, n, (left,)).tolist()
             return
-        while left and n:
+        while left:
             yield from random_permutation(n, self.generator)[:left]
             left -= min(n, left)
 
@@ -156,9 +165,9 @@ class WeightedRandomSampler(Sampler[int]):
                 "data.WeightedRandomSampler: weights must not be negative, got "
                 f"{self.weights.min()}"
             )
-        if not replacement and num_samples > len(usable):
+        if not replacement and self.num_samples > len(usable):
             raise dt.ArgumentError(
-                f"data.WeightedRandomSampler: cannot draw {num_samples} samples from "
+                f"data.WeightedRandomSampler: cannot draw {self.num_samples} samples from "
                 f"{len(usable)} positive weights without replacement; pass replacement=True"
             )
 
@@ -209,10 +218,8 @@ class BatchSampler(Sampler[list[int]]):
 
 
 def _check_positive(name: str, option: str, value: int) -> int:
-    """Return the value. Raises: ArgumentError unless it is a positive int."""
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise dt.ArgumentError(f"data.{name}: {option} must be a positive int, got {value!r}")
-    return value
+    """Return a positive int. Raises: ArgumentTypeError for other types, ArgumentError below 1."""
+    return arguments.integer(f"data.{name}", value, option, 1)
 
 
 def _check_flag(name: str, option: str, value: bool) -> bool:

@@ -16,7 +16,7 @@ from ..autograd.backward_pass import check_gradient
 from ..autograd.engine import register_hook
 from ..autograd.function import FunctionOutput
 from ..autograd.tape import Node
-from ..capture.pytree import FlatTree, flatten, rebuild
+from ..capture.pytree import FlatTree, flatten, rebuild, split_prefix
 from ..compat.keywords import rebind_keywords
 from ..engine import tracer_api
 from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
@@ -118,8 +118,10 @@ def _leaves_and_axes(
         )
     each = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
     flat = flatten((args, options))
-    axes = [d for a, x in zip(each, args, strict=True) for d in _axis_of_leaves("in_axes", a, x)]
-    axes += [d for x in options.values() for d in _axis_of_leaves("in_axes", 0, x)]
+    by_position, by_name = flat.tree.children()
+    pairs = zip(each, by_position.children(), strict=True)
+    axes = [d for a, tree in pairs for d in _axis_of_leaves("in_axes", a, tree)]
+    axes += [0] * by_name.num_leaves
     leaves = [_check_mapped(x, d) for x, d in zip(flat.leaves, axes, strict=True)]
     checked_axes = [
         None if d is None else lay.axis("vmap", d, x.ndim)
@@ -128,30 +130,35 @@ def _leaves_and_axes(
     return FlatTree(leaves, flat.tree), checked_axes
 
 
-def _axis_of_leaves(what: str, axes: Axes, value: object) -> list[int | None]:
-    """Return an axis for each leaf of a value. Raises: ArgumentError if containers do not match."""
+def _axis_of_leaves(what: str, axes: Axes, tree: Any) -> list[int | None]:
+    """Return an axis for each leaf of a tree. Raises: ArgumentError if containers do not match."""
     if axes is None or type(axes) is int:
-        return [axes] * len(flatten(value).leaves)
-    if isinstance(axes, (tuple, list)) and isinstance(value, (tuple, list)):
-        if len(axes) == len(value):
-            return [
-                d for a, x in zip(axes, value, strict=True) for d in _axis_of_leaves(what, a, x)
-            ]
-    elif isinstance(axes, dict) and isinstance(value, dict) and axes.keys() == value.keys():
-        order = sorted(value) if type(value) is dict else [*value]
-        return [d for k in order for d in _axis_of_leaves(what, axes[k], value[k])]
-    elif not isinstance(axes, (tuple, list, dict)):
-        return [integer("vmap", axes, what)] * len(flatten(value).leaves)
+        return [axes] * tree.num_leaves
+    child_axes = split_prefix(axes, tree)
+    if child_axes is not None:
+        pairs = zip(child_axes, tree.children(), strict=True)
+        return [d for a, child in pairs for d in _axis_of_leaves(what, a, child)]
+    axes_tree = flatten(axes).tree
+    if axes_tree.is_leaf():
+        return [integer("vmap", axes, what)] * tree.num_leaves
+    if tree.type in (None, type(None)):
+        raise ArgumentError(
+            f"vmap: {what} must be an int or None for a value that is no container, got "
+            f"{shown(axes)}"
+        )
+    expected, actual = _describe(tree), _describe(axes_tree)
     raise ArgumentError(
-        f"vmap: {what} must be an int, None or a container that matches {_describe(value)}, got "
-        f"{shown(axes)}"
+        f"vmap: {what} must be an int, None or a container that matches {expected}, got "
+        + (f"{actual} with other metadata" if actual == expected else actual)
     )
 
 
-def _describe(value: object) -> str:
-    """Return the type and length of a value, for errors: "a tuple of 2"."""
-    size = f" of {len(value)}" if isinstance(value, (tuple, list, dict)) else ""
-    return f"a {type(value).__name__}{size}"
+def _describe(tree: Any) -> str:
+    """Return the type of a container, and its keys, fields or length: "a tuple of 2"."""
+    kind = tree.type
+    names = tree.entries() if issubclass(kind, dict) else getattr(kind, "_fields", None)
+    size = f"of {tree.num_children}" if names is None else f"of {shown([*names])}"
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__} {size}"
 
 
 def _check_mapped(x: object, axis: int | None) -> Any:
@@ -218,7 +225,7 @@ def _run(
             return out, [_as_result(x) for x in out.leaves]
 
     out, results = tracer_api.run_traced(examples, run_example)
-    axes_out = _axis_of_leaves("out_axes", out_axes, rebuild(out, results))
+    axes_out = _axis_of_leaves("out_axes", out_axes, out.tree)
     whole: R = rebuild(
         out, [_batched_result(examples, x, d) for x, d in zip(results, axes_out, strict=True)]
     )
@@ -303,7 +310,7 @@ def _batched_result(examples: VmapTracer, x: Tensor, axis: int | None) -> Tensor
 def _concat_chunks(chunks: Sequence[Any], out_axes: Axes) -> Any:
     """Return the results of the chunks, joined along `out_axes`; for None, that of the first."""
     every = [flatten(p) for p in chunks]
-    axes_out = _axis_of_leaves("out_axes", out_axes, chunks[0])
+    axes_out = _axis_of_leaves("out_axes", out_axes, every[0].tree)
     leaves = [
         every[0].leaves[i] if d is None else concat([p.leaves[i] for p in every], axis=d)
         for i, d in enumerate(axes_out)
