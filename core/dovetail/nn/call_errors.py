@@ -133,7 +133,8 @@ def explain_error(
         return dt.OutOfMemoryError(f"{name}: the host has no memory: {error}")
     vague = not is_dovetail_error or str(error).partition(":")[0] in _CONVERSIONS
     reason = argument_error(name, function, args, kwargs) if vague else None
-    if reason is None and is_dovetail_error and prefix and parts[-1].rstrip("_") not in str(error):
+    is_unnamed = parts[-1].rstrip("_") not in str(error) and not arguments.names_request(error)
+    if reason is None and is_dovetail_error and prefix and is_unnamed:
         error.args = (f"{name}: {error}", *error.args[1:])
     return reason
 
