@@ -132,6 +132,56 @@ def test_argument_out_of_range_is_named() -> None:
             call()
 
 
+def _gradients() -> list[dt.Tensor]:
+    x = dt.ones(3).requires_grad_()
+    x.grad = dt.asarray([float("inf"), 1.0, 1.0])
+    return [x]
+
+
+ONE_NAME: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: nn.utils.clip_grads_with_norm_(_gradients(), -1.0, dt.asarray(1.0)),
+        "clip_grads_with_norm_: max_norm must not be negative, got -1.0",
+    ),
+    (lambda: nn.utils.clip_grad_norm_(_gradients(), -1.0), "clip_grad_norm_: max_norm must not be"),
+    (
+        lambda: nn.utils.clip_grad_norm_(_gradients(), 1.0, "a"),
+        "clip_grad_norm_: norm_type must be",
+    ),
+    (
+        lambda: nn.utils.clip_grad_norm_(_gradients(), 1.0, error_if_nonfinite=True),
+        "clip_grad_norm_: the norm of order 2",
+    ),
+    (lambda: nn.init.zeros_(3), "zeros_: tensor must be a Tensor, got 3"),
+    (lambda: nn.init.xavier_uniform_(X, gain=X), "xavier_uniform_: gain must be a number"),
+    (lambda: nn.init.xavier_normal_(X, gain="a"), "xavier_normal_: gain must be a number"),
+    (lambda: nn.init.kaiming_normal_(X, "a"), "kaiming_normal_: a must be a number, got 'a'"),
+    (
+        lambda: nn.init.kaiming_uniform_(X, nonlinearity="a"),
+        "kaiming_uniform_: nonlinearity must be one of",
+    ),
+    (lambda: F.upsample(1.5), "upsample: expected a tensor, got float"),
+    (lambda: F.softmin(1), "softmin: expected a tensor, got int"),
+    (lambda: F.triplet_margin_loss(X, X, X, p="a"), "triplet_margin_loss: p must be a number"),
+    (lambda: nn.utils.rnn.unpack_sequence(3), "unpack_sequence: packed_sequences must be a Packed"),
+    (lambda: dt.distributions.HalfCauchy("a"), "HalfCauchy: scale must be a Tensor or a number"),
+    (lambda: dt.distributions.HalfNormal(1.0).sample_n("a"), "HalfNormal.sample_n: a shape must"),
+]
+
+
+def test_error_names_the_called_function_only() -> None:
+    for call, message in ONE_NAME:
+        with pytest.raises(dt.DovetailError) as caught:
+            call()
+        assert str(caught.value).startswith(message), str(caught.value)
+
+
+def test_error_of_a_parameter_of_an_inner_function_names_both() -> None:
+    transform = dt.distributions.CumulativeDistributionTransform(dt.distributions.Normal(0.0, 1.0))
+    with pytest.raises(dt.ArgumentError, match=r"^CumulativeDistributionTransform: Normal\.cdf: "):
+        transform("a")
+
+
 def test_insert_beyond_the_end_of_a_module_list_appends() -> None:
     modules = nn.ModuleList([nn.ReLU()])
     modules.insert(2**70, nn.Tanh())
