@@ -122,6 +122,13 @@ RANGES: list[tuple[Callable[[], Any], str]] = [
     (lambda: dt.data.default_collate([2**70]), "default_collate: an int must fit int64"),
     (lambda: dt.data.Subset([1, 2], [0])[3], "data.Subset: index 3 is out of range for 1"),
     (lambda: nn.Unflatten(10**5000, (2, 2))(X), "Unflatten: axis an int of .* bits"),
+    (lambda: F.lp_pool1d(X, 0.0, 2), "lp_pool1d: norm_type must not be 0"),
+    (lambda: nn.LPPool2d(0, 2)(dt.ones((1, 2, 2))), "lp_pool2d: norm_type must not be 0"),
+    (lambda: F.nll_loss(X, dt.asarray([0, 1]), ignore_index=[1]), "nll_loss: ignore_index must"),
+    (
+        lambda: F.cross_entropy(X, dt.asarray([0, 1]), ignore_index=1.5),
+        "cross_entropy: ignore_index must be an int, got 1.5",
+    ),
     (lambda: dt.onnx.load("\0"), "onnx.load: model must not contain a null character"),
 ]  # fmt: skip
 
