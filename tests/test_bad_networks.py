@@ -122,6 +122,13 @@ RANGES: list[tuple[Callable[[], Any], str]] = [
     (lambda: dt.data.default_collate([2**70]), "default_collate: an int must fit int64"),
     (lambda: dt.data.Subset([1, 2], [0])[3], "data.Subset: index 3 is out of range for 1"),
     (lambda: nn.Unflatten(10**5000, (2, 2))(X), "Unflatten: axis an int of .* bits"),
+    (lambda: F.lp_pool1d(X, 0.0, 2), "lp_pool1d: norm_type must not be 0"),
+    (lambda: nn.LPPool2d(0, 2)(dt.ones((1, 2, 2))), "lp_pool2d: norm_type must not be 0"),
+    (lambda: F.nll_loss(X, dt.asarray([0, 1]), ignore_index=[1]), "nll_loss: ignore_index must"),
+    (
+        lambda: F.cross_entropy(X, dt.asarray([0, 1]), ignore_index=1.5),
+        "cross_entropy: ignore_index must be an int, got 1.5",
+    ),
     (lambda: dt.onnx.load("\0"), "onnx.load: model must not contain a null character"),
 ]  # fmt: skip
 
@@ -130,6 +137,56 @@ def test_argument_out_of_range_is_named() -> None:
     for call, message in RANGES:
         with pytest.raises(dt.DovetailError, match=message):
             call()
+
+
+def _gradients() -> list[dt.Tensor]:
+    x = dt.ones(3).requires_grad_()
+    x.grad = dt.asarray([float("inf"), 1.0, 1.0])
+    return [x]
+
+
+ONE_NAME: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: nn.utils.clip_grads_with_norm_(_gradients(), -1.0, dt.asarray(1.0)),
+        "clip_grads_with_norm_: max_norm must not be negative, got -1.0",
+    ),
+    (lambda: nn.utils.clip_grad_norm_(_gradients(), -1.0), "clip_grad_norm_: max_norm must not be"),
+    (
+        lambda: nn.utils.clip_grad_norm_(_gradients(), 1.0, "a"),
+        "clip_grad_norm_: norm_type must be",
+    ),
+    (
+        lambda: nn.utils.clip_grad_norm_(_gradients(), 1.0, error_if_nonfinite=True),
+        "clip_grad_norm_: the norm of order 2",
+    ),
+    (lambda: nn.init.zeros_(3), "zeros_: tensor must be a Tensor, got 3"),
+    (lambda: nn.init.xavier_uniform_(X, gain=X), "xavier_uniform_: gain must be a number"),
+    (lambda: nn.init.xavier_normal_(X, gain="a"), "xavier_normal_: gain must be a number"),
+    (lambda: nn.init.kaiming_normal_(X, "a"), "kaiming_normal_: a must be a number, got 'a'"),
+    (
+        lambda: nn.init.kaiming_uniform_(X, nonlinearity="a"),
+        "kaiming_uniform_: nonlinearity must be one of",
+    ),
+    (lambda: F.upsample(1.5), "upsample: expected a tensor, got float"),
+    (lambda: F.softmin(1), "softmin: expected a tensor, got int"),
+    (lambda: F.triplet_margin_loss(X, X, X, p="a"), "triplet_margin_loss: p must be a number"),
+    (lambda: nn.utils.rnn.unpack_sequence(3), "unpack_sequence: packed_sequences must be a Packed"),
+    (lambda: dt.distributions.HalfCauchy("a"), "HalfCauchy: scale must be a Tensor or a number"),
+    (lambda: dt.distributions.HalfNormal(1.0).sample_n("a"), "HalfNormal.sample_n: a shape must"),
+]
+
+
+def test_error_names_the_called_function_only() -> None:
+    for call, message in ONE_NAME:
+        with pytest.raises(dt.DovetailError) as caught:
+            call()
+        assert str(caught.value).startswith(message), str(caught.value)
+
+
+def test_error_of_a_parameter_of_an_inner_function_names_both() -> None:
+    transform = dt.distributions.CumulativeDistributionTransform(dt.distributions.Normal(0.0, 1.0))
+    with pytest.raises(dt.ArgumentError, match=r"^CumulativeDistributionTransform: Normal\.cdf: "):
+        transform("a")
 
 
 def test_insert_beyond_the_end_of_a_module_list_appends() -> None:

@@ -202,6 +202,14 @@ def set_widening(holds: Callable[..., bool], call: Callable[..., Any]) -> None:
     holds_half, call_in_float32 = holds, call
 
 
+def names_request(error: BaseException) -> bool:
+    """Return True if an error is of an earlier call, whose line it names.
+
+    The function during which a deferred check fails is not the one that was called wrongly.
+    """
+    return " (requested at " in str(error)
+
+
 @overload
 def named(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
 @overload
@@ -223,7 +231,8 @@ def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True)
                 return call_in_float32(function, args, options, widen)
             return function(*args, **options)
         except DovetailError as error:
-            if name.rstrip("_") not in str(error):  # in place, the op is named without it
+            # in place, the op is named without "_"
+            if name.rstrip("_") not in str(error) and not names_request(error):
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
         except TypeError:

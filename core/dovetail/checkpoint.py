@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .nn.call_errors import explain_all
 from .nn.missing_names import make_module_getattr
@@ -58,7 +59,8 @@ def save(
     checkpoints to keep in the folder, among those whose names differ only in digits. `more`: other
     objects with a `state_dict`, random generators, tensors, arrays, numbers, strings, and lists,
     tuples and dicts of them.
-    Raises: ArgumentTypeError for other values, OSError.
+    Raises: ArgumentTypeError for other values; ArgumentError for other braces beside "{step}", a
+    path without a name, or `keep` below 1, before a file is written; OSError.
 
     >>> import os, tempfile
     >>> import dovetail as dt
@@ -70,6 +72,8 @@ def save(
     ('0007.safetensors', 'first')
     """
     target = _file_path(path, step)
+    if keep is not None:
+        keep = _check_keep(keep)
     states: dict[str, Any] = {
         name: x
         for name, x in (("model", model), ("optimizer", optimizer), ("scheduler", scheduler))
@@ -119,7 +123,7 @@ def load(
     >>> values["step"], values["seen"].tolist()
     (3, [1.0, 1.0])
     """
-    file = Path(path)
+    file = Path(arguments.path("checkpoint.load", path))
     if file.is_dir():
         newest = latest(file)
         if newest is None:
@@ -146,14 +150,22 @@ def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
 
     Damaged files are skipped with a DovetailWarning. `folder`: the folder to search. `pattern`: a
     glob pattern of file names.
-    Raises: OSError for files that cannot be read.
+    Raises: ArgumentError for another pattern, OSError for files that cannot be read.
 
     >>> import tempfile
     >>> import dovetail as dt
     >>> dt.checkpoint.latest(tempfile.mkdtemp()) is None
     True
     """
-    for file in _list_newest_first(Path(folder), pattern):
+    path = Path(arguments.path("checkpoint.latest", folder, "folder"))
+    try:
+        files = _list_newest_first(path, pattern)
+    except (ValueError, NotImplementedError) as error:  # of Path.glob
+        raise dt.ArgumentError(
+            f"checkpoint.latest: pattern must be a glob pattern of file names, got {pattern!r}: "
+            f"{error}"
+        ) from None
+    for file in files:
         try:
             _read(file, "reference")
         except CheckpointError as error:
@@ -168,13 +180,35 @@ def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
 
 def _file_path(path: File, step: int | None) -> Path:
     """Return `path`, step filled in, suffix added. Raises: ArgumentError if it needs a step."""
-    text = os.fspath(path)
+    text = os.fspath(arguments.path("checkpoint.save", path))
     if "{step" in text:
         if step is None:
             raise dt.ArgumentError(f"checkpoint.save: {text!r} contains a step; pass step=")
-        text = text.format(step=step)
+        text = _fill_in_step(text, step)
     file = Path(text)
+    if not file.name:
+        raise dt.ArgumentError(f"checkpoint.save: path must have the name of a file, got {text!r}")
     return file if file.suffix == SUFFIX else file.with_name(file.name + SUFFIX)
+
+
+def _fill_in_step(text: str, step: int) -> str:
+    """Return a path with the step in place of "{step}". Raises: ArgumentError for other braces."""
+    try:
+        return text.format(step=step)
+    except (ValueError, LookupError, AttributeError, TypeError, OverflowError) as error:
+        arguments.integer("checkpoint.save", step, "step")
+        raise dt.ArgumentError(
+            f"checkpoint.save: the braces of a path must be {{step}}, or {{step:06}} with a format "
+            f"of ints, got {text!r}: {type(error).__name__}: {error}; write other braces twice"
+        ) from None
+
+
+def _check_keep(keep: object) -> int:
+    """Return `keep`. Raises: ArgumentError below 1, ArgumentTypeError unless it is an int."""
+    count = arguments.integer("checkpoint.save", keep, "keep")
+    if count < 1:
+        raise dt.ArgumentError(f"checkpoint.save: keep must be at least 1, got {count}")
+    return count
 
 
 def _write_atomically(target: Path, tensors: dict[str, dt.Tensor]) -> None:
@@ -228,12 +262,7 @@ def _list_newest_first(folder: Path, pattern: str) -> list[Path]:
 
 
 def _remove_old(target: Path, keep: int) -> None:
-    """Delete all but `target` and the newest `keep - 1` files whose names differ only in digits.
-
-    Raises: ArgumentError for `keep` below 1.
-    """
-    if keep < 1:
-        raise dt.ArgumentError(f"checkpoint.save: keep must be at least 1, got {keep}")
+    """Delete all but `target` and the newest `keep - 1` files whose names differ only in digits."""
     pattern = re.compile(re.sub(r"\d+", r"\\d+", re.escape(target.name)))
     series = [
         p for p in _list_newest_first(target.parent, f"*{SUFFIX}") if pattern.fullmatch(p.name)

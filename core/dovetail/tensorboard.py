@@ -78,6 +78,7 @@ class SummaryWriter(Explained):
         self._summaries = _import(f"{PROTOS}.summary_pb2")
         self._writers: dict[str, Any] = {}
         if purge_step is not None:
+            purge_step = _read_step("SummaryWriter", purge_step, "purge_step")
             self._write(self._events.Event(file_version="brain.Event:2"), purge_step, None)
             start = self._events.SessionLog(status=self._events.SessionLog.START)
             self._write(self._events.Event(session_log=start), purge_step, None)
@@ -118,19 +119,22 @@ class SummaryWriter(Explained):
             self._writers[folder] = files.EventFileWriter(folder, *self._options)
         return self._writers[folder]
 
-    def _write(self, event: Any, step: Any, when: float | None, folder: str | None = None) -> None:
+    def _write(
+        self, event: Any, step: int | None, when: float | None, folder: str | None = None
+    ) -> None:
         """Set time and step of an event, and add it to a folder's writer, by default the log's."""
         event.wall_time = time.time() if when is None else when
         if step is not None:
-            event.step = arguments.integer(
-                "tensorboard", _read_integer("global_step", step), "global_step", *_INT64
-            )
+            event.step = step
         self._find_or_create_writer(folder or self.log_dir).add_event(event)
 
-    def _add(self, value: Any, step: Any, when: float | None, folder: str | None = None) -> None:
-        """Add a summary with this value as an event."""
+    def _add(
+        self, op: str, value: Any, step: Any, when: float | None, folder: str | None = None
+    ) -> None:
+        """Add a summary with this value as an event; `op`: the method that errors name."""
         summary = self._summaries.Summary(value=[value])
-        self._write(self._events.Event(summary=summary), step, when, folder)
+        number = None if step is None else _read_step(op, step)
+        self._write(self._events.Event(summary=summary), number, when, folder)
 
     # --- adding values
     def add_scalar(
@@ -148,7 +152,8 @@ class SummaryWriter(Explained):
         time in seconds since 1970, by default now. `double_precision`: store it as float64.
         Raises: ArgumentTypeError.
         """
-        number = _read_number("scalar_value", scalar_value)
+        op = "SummaryWriter.add_scalar"
+        number = _read_number(op, "scalar_value", scalar_value)
         if not (new_style or double_precision):
             value = self._summaries.Summary.Value(tag=tag, simple_value=number)
         else:
@@ -157,7 +162,7 @@ class SummaryWriter(Explained):
             tensor = _import("tensorboard.util.tensor_util").make_tensor_proto(dtype(number))
             summary_metadata = metadata.create_summary_metadata("", "")
             value = self._summaries.Summary.Value(tag=tag, tensor=tensor, metadata=summary_metadata)
-        self._add(value, global_step, walltime)
+        self._add(op, value, global_step, walltime)
 
     def add_scalars(
         self,
@@ -167,51 +172,53 @@ class SummaryWriter(Explained):
         walltime: float | None = None,
     ) -> None:
         """Add several numbers to one chart; each is written to a sub-folder, as its own run."""
+        op = "SummaryWriter.add_scalars"
         for tag, scalar in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
-            number = _read_number(f"tag_scalar_dict[{tag!r}]", scalar)
+            number = _read_number(op, f"tag_scalar_dict[{tag!r}]", scalar)
             value = self._summaries.Summary.Value(tag=main_tag, simple_value=number)
-            self._add(value, global_step, walltime, folder)
+            self._add(op, value, global_step, walltime, folder)
 
     def add_histogram(
         self,
         tag: str,
         values: Any,
         global_step: Any = None,
-        bins: str | int | Sequence[float] = "tensorflow",
+        bins: str | int | Sequence[float] | np.ndarray | dt.Tensor = "tensorflow",
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
         """Add a histogram of a tensor's finite elements.
 
         `bins`: "tensorflow", whose width grows with the distance from 0, or a value that
-        `np.histogram` accepts; `max_bins`: merge bins until there are at most so many.
-        Raises: ArgumentError for no finite values.
+        `np.histogram` accepts; elements outside of all bins are in none. `max_bins`: merge bins
+        until there are at most so many.
+        Raises: ArgumentError for no finite values and for bins that np.histogram refuses.
         """
-        array = _read_array("values", values).astype(np.float64).reshape(-1)
+        op = "SummaryWriter.add_histogram"
+        array = _read_array(op, "values", values).astype(np.float64).reshape(-1)
         array = array[np.isfinite(array)]
         if array.size == 0:
-            raise dt.ArgumentError(
-                f"tensorboard.add_histogram: {tag!r} must have at least one value"
+            raise dt.ArgumentError(f"{op}: {tag!r} must have at least one finite value")
+        counts, limits = _count(op, array, bins)
+        if max_bins is not None:
+            counts, limits = _merge_bins(
+                counts, limits, arguments.integer(op, max_bins, "max_bins", 1)
             )
-        edges = _compute_exponential_edges(array) if bins == "tensorflow" else bins
-        counts, limits = np.histogram(array, edges)
-        if max_bins is not None and len(counts) > max_bins:
-            several = -(-len(counts) // max_bins)
-            starts = np.arange(0, len(counts), several)
-            counts, limits = np.add.reduceat(counts, starts), np.append(limits[starts], limits[-1])
         occupied = np.flatnonzero(counts)
-        low, high = occupied[0], occupied[-1] + 1
+        low, high = (occupied[0], occupied[-1] + 1) if occupied.size else (0, len(counts))
+        with np.errstate(over="ignore"):
+            total, squares = array.sum(), array @ array
         histo = self._summaries.HistogramProto(
             min=array.min(),
             max=array.max(),
             num=len(array),
-            sum=array.sum(),
-            sum_squares=array @ array,
+            sum=total,
+            sum_squares=squares,
             bucket_limit=[limits[low], *limits[low + 1 : high + 1]],
             bucket=[0, *counts[low:high]],
         )
-        self._add(self._summaries.Summary.Value(tag=tag, histo=histo), global_step, walltime)
+        self._add(op, self._summaries.Summary.Value(tag=tag, histo=histo), global_step, walltime)
 
     def add_image(
         self,
@@ -225,10 +232,9 @@ class SummaryWriter(Explained):
 
         `dataformats`: its axes, one of "CHW", "HWC" and "HW". Raises: ShapeError.
         """
-        pixels = _convert_pixels(
-            "add_image", tag, _read_array("img_tensor", img_tensor), dataformats
-        )
-        self._add_picture(tag, pixels, global_step, walltime)
+        op = "SummaryWriter.add_image"
+        pixels = _convert_pixels(op, tag, _read_array(op, "img_tensor", img_tensor), dataformats)
+        self._add_picture(op, tag, pixels, global_step, walltime)
 
     def add_images(
         self,
@@ -242,24 +248,24 @@ class SummaryWriter(Explained):
 
         Arguments: those of `add_image`, with an axis "N" in `dataformats`.
         """
-        array = _read_array("img_tensor", img_tensor)
+        op = "SummaryWriter.add_images"
+        array = _read_array(op, "img_tensor", img_tensor)
         axes = dataformats.upper()
         if array.ndim != len(axes) or "N" not in axes:
-            raise dt.ShapeError(
-                f"tensorboard.add_images: {tag!r} must have the axes {axes}, got shape "
-                f"{array.shape}"
-            )
+            raise dt.ShapeError(f"{op}: {tag!r} must have the axes {axes}, got shape {array.shape}")
         each = np.moveaxis(array, axes.index("N"), 0)
         if not len(each):
-            raise dt.ShapeError(f"tensorboard.add_images: {tag!r} must have at least one image")
+            raise dt.ShapeError(f"{op}: {tag!r} must have at least one image")
         inner = axes.replace("N", "")
-        tiles = [_convert_pixels("add_images", tag, x, inner) for x in each]
+        tiles = [_convert_pixels(op, tag, x, inner) for x in each]
         columns = int(np.ceil(len(tiles) ** 0.5))
         tiles += [np.zeros_like(tiles[0])] * (-len(tiles) % columns)
         rows = [np.concatenate(tiles[i : i + columns], 1) for i in range(0, len(tiles), columns)]
-        self._add_picture(tag, np.concatenate(rows), global_step, walltime)
+        self._add_picture(op, tag, np.concatenate(rows), global_step, walltime)
 
-    def _add_picture(self, tag: str, pixels: np.ndarray, step: Any, when: float | None) -> None:
+    def _add_picture(
+        self, op: str, tag: str, pixels: np.ndarray, step: Any, when: float | None
+    ) -> None:
         """Encode (height, width, channels) pixels as PNG, and add the image as an event."""
         pictures, file = _import("PIL.Image"), io.BytesIO()
         one = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
@@ -270,7 +276,7 @@ class SummaryWriter(Explained):
             colorspace=pixels.shape[2],
             encoded_image_string=file.getvalue(),
         )
-        self._add(self._summaries.Summary.Value(tag=tag, image=image), step, when)
+        self._add(op, self._summaries.Summary.Value(tag=tag, image=image), step, when)
 
     def add_text(
         self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None
@@ -279,7 +285,8 @@ class SummaryWriter(Explained):
 
         Raises: ArgumentTypeError.
         """
-        arguments.instance("tensorboard", text_string, "text_string", str)
+        op = "SummaryWriter.add_text"
+        arguments.instance(op, text_string, "text_string", str)
         metadata = _import("tensorboard.plugins.text.metadata").create_summary_metadata("", "")
         tensor = _import("tensorboard.util.tensor_util").make_tensor_proto(
             np.array([text_string], object)
@@ -287,7 +294,7 @@ class SummaryWriter(Explained):
         value = self._summaries.Summary.Value(
             tag=f"{tag}/text_summary", tensor=tensor, metadata=metadata
         )
-        self._add(value, global_step, walltime)
+        self._add(op, value, global_step, walltime)
 
     def add_graph(
         self,
@@ -321,7 +328,7 @@ def _capture(model: Any, args: tuple[Any, ...]) -> Any:
             if explanation.captures:
                 return explanation.captures[0]
     raise dt.ArgumentError(
-        "tensorboard.add_graph: the model could not be captured: "
+        "SummaryWriter.add_graph: the model could not be captured: "
         f"{'; '.join(explanation.reasons) or 'no launches'}"
     )
 
@@ -360,7 +367,7 @@ def _clean_node_name(name: str) -> str:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def _read_array(name: str, x: Any) -> np.ndarray:
+def _read_array(op: str, name: str, x: Any) -> np.ndarray:
     """Return `x` as a NumPy array of numbers. Raises: ArgumentTypeError for others."""
     if isinstance(x, dt.Tensor):
         x = x.detach()
@@ -368,56 +375,79 @@ def _read_array(name: str, x: Any) -> np.ndarray:
     try:
         array: np.ndarray = np.asarray(x)
     except ValueError:
-        raise arguments.refused("tensorboard", name, "numbers", x) from None
+        raise arguments.refused(op, name, "numbers", x) from None
     if array.dtype.kind not in "biuf":
-        raise dt.ArgumentTypeError(f"tensorboard: {name} must hold numbers, got {type(x).__name__}")
+        raise dt.ArgumentTypeError(f"{op}: {name} must hold numbers, got {type(x).__name__}")
     return array
 
 
-def _read_number(name: str, x: Any) -> float:
+def _read_number(op: str, name: str, x: Any) -> float:
     """Return the value of one element as a Python number. Raises: ArgumentTypeError for others."""
-    array = _read_array(name, x)
+    array = _read_array(op, name, x)
     if array.size != 1:
-        raise dt.ArgumentTypeError(
-            f"tensorboard: {name} must be one number, got shape {array.shape}"
-        )
+        raise dt.ArgumentTypeError(f"{op}: {name} must be one number, got shape {array.shape}")
     return array.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
 
 
-def _read_integer(name: str, x: Any) -> int:
-    """Return a finite number, truncated to an integer. Raises: ArgumentError for inf and NaN."""
-    number = _read_number(name, x)
+def _read_step(op: str, x: Any, name: str = "global_step") -> int:
+    """Return a finite number, truncated to an int64. Raises: ArgumentError for inf and NaN."""
+    number = _read_number(op, name, x)
     if not math.isfinite(number):
-        raise dt.ArgumentError(f"tensorboard: {name} must be finite, got {number}")
-    return int(number)
+        raise dt.ArgumentError(f"{op}: {name} must be finite, got {number}")
+    return arguments.integer(op, int(number), name, *_INT64)
+
+
+def _count(op: str, array: np.ndarray, bins: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the counts of values in bins, and the bins' edges. Raises: ArgumentError."""
+    if isinstance(bins, str) and bins == "tensorflow":
+        bins = _compute_exponential_edges(array)
+    elif isinstance(bins, (np.ndarray, dt.Tensor)):
+        bins = _read_array(op, "bins", bins)
+    try:
+        counts, limits = np.histogram(array, bins)
+    except ValueError as error:
+        raise dt.ArgumentError(
+            f"{op}: bins must be 'tensorflow', or bins that np.histogram accepts, got "
+            f"{arguments.shown(bins)}: {error}"
+        ) from None
+    if not len(counts) or np.isnan(limits).any():
+        raise dt.ArgumentError(
+            f"{op}: bins must have at least two edges, which are numbers, got "
+            f"{arguments.shown(bins)}"
+        )
+    return counts, limits
+
+
+def _merge_bins(
+    counts: np.ndarray, limits: np.ndarray, count_max: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Merge neighbouring bins, the same number of them each time, to at most `count_max`."""
+    starts = np.arange(0, len(counts), -(-len(counts) // count_max))
+    return np.add.reduceat(counts, starts), np.append(limits[starts], limits[-1])
 
 
 def _compute_exponential_edges(array: np.ndarray) -> np.ndarray:
     """Return TensorFlow's bin edges: on each side of 0, an edge is 1.1 times the previous one."""
     largest = max(float(np.abs(array).max()), 1e-12)
-    edges = 1e-12 * 1.1 ** np.arange(int(np.ceil(np.log(largest / 1e-12) / np.log(1.1))) + 2)
+    powers = np.arange(math.ceil((math.log(largest) - math.log(1e-12)) / math.log(1.1)) + 2)
+    with np.errstate(over="ignore"):  # an infinite edge is one
+        edges = 1e-12 * 1.1**powers
     return np.concatenate([-edges[::-1], [0.0], edges])
 
 
-def _convert_pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
-    """Convert pixels, all but uint8 times 255, to uint8 (height, width, channels).
-
-    Raises: ShapeError for other axes than `axes`, and for 2 or more than 4 channels.
-    """
+def _convert_pixels(op: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
+    """Convert pixels, floats times 255, to uint8 (height, width, channels). Raises: ShapeError."""
     axes = axes.upper()
     if array.ndim != len(axes) or sorted(axes) not in (["C", "H", "W"], ["H", "W"]):
         raise dt.ShapeError(
-            f"tensorboard.{name}: {tag!r} must have the axes {axes}, got shape {array.shape}; "
-            "pass dataformats="
+            f"{op}: {tag!r} must have the axes {axes}, got shape {array.shape}; pass dataformats="
         )
     if "C" in axes:
         array = np.transpose(array, [axes.index(c) for c in "HWC"])
     else:
         array = np.transpose(array, [axes.index(c) for c in "HW"])[:, :, None]
     if array.shape[2] not in (1, 3, 4):
-        raise dt.ShapeError(
-            f"tensorboard.{name}: {tag!r} must have 1, 3 or 4 channels, got {array.shape[2]}"
-        )
+        raise dt.ShapeError(f"{op}: {tag!r} must have 1, 3 or 4 channels, got {array.shape[2]}")
     if array.dtype != np.uint8:
         array = np.nan_to_num(array.astype(np.float64)) * 255
     return np.clip(array, 0, 255).astype(np.uint8)

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +239,46 @@ def test_unsupported_values_raise(tmp_path: Path) -> None:
             checkpoint.save(tmp_path / "x", thing=wrong)
     with pytest.raises(dt.ArgumentError, match="pass step="):
         checkpoint.save(tmp_path / "{step}")
-    with pytest.raises(dt.ArgumentError, match="keep must be at least 1, got 0"):
-        checkpoint.save(tmp_path / "y", keep=0)
+
+
+@pytest.mark.parametrize("keep", [0, -1, "3", 1.5])
+def test_wrong_keep_raises_before_a_file_is_written(keep: Any, tmp_path: Path) -> None:
+    with pytest.raises(dt.ArgumentError, match=r"keep must be .*, got"):
+        checkpoint.save(tmp_path / "y", keep=keep)
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["b{step:q}", "{x}{step}", "{step", "{step}}", "{steps}", "{step.x}", "{step[0]}", "{}{step}"],
+)
+def test_wrong_braces_in_a_path_raise(name: str, tmp_path: Path) -> None:
+    with pytest.raises(dt.ArgumentError, match=r"checkpoint\.save: the braces of a path must be"):
+        checkpoint.save(tmp_path / name, step=1)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_path_of_a_checkpoint_may_have_other_braces(tmp_path: Path) -> None:
+    assert checkpoint.save(tmp_path / "{x}", random=False).stem == "{x}"
+    assert checkpoint.save(tmp_path / "{{x}}{step:02}", step=3, random=False).stem == "{x}03"
+    with pytest.raises(dt.ArgumentTypeError, match=r"step must be an int, got '?a"):
+        checkpoint.save(tmp_path / "{step:d}", step="a")  # type: ignore[arg-type]  # that is the test
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda folder: checkpoint.save(""), "name of a file, got ''"),
+        (lambda folder: checkpoint.save("/"), "name of a file, got '/'"),
+        (lambda folder: checkpoint.save(folder / "a\0b"), "null character"),
+        (lambda folder: checkpoint.load(folder / "a\0b"), "null character"),
+        (lambda folder: checkpoint.latest(folder, ""), "pattern must be .*, got ''"),
+        (lambda folder: checkpoint.latest(folder, "/x"), "pattern must be .*, got '/x'"),
+    ],
+)
+def test_paths_of_no_files_raise(call: Callable[[Path], object], said: str, tmp_path: Path) -> None:
+    with pytest.raises(dt.ArgumentError, match=said):
+        call(tmp_path)
 
 
 def test_other_files_raise(tmp_path: Path) -> None:

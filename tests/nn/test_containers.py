@@ -32,6 +32,38 @@ def test_sequential_supports_list_operations(device: dt.Device) -> None:
         _ = net * 0
 
 
+@pytest.mark.parametrize("part", [slice(1, None), slice(0, 3, 2), slice(2, None), slice(0, 2)])
+def test_append_to_a_slice_of_a_sequential_replaces_no_module(part: slice) -> None:
+    a, b, c, d, e = (nn.Linear(1, 1) for _ in range(5))
+    net = nn.Sequential(a, b, c)[part]
+    kept, before = [a, b, c][part], names(net)
+    assert before == [str(i) for i in range(3)[part]]  # as in PyTorch: keys of the whole's state
+    assert [*net.append(d)] == [*kept, d]
+    net += nn.Sequential(e)
+    assert [*net.extend([a, b])] == [*kept, d, e, a, b] and len(net) == len(kept) + 4
+    assert names(net)[: len(kept)] == before
+
+
+def test_append_after_removal_by_name_replaces_no_module() -> None:
+    layers = nn.ModuleList([nn.ReLU(), nn.Tanh(), nn.GELU()])
+    del layers._modules["0"]
+    layers.append(nn.SiLU())
+    assert [*map(type, layers)] == [nn.Tanh, nn.GELU, nn.SiLU]
+    numbered = nn.Sequential({"1": nn.ReLU()}).append(nn.Tanh())
+    assert [*map(type, numbered)] == [nn.ReLU, nn.Tanh] and names(numbered) == ["1", "2"]
+
+
+def test_none_in_a_list_of_modules_keeps_its_place(device: dt.Device) -> None:
+    layers = nn.ModuleList([nn.ReLU(), None, nn.Tanh()])  # type: ignore[list-item]  # that is the test
+    assert len(layers) == 3 and layers[1] is None and isinstance(layers[2], nn.Tanh)
+    assert [*layers][1] is None and layers[1:][0] is None and names(layers) == ["0", "2"]
+    del layers[0]
+    assert layers[0] is None and "(0): None" in repr(layers)
+    net = nn.Sequential(nn.ReLU(), nn.Tanh(), nn.Identity())
+    net[1] = None  # type: ignore[assignment]  # that is the test
+    assert isinstance(net[2], nn.Identity) and net(-dt.ones(2)).tolist() == [0, 0]
+
+
 def test_module_list_supports_list_operations() -> None:
     found = nn.ModuleList([nn.ReLU(), nn.Tanh()])
     found.insert(0, nn.GELU())
@@ -92,6 +124,9 @@ def test_invalid_operations_on_containers_raise() -> None:
         nn.Sequential(nn.ReLU())[2]
     with pytest.raises(dt.ArgumentTypeError, match="index must be an int"):
         nn.ModuleList([nn.ReLU()])["a"]  # type: ignore[call-overload]  # that is the test
+    for rows in (nn.ModuleList([nn.ReLU()]), nn.ParameterList([dt.ones(3, device="reference")])):
+        with pytest.raises(dt.ArgumentTypeError, match="cannot assign to a slice"):
+            rows[:1] = rows[:1]  # type: ignore[index]  # that is the test
     with pytest.raises(dt.ArgumentTypeError, match=r"nn\.Module"):
         nn.Sequential(dt.relu)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(dt.ArgumentError, match="a dot"):

@@ -16,7 +16,7 @@ def x(*shape: int) -> dt.Tensor:
 
 
 def ints(*values: int) -> dt.Tensor:
-    return dt.asarray(list(values), device=ON)
+    return dt.asarray(list(values), dtype=dt.int64, device=ON)
 
 
 WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
@@ -161,6 +161,12 @@ WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: nn.Embedding.from_pretrained(x(4)), dt.ShapeError, "from_pretrained"),
     (lambda: F.embedding_bag(ints(1), x(4, 2)), dt.ArgumentError, "needs offsets"),
     (lambda: F.embedding_bag(ints(1), x(4, 2), ints(0), mode="min"), dt.ArgumentError, "mode"),
+    (lambda: F.embedding_bag(ints(1), x(4, 2), x(1)), dt.DTypeError, "offsets .*float32"),
+    (
+        lambda: F.embedding_bag(ints(1), x(4, 2), ints(), include_last_offset=True),
+        dt.ShapeError,
+        "at least one element",
+    ),
     (
         lambda: F.embedding_bag(ints(1), x(4, 2), ints(0), per_sample_weights=x(1)),
         dt.ArgumentError,
@@ -353,6 +359,49 @@ def test_indices_out_of_range_are_named(name: str, index: int, captured: bool) -
     dt.evaluate(f(ints(0, 2)))
     with pytest.raises(dt.IndexOutOfRange, match=rf"{name}: {index} is out of range"):
         dt.evaluate(f(ints(0, index)))
+
+
+def bags(offsets: dt.Tensor, mode: str = "sum", **options: bool) -> dt.Tensor:
+    """Return bags of a table with rows 1, 10 and 100, each once."""
+    table = dt.asarray([[1.0], [10.0], [100.0]], device=ON)
+    return F.embedding_bag(ints(0, 1, 2), table, offsets, mode=mode, **options)
+
+
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize(
+    ("offsets", "bad"),
+    [((1, 2), 1), ((-1, 1), -1), ((0, 2, 1), 1), ((0, 2, 0), 2), ((0, -1), -1), ((0, 4), 4)],
+)
+def test_offsets_of_no_bags_are_named(
+    offsets: tuple[int, ...], bad: int, mode: str, captured: bool
+) -> None:
+    f = dt.jit(bags, static_argnames="mode") if captured else bags
+    dt.evaluate(f(ints(*[0] * len(offsets)), mode=mode))
+    rule = rf"^embedding_bag: offsets must begin with 0, .* at most 3, .*, got {bad} \(requested at"
+    for _ in range(2):
+        with pytest.raises(dt.IndexOutOfRange, match=rule):
+            dt.evaluate(f(ints(*offsets), mode=mode))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_offsets_of_no_rows_must_be_zero(mode: str) -> None:
+    table = x(3, 2)
+    assert F.embedding_bag(ints(), table, ints(0, 0), mode=mode).tolist() == [[0.0, 0.0]] * 2
+    with pytest.raises(dt.IndexOutOfRange, match=r"at most 0, .*got 1"):
+        F.embedding_bag(ints(), table, ints(0, 1), mode=mode).tolist()
+
+
+@pytest.mark.parametrize(("mode", "want"), [("sum", 11.0), ("mean", 5.5), ("max", 10.0)])
+def test_rows_after_the_end_of_the_last_bag_are_left_out(mode: str, want: float) -> None:
+    assert bags(ints(0, 2), mode, include_last_offset=True).tolist() == [[want]]
+    assert bags(ints(0), mode, include_last_offset=True).tolist() == []
+    assert bags(ints(), mode).shape == (0, 1)
+
+
+def test_bad_index_of_a_bag_names_only_its_function() -> None:
+    with pytest.raises(dt.IndexOutOfRange, match=r"^embedding_bag: 9 is out of range"):
+        F.embedding_bag(ints(0, 9), x(3, 2), ints(0, 1), mode="sum").tolist()
 
 
 @pytest.mark.parametrize("ignored", [-100, -1, 0, 7])

@@ -199,6 +199,54 @@ def test_exported_function_of_special_values_gives_the_same_results(name: str) -
     require_equal(dt.onnx.export(lambda x, y: f(x, y), args), args, flat(f(*args)))
 
 
+@pytest.mark.parametrize("dtype", ["uint32", "int32", "int64"])
+def test_exported_quantile_of_large_integers_is_exact(dtype: str) -> None:
+    def median(x: dt.Tensor) -> dt.Tensor:
+        return dt.quantile(x, 0.5, method="lower")
+
+    values = np.arange((1 << 24) + 1, (1 << 24) + 70_002).astype(dtype)
+    x = dt.asarray(values, device=R)
+    model = dt.onnx.export(median, x)
+    assert "TopK" in [n.op_type for n in model.graph.node]
+    assert dt.onnx.load(model, R)(x).item() == (1 << 24) + 35_001
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert session.run(None, {"x": values})[0] == (1 << 24) + 35_001
+
+
+@pytest.mark.parametrize("count", [9, 70_000])
+def test_exported_quantile_of_uint64_raises(count: int) -> None:
+    x = dt.arange(count, dtype=dt.uint64, device=R)
+    with pytest.raises(dt.NotYetError, match="uint64"):
+        dt.onnx.export(lambda x: dt.quantile(x, 0.5, method="lower"), x)
+
+
+WITH_SHORT_INTEGERS: dict[str, Callable[[dt.Tensor], dt.Tensor]] = {
+    "max": lambda x: dt.max(x, axis=1),
+    "min": lambda x: dt.min(x),
+    "sum": lambda x: dt.sum(x, dtype=x.dtype),
+    "pow": lambda x: x[1] ** 3,
+    "left shift": lambda x: x << 2,
+    "right shift": lambda x: x >> 2,
+}
+
+
+@pytest.mark.parametrize("what", WITH_SHORT_INTEGERS)
+@pytest.mark.parametrize("dtype", [dt.int8, dt.uint8, dt.int16, dt.uint16])
+def test_exported_function_of_short_integers_gives_the_same_results(
+    what: str, dtype: dt.DType
+) -> None:
+    f, ends = WITH_SHORT_INTEGERS[what], dt.iinfo(dtype)
+    x = dt.asarray([[ends.max, ends.min, 3], [5, 0, 7]], dtype=dtype, device=R)
+    require_equal(dt.onnx.export(f, x), [x], flat(f(x)))
+
+
+def test_exported_power_of_uint32_is_exact_and_of_uint64_raises() -> None:
+    x = dt.asarray([3, 1_625], dtype=dt.uint32, device=R)
+    require_equal(dt.onnx.export(lambda x: x**3, x), [x], flat(x**3))
+    with pytest.raises(dt.NotYetError, match="powers of uint64"):
+        dt.onnx.export(lambda x: x**3, x.astype(dt.uint64))
+
+
 def test_exported_running_logsumexp_keeps_small_terms_and_infinities() -> None:
     x = dt.asarray([[-1000.0, 0.0, 1.0], [-np.inf, -np.inf, 2.0], [np.inf, 0.0, -np.inf]], device=R)
     require_equal(dt.onnx.export(lambda x: dt.cumulative_logsumexp(x, axis=1), x), [x],

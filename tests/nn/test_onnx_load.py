@@ -225,6 +225,67 @@ def test_index_of_a_maximum_equal_to_the_padding_is_in_the_window() -> None:
         assert found["i"].tolist() == want
 
 
+LARGE = (1 << 24) + 1  # float32 has no such integer
+
+
+@pytest.mark.parametrize("element", ["INT32", "UINT32", "INT64"])
+def test_resize_of_large_integers_rounds_once(element: str) -> None:
+    from onnx.reference import ReferenceEvaluator
+
+    number = getattr(TensorProto, element)
+    x = np.array([[LARGE, LARGE + 2], [LARGE + 4, LARGE + 8]], element.lower())
+    made = model(
+        [helper.make_node("Resize", ["x", "", "", "n"], ["y"], mode="linear")],
+        [info("x", [2, 2], number)], [info("y", element=number)], [ints("n", [4, 4])],
+    )  # fmt: skip
+    want = ReferenceEvaluator(made).run(None, {"x": x})[0]
+    found = dt.onnx.load(made, "reference")(x)
+    np.testing.assert_array_equal(found.numpy(), want)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_cropped_resize_of_large_integers_is_exact(mode: str) -> None:
+    made = model(
+        [helper.make_node(
+            "Resize", ["x", "roi", "", "n"], ["y"], mode=mode, extrapolation_value=7.0,
+            coordinate_transformation_mode="tf_crop_and_resize",
+        )],
+        [info("x", [2], TensorProto.INT32)], [info("y", element=TensorProto.INT32)],
+        [ints("n", [4]), onnx.numpy_helper.from_array(np.array([0, 2.5], np.float32), "roi")],
+    )  # fmt: skip
+    x = np.array([LARGE, LARGE + 2], np.int32)
+    found = dt.onnx.load(made, "reference")(x)
+    assert found.dtype is dt.int32
+    assert found.tolist() == [LARGE, LARGE + 2, 7, 7]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_grid_sample_of_integers_reads_between_elements(mode: str) -> None:
+    made = model(
+        [node("GridSample", "x grid", mode=mode)],
+        [info("x", [1, 1, 2, 2], TensorProto.INT32)], [info("y", element=TensorProto.INT32)],
+        [onnx.numpy_helper.from_array(
+            np.array([[[[-0.5, -0.5], [0.5, -0.5], [0.5, 0.25], [2, 2]]]], np.float32), "grid"
+        )],
+    )  # fmt: skip
+    x = np.array([[[[LARGE, LARGE + 2], [LARGE + 4, LARGE + 10]]]], np.int32)
+    found = dt.onnx.load(made, "reference")(x)
+    assert found.dtype is dt.int32
+    between = LARGE + 10 if mode == "nearest" else LARGE + 8
+    assert found.tolist() == [[[[LARGE, LARGE + 2, between, 0]]]]
+
+
+def test_range_longer_than_its_dtype_has_all_numbers() -> None:
+    bounds = [
+        onnx.numpy_helper.from_array(np.int16(v), name)
+        for v, name in ((-30_000, "a"), (30_000, "b"), (1, "c"))
+    ]
+    element = TensorProto.INT16
+    made = model([node("Range", "a b c")], [info("x")], [info("y", element=element)], bounds)
+    found = dt.onnx.load(made, "reference")(np.zeros(1, np.float32))
+    np.testing.assert_array_equal(found.numpy(), np.arange(-30_000, 30_000, dtype=np.int16))
+
+
 @pytest.mark.exhaustive
 def test_networks_equal_onnxruntime() -> None:
     """The networks that come with onnx;

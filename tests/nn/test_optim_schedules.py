@@ -271,6 +271,11 @@ def test_schedule_step_before_the_optimizer_step_warns() -> None:
         (lambda o: S.OneCycleLR(o, 0.1), "total_steps, or epochs"),
         (lambda o: S.OneCycleLR(o, 0.1, total_steps=5, pct_start=2), "pct_start"),
         (lambda o: S.OneCycleLR(o, [0.1], total_steps=5), "2 values, .*got 1"),
+        (lambda o: S.OneCycleLR(o, 0.1, 5, div_factor=0.0), "div_factor must be .*, got 0.0"),
+        (lambda o: S.OneCycleLR(o, 0.1, 5, final_div_factor=0.0), "final_div_factor must be .*0"),
+        (lambda o: S.PolynomialLR(o, 5, power=-1.0), "power must be at least 0, got -1.0"),
+        (lambda o: S.CosineAnnealingWarmRestarts(o, 3).step(math.nan), "epoch must be .*, got nan"),
+        (lambda o: S.CosineAnnealingWarmRestarts(o, 3, 2).step(math.inf), "epoch must be .* inf"),
         (lambda o: S.CyclicLR(o, 0.1, 0.2, mode="square"), "mode must be .*, got 'square'"),
         (lambda o: S.LambdaLR(o, [lambda e: 1.0]), "2 values, .*got 1"),
         (lambda o: S.ReduceLROnPlateau(o, mode="most"), "mode must be .*, got 'most'"),
@@ -286,6 +291,37 @@ def test_schedule_step_before_the_optimizer_step_warns() -> None:
 def test_invalid_schedules_raise(make: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(dt.ArgumentError, match=said):
         make(optimizer(dt))
+
+
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+@pytest.mark.parametrize(
+    ("steps", "start", "three"),
+    [(10, 0.1, False), (10, 0.1, True), (2, 0.5, False), (1, 1.0, True)],
+)
+def test_one_cycle_without_steps_that_rise_begins_at_the_highest_rate(
+    steps: int, start: float, three: bool, strategy: str
+) -> None:
+    o = optimizer(dt)
+    schedule = S.OneCycleLR(
+        o, 0.1, steps, pct_start=start, anneal_strategy=strategy, three_phase=three
+    )
+    assert schedule.get_last_lr() == [0.1, 0.1] and o.param_groups[0]["momentum"] == 0.85
+    o.step()
+    for _ in range(1, steps):
+        schedule.step()
+    if steps > 1:
+        assert schedule.get_last_lr() == pytest.approx([0.1 / 25 / 1e4] * 2)
+
+
+def test_one_cycle_without_steps_that_fall_ends_at_the_highest_rate() -> None:
+    o = optimizer(dt)
+    schedule = S.OneCycleLR(o, 0.1, 10, pct_start=1.0)
+    o.step()
+    for _ in range(9):
+        schedule.step()
+    assert schedule.get_last_lr() == pytest.approx([0.1, 0.1])
+    schedule.step()
+    assert schedule.get_last_lr() == pytest.approx([0.1 / 25 / 1e4] * 2)
 
 
 def test_step_after_the_last_one_raises() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,11 @@ def test_add_scalars_writes_one_chart(tmp_path: Path) -> None:
     assert [number(v) for _, v in values(tmp_path / "run_loss_test")] == [2]
 
 
-@pytest.mark.parametrize("bins", ["tensorflow", "auto", 5, [-10.0, 0.0, 10.0]])
+@pytest.mark.parametrize(
+    "bins",
+    ["tensorflow", "auto", 5, [-10.0, 0.0, 10.0], np.array([-10.0, 0.0, 10.0]),
+     dt.asarray([-10, 0, 10], device="reference")],
+)  # fmt: skip
 def test_add_histogram_writes_counts(bins: Any, device: dt.Device, tmp_path: Path) -> None:
     from tensorboard.util import tensor_util
 
@@ -71,10 +77,67 @@ def test_add_histogram_writes_counts(bins: Any, device: dt.Device, tmp_path: Pat
     assert inside[0][0] <= -3 <= inside[0][1] and inside[-1][0] <= 2 <= inside[-1][1]
 
 
+@pytest.mark.parametrize("bins", [[10.0, 20.0], np.array([-3.0, -2.0, -1.0])])
+def test_histogram_of_values_outside_of_all_bins_is_empty(bins: Any, tmp_path: Path) -> None:
+    from tensorboard.util import tensor_util
+
+    with dt.tensorboard.SummaryWriter(tmp_path) as writer:
+        writer.add_histogram("x", [0.5, 1.0], 1, bins)
+    ((_, value),) = values(tmp_path)
+    assert tensor_util.make_ndarray(value.tensor)[:, 2].sum() == 0
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")  # of TensorBoard's reader
+@pytest.mark.parametrize("extreme", [[1.7e308], [-1.7e308, 0.0, 1e-320]])
+def test_histogram_of_extreme_values_counts_all(extreme: list[float], tmp_path: Path) -> None:
+    from tensorboard.util import tensor_util
+
+    with dt.tensorboard.SummaryWriter(tmp_path) as writer:
+        writer.add_histogram("x", extreme, 1)
+    ((_, value),) = values(tmp_path)
+    assert tensor_util.make_ndarray(value.tensor)[:, 2].sum() == len(extreme)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"bins": "foo"}, "bins .*got 'foo'"),
+        ({"bins": 0}, "bins .*got 0"),
+        ({"bins": [2.0, 1.0]}, "bins .*got .*monotonically"),
+        ({"bins": [1.0]}, "bins must have at least two edges"),
+        ({"bins": np.array(["a", "b"])}, "bins must hold numbers"),
+        ({"bins": [math.nan, 1.0]}, "bins .*got"),
+        ({"max_bins": 0}, "max_bins must be at least 1, got 0"),
+    ],
+)
+def test_wrong_bins_raise(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with (
+        dt.tensorboard.SummaryWriter(tmp_path) as writer,
+        pytest.raises(dt.ArgumentError, match=rf"^SummaryWriter\.add_histogram: {said}"),
+    ):
+        writer.add_histogram("x", [0.5, 1.0], 1, **options)
+
+
+def test_errors_of_a_writer_name_one_method(tmp_path: Path) -> None:
+    with dt.tensorboard.SummaryWriter(tmp_path) as writer:
+        calls: dict[str, Callable[[], None]] = {
+            "add_scalar: scalar_value": lambda: writer.add_scalar("x", "y"),
+            "add_scalar: global_step": lambda: writer.add_scalar("x", 1, math.inf),
+            "add_scalars: tag_scalar_dict": lambda: writer.add_scalars("x", {"y": "z"}),
+            "add_histogram: values": lambda: writer.add_histogram("x", "y"),
+            "add_image: 'x'": lambda: writer.add_image("x", np.zeros((2, 3))),
+            "add_images: 'x'": lambda: writer.add_images("x", np.zeros((2, 3))),
+            "add_text: text_string": lambda: writer.add_text("x", 3),  # type: ignore[arg-type]  # that is the test
+        }
+        for name, call in calls.items():
+            with pytest.raises(dt.DovetailError, match=rf"^SummaryWriter\.{name}[^:]*$"):
+                call()
+
+
 def test_add_histogram_with_fewer_bins(tmp_path: Path) -> None:
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
         writer.add_histogram("x", np.arange(100), 1, 50, max_bins=5)
-        with pytest.raises(dt.ArgumentError, match="at least one value"):
+        with pytest.raises(dt.ArgumentError, match="at least one finite value"):
             writer.add_histogram("x", [float("inf")], 1)
 
 

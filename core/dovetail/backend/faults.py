@@ -35,7 +35,8 @@ HOST_CELLS_MAX = 8  # cells for one synchronous launch
 class IndexPurpose(NamedTuple):
     """The purpose of an index: the public name of the op, the indexed axis and its size.
 
-    If the size is 0, any launch reads a bad index. If it is -1, the kernel decides.
+    If the size is 0, any launch reads a bad index. If it is -1, the kernel decides. If the axis is
+    -1, `op` is the function and the rule that a bad index breaks.
     """
 
     op: str
@@ -48,6 +49,8 @@ def out_of_range_error(
 ) -> IndexOutOfRange:
     """Create the error of a bad index; `line`: the user's line of a deferred op."""
     origin = "" if line is None else f" (requested at {line})"
+    if purpose.axis == -1:
+        return IndexOutOfRange(f"{purpose.op}, got {shown(index)}{origin}")
     return IndexOutOfRange(
         f"{purpose.op}: {shown(index)} is out of range for axis {purpose.axis} of size "
         f"{max(purpose.size, 0)}{origin}"

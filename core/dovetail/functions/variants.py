@@ -15,7 +15,7 @@ from importlib import import_module
 from inspect import Parameter, getdoc, signature
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from ..argument_checks import Widen, sequence
+from ..argument_checks import Widen, names_request, sequence
 from ..compat.keywords import (
     Options,
     Parameters,
@@ -134,7 +134,7 @@ def accept_out(
             else:
                 result = function(*args, **options)
         except DovetailError as error:
-            if name not in str(error):
+            if name not in str(error) and not names_request(error):
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
         except TypeError:

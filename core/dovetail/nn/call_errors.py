@@ -12,6 +12,7 @@ import builtins
 import collections.abc as abc
 import functools
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -36,6 +37,9 @@ _CONVERSIONS = {"asarray", "bool", "complex", "float", "index", "int", "item", "
 _TYPE_CHECKING_NAMES = {
     "Generator": dt.random.Generator
 }  # names that are imported for type checkers
+_FUNCTION_NAMES: set[str] = set()  # of functions and classes whose errors are explained
+_METHOD_NAMES: set[str] = set()
+_PARAMETER_PATTERN = re.compile(r"(\w+)(?:\[[^\]]*\]|, [^,]*,)? must ")  # that an error is about
 _SCALARS: dict[object, tuple[tuple[type, ...], str]] = {
     bool: ((bool, int, np.bool_), "True or False"),
     int: ((int, np.integer), "an int"),
@@ -55,6 +59,8 @@ def explain(
 
     title: a function from the arguments to the name in errors; by default the function's own name.
     """
+
+    (_METHOD_NAMES if title else _FUNCTION_NAMES).add(function.__name__)
 
     @functools.wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
@@ -83,6 +89,7 @@ def explain_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
 
 def explain_methods(cls: type, excluded: Iterable[str] = ("forward",)) -> None:
     """Replace a class's public methods that have parameters, and its item access, by wrappers."""
+    _FUNCTION_NAMES.add(cls.__name__)  # for constructors
     for name, member in list(vars(cls).items()):
         if (name.startswith("_") and name not in _WRAPPED_DUNDERS) or name in excluded:
             continue
@@ -133,9 +140,26 @@ def explain_error(
         return dt.OutOfMemoryError(f"{name}: the host has no memory: {error}")
     vague = not is_dovetail_error or str(error).partition(":")[0] in _CONVERSIONS
     reason = argument_error(name, function, args, kwargs) if vague else None
-    if reason is None and is_dovetail_error and prefix and parts[-1].rstrip("_") not in str(error):
-        error.args = (f"{name}: {error}", *error.args[1:])
+    is_unnamed = parts[-1].rstrip("_") not in str(error) and not arguments.names_request(error)
+    if reason is None and is_dovetail_error and prefix and is_unnamed:
+        error.args = (_prefix_text(str(error), name, function), *error.args[1:])
     return reason
+
+
+def _prefix_text(text: str, name: str, function: Callable[..., Any]) -> str:
+    """Return the text of an error with the function's name in front.
+
+    It replaces the name of an inner function that `explain` wraps too, unless the text is of a
+    parameter that only the inner function has.
+    """
+    inner, _, rest = text.partition(": ")
+    names = _METHOD_NAMES if "." in inner else _FUNCTION_NAMES
+    if inner.rpartition(".")[2] not in names:
+        return f"{name}: {text}"
+    parameter = _PARAMETER_PATTERN.match(rest)
+    if parameter and parameter[1] not in inspect.signature(inspect.unwrap(function)).parameters:
+        return f"{name}: {text}"
+    return f"{name}: {rest}"
 
 
 def _raised_in_user_code(traceback: TracebackType | None) -> bool:

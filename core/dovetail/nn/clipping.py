@@ -37,18 +37,18 @@ def get_total_norm(
     5.0
     """
     checked = _check_tensors("get_total_norm", tensors)
-    total = _compute_norm(checked, norm_type, error_if_nonfinite)
+    total = _compute_norm("get_total_norm", checked, norm_type, error_if_nonfinite)
     return _to_result_dtype(total, *checked)
 
 
 def _compute_norm(
-    tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool
+    op: str, tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool
 ) -> dt.Tensor:
     """Return the norm of tensors in its compute dtype; raise GradientError if it must be finite.
 
     The norm of halves may not fit a half.
     """
-    power = _as_float("get_total_norm", "norm_type", norm_type)
+    power = _as_float(op, "norm_type", norm_type)
     if not tensors:
         return dt.asarray(0.0)
     first = tensors[0].device
@@ -57,7 +57,7 @@ def _compute_norm(
     total = dt.linalg.vector_norm(dt.stack(norms), ord=power) if len(norms) > 1 else norms[0]
     if error_if_nonfinite and not bool(dt.isfinite(total)):
         raise dt.GradientError(
-            f"get_total_norm: the norm of order {power:g} of the gradients must be finite, got "
+            f"{op}: the norm of order {power:g} of the gradients must be finite, got "
             f"{float(total)}; find the source with dt.autograd.detect_anomaly(), or pass "
             "error_if_nonfinite=False"
         )
@@ -98,11 +98,12 @@ def clip_grad_norm_(
     >>> float(clip_grad_norm_([w], 1.0)), [round(v, 3) for v in w.grad.tolist()]
     (5.0, [0.6, 0.8])
     """
-    tensors = _check_tensors("clip_grad_norm_", parameters)
+    op = "clip_grad_norm_"
+    tensors, limit = _check_tensors(op, parameters), _as_bound(op, "max_norm", max_norm)
     with dt.no_grad():
         grads = [p.grad for p in tensors if p.grad is not None]
-        total = _compute_norm(grads, norm_type, error_if_nonfinite)
-        clip_grads_with_norm_(tensors, max_norm, total)
+        total = _compute_norm(op, grads, norm_type, error_if_nonfinite)
+    _scale_grads(op, tensors, limit, total)
     return _to_result_dtype(total, *grads)
 
 
@@ -125,17 +126,21 @@ def clip_grads_with_norm_(
     >>> round(float(w.grad), 3)
     0.25
     """
-    limit = _as_float("clip_grad_norm_", "max_norm", max_norm)
-    if limit < 0:
-        raise dt.ArgumentError(f"clip_grad_norm_: max_norm must not be negative, got {limit}")
+    op = "clip_grads_with_norm_"
+    tensors, limit = _check_tensors(op, parameters), _as_bound(op, "max_norm", max_norm)
+    _scale_grads(op, tensors, limit, total_norm)
+
+
+def _scale_grads(op: str, tensors: list[dt.Tensor], limit: float, total_norm: dt.Tensor) -> None:
+    """Multiply the gradients of tensors by limit / total_norm, if that is less than 1."""
     with dt.no_grad():
         factor = dt.minimum(limit / (_to_compute_dtype(total_norm) + 1e-6), 1.0)
-        for batch in _grad_batches(_check_tensors("clip_grads_with_norm_", parameters)):
+        for batch in _grad_batches(tensors):
             local_factor = factor.to(batch[0].device).astype(batch[0].dtype.compute)
             scaled = [
                 (_to_compute_dtype(g) * local_factor).astype(g.dtype, copy=False) for g in batch
             ]
-            write_together("clip_grad_norm_", batch, scaled)
+            write_together(op, batch, scaled)
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
@@ -154,9 +159,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     >>> w.grad.tolist()
     [1.0, -0.5]
     """
-    bound = _as_float("clip_grad_value_", "clip_value", clip_value)
-    if bound < 0:
-        raise dt.ArgumentError(f"clip_grad_value_: clip_value must not be negative, got {bound}")
+    bound = _as_bound("clip_grad_value_", "clip_value", clip_value)
     with dt.no_grad():
         for batch in _grad_batches(_check_tensors("clip_grad_value_", parameters)):
             write_together("clip_grad_value_", batch, [dt.clip(g, -bound, bound) for g in batch])
@@ -177,6 +180,14 @@ def _as_float(name: str, parameter: str, x: object) -> float:
         return float(x)  # type: ignore[arg-type]  # errors are handled
     except (TypeError, ValueError):
         raise dt.ArgumentTypeError(f"{name}: {parameter} must be a number, got {x!r}") from None
+
+
+def _as_bound(name: str, parameter: str, x: object) -> float:
+    """Return a number from 0 on as a float. Raises: ArgumentTypeError, ArgumentError."""
+    bound = _as_float(name, parameter, x)
+    if bound < 0:
+        raise dt.ArgumentError(f"{name}: {parameter} must not be negative, got {bound}")
+    return bound
 
 
 def _stored_values(x: Any, coalesced: bool = False) -> Any:

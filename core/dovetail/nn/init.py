@@ -275,7 +275,8 @@ def xavier_uniform_(
     >>> bool((dt.abs(w) <= 1).all())
     True
     """
-    bound = gain * math.sqrt(6.0 / (sum(_fans("xavier_uniform_", tensor)) or 1))
+    factor = arguments.real("xavier_uniform_", gain, "gain")
+    bound = factor * math.sqrt(6.0 / (sum(_fans("xavier_uniform_", tensor)) or 1))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -291,7 +292,8 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     >>> dt.nn.init.xavier_normal_(dt.empty((3, 3), device="reference")).shape
     (3, 3)
     """
-    std = gain * math.sqrt(2.0 / (sum(_fans("xavier_normal_", tensor)) or 1))
+    factor = arguments.real("xavier_normal_", gain, "gain")
+    std = factor * math.sqrt(2.0 / (sum(_fans("xavier_normal_", tensor)) or 1))
     return normal_(tensor, 0.0, std, generator)
 
 
@@ -304,7 +306,7 @@ def _kaiming_std(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: s
     if mode not in ("fan_in", "fan_out"):
         raise dt.ArgumentError(f"{name}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
     fan = _fans(name, tensor)[mode == "fan_out"]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan or 1)
+    return calculate_gain(nonlinearity, arguments.real(name, a, "a")) / math.sqrt(fan or 1)
 
 
 def kaiming_uniform_(

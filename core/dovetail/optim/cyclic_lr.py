@@ -187,6 +187,9 @@ class OneCycleLR(_Moving):
             raise dt.ArgumentError(
                 f"{self._name}: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}"
             )
+        for name, value in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
+            if not value > 0:
+                raise dt.ArgumentError(f"{self._name}: {name} must be greater than 0, got {value}")
         self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
         self._phases = _phases(pct_start * total_steps - 1, total_steps - 1, three_phase)
         if last_epoch == -1:
@@ -214,7 +217,7 @@ class OneCycleLR(_Moving):
         k = next((i for i, phase in enumerate(self._phases) if n <= phase[0]), -1)
         end, lrs, momentums = self._phases[k]
         begin = self._phases[k - 1][0] if k % len(self._phases) else 0.0
-        part = (n - begin) / (end - begin)
+        part = (n - begin) / (end - begin) if end != begin else 1.0  # a phase without steps
         groups = self.optimizer.param_groups
         if self.cycle_momentum:
             self._set_momentums(
@@ -282,9 +285,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set_rates(self.get_lr())
 
     def _set_epoch(self, epoch: float) -> None:
-        """Store the position in the cycle and its length. Raises: ArgumentError below 0."""
-        if epoch < 0:
-            raise dt.ArgumentError(f"{self._name}.step: epoch must not be negative, got {epoch}")
+        """Store the position in the cycle and its length. Raises: ArgumentError."""
+        if not 0 <= epoch < math.inf:
+            raise dt.ArgumentError(
+                f"{self._name}.step: epoch must be finite and at least 0, got {epoch}"
+            )
         begin, length = 0, self.T_0
         if self.T_mult == 1:
             begin = int(epoch // length) * length

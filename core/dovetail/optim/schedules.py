@@ -312,6 +312,8 @@ class PolynomialLR(_Scaled):
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
         self.total_iters = _check_positive(self._name, "total_iters", total_iters)
+        if not power >= 0:
+            raise dt.ArgumentError(f"{self._name}: power must be at least 0, got {power}")
         self.power = power
         super().__init__(optimizer, last_epoch)
 

@@ -225,18 +225,26 @@ def _check_node(op: str, axis: int, size: int, index: Expr, ignored: int | None 
 
 
 def in_range(
-    op: str, indices: Tensor, size: int, counts: Tensor | None = None, ignored: int | None = None
+    op: str,
+    indices: Tensor,
+    size: int,
+    counts: Tensor | None = None,
+    ignored: int | None = None,
+    rule: str = "",
 ) -> Tensor:
     """Return int64 indices, which are checked to be in 0..size-1 when the work runs.
 
     `op`: the function that errors name. `counts`: a mask of the indices that count; others become
-    0, as does an index equal to `ignored`. Without `counts` it is one kernel.
+    0, as does an index equal to `ignored`. Without `counts` it is one kernel. `rule`: the sentence
+    of errors in place of the range, to which they add the bad value.
     Raises: IndexOutOfRange when the work runs; LayoutError.
     """
     index = strided(op, indices)
     if not index.size:
         return cast(index, int64)
     index = index if counts is None else apply(ops.WHERE, (counts, index, 0))
+    if rule:
+        return create_tensor(_check_node(f"{op}: {rule}", -1, size, index._expr, ignored))
     return create_tensor(_check_node(op, 0, size, index._expr, ignored))
 
 

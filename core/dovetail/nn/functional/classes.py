@@ -6,7 +6,7 @@ import math
 from typing import TypeAlias
 
 import dovetail as dt
-from dovetail.extend import in_range
+from dovetail.extend import arguments, in_range
 
 from .losses import log_of_one_plus_exp
 from .precision import cast_like, require_floats
@@ -47,6 +47,8 @@ class _ClassTargets:
                 f"{op}: weight must have shape ({self.count},), one element for each class, got "
                 f"shape {weight.shape}"
             )
+        if ignore_index is not None:
+            ignore_index = arguments.integer(op, ignore_index, "ignore_index")
         counts = None if ignore_index is None else target != ignore_index
         at = in_range(op, target, self.count, ignored=ignore_index)
         self.weight = _target_weights(

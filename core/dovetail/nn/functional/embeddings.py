@@ -161,14 +161,14 @@ def embedding_bag(
     """Return sums, means or maxima of bags of rows; with `max_norm`, scale rows in place.
 
     `input`: a bag in each row; or all bags concatenated in one dimension, with their first
-    positions as `offsets`, and with `include_last_offset` also the end of the last one. `mode`:
-    "sum", "mean" or "max"; the result of an empty bag is 0. `per_sample_weights`: a factor for each
-    row, only for "sum". `padding_idx`: a row that is ignored. `max_norm`, `norm_type`,
-    `scale_grad_by_freq`, `sparse`: as for `embedding`.
+    positions as `offsets`, from 0 on in order, and with `include_last_offset` also the end of the
+    last one. `mode`: "sum", "mean" or "max"; the result of an empty bag is 0. `per_sample_weights`:
+    a factor for each row, only for "sum". `padding_idx`: a row that is ignored. `max_norm`,
+    `norm_type`, `scale_grad_by_freq`, `sparse`: as for `embedding`.
     Shapes: input (bags, n) or (n,), weight (rows, m), offsets (bags,); the result (bags, m).
     Dtypes: input and offsets integers, weight floats.
-    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange, also for negative numbers, when
-    the work runs.
+    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange when the work runs, also for
+    negative numbers, and for offsets that do not begin with 0, decrease, or exceed the length.
 
     >>> import dovetail as dt
     >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
@@ -179,6 +179,8 @@ def embedding_bag(
     op = "embedding_bag"
     _check_input(op, input, weight)
     _require_bags(op, input, offsets, mode, per_sample_weights)
+    if offsets is not None:
+        _require_offsets(op, offsets, include_last_offset)
     padding = _padding_row(op, padding_idx, weight.shape[0])
     if max_norm is not None:
         input = in_range(op, input, weight.shape[0])
@@ -193,7 +195,11 @@ def embedding_bag(
         return cast_like(_reduce_equal_bags(x, counts, mode), rows)
     assert offsets is not None
     bags = offsets.shape[0] - include_last_offset
-    return cast_like(_reduce_bags(x, counts, offsets[:bags], bags, mode), rows)
+    if bags == 0:
+        return rows[:0]
+    starts = _check_offsets(op, offsets.astype(dt.int64), input.shape[0])
+    # rows after the last offset, if it is an end, are in a bag that is left out
+    return cast_like(_reduce_bags(x, counts, starts, mode)[:bags], rows)
 
 
 def _require_bags(
@@ -209,8 +215,6 @@ def _require_bags(
     if (input.ndim == 1) != (offsets is not None):
         needs = "needs offsets" if input.ndim == 1 else "takes no offsets"
         raise dt.ArgumentError(f"{op}: an input of shape {input.shape} {needs}")
-    if offsets is not None and offsets.ndim != 1:
-        raise dt.ShapeError(f"{op}: offsets must have 1 dimension, got shape {offsets.shape}")
     if factors is not None and mode != "sum":
         raise dt.ArgumentError(
             f"{op}: per_sample_weights are only allowed with mode='sum', got mode={mode!r}"
@@ -220,6 +224,33 @@ def _require_bags(
             f"{op}: per_sample_weights must have the input's shape {input.shape}, got shape "
             f"{factors.shape}"
         )
+
+
+def _require_offsets(op: str, offsets: Tensor, include_last: bool) -> None:
+    """Raise DTypeError or ShapeError unless offsets are a vector of integers, with the end."""
+    if not isinstance(offsets, dt.Tensor) or offsets.dtype.kind not in "iu":
+        what = offsets.dtype.name if isinstance(offsets, dt.Tensor) else type(offsets).__name__
+        raise dt.DTypeError(
+            f"{op}: offsets must hold integers, got {what}; use offsets.astype(dt.int64)"
+        )
+    if offsets.ndim != 1:
+        raise dt.ShapeError(f"{op}: offsets must have 1 dimension, got shape {offsets.shape}")
+    if include_last and offsets.shape[0] == 0:
+        raise dt.ShapeError(
+            f"{op}: with include_last_offset=True, offsets must have at least one element, the end "
+            "of the last bag"
+        )
+
+
+def _check_offsets(op: str, offsets: Tensor, n: int) -> Tensor:
+    """Return int64 offsets, which are checked when the work runs: they rise from 0 to `n`."""
+    zero = dt.zeros(1, dtype=dt.int64, device=offsets.device)
+    before = dt.concat([zero, offsets[:-1]])
+    first = dt.arange(offsets.shape[0], device=offsets.device) == 0
+    valid = dt.where(first, offsets == 0, (before <= offsets) & (offsets <= n))
+    bad = dt.where(offsets == 0, before, offsets)  # not 0, which the check accepts
+    rule = f"offsets must begin with 0, not decrease, and be at most {n}, the input's length"
+    return offsets + in_range(op, dt.where(valid, 0, bad), 1, rule=rule)
 
 
 def _reduce_equal_bags(x: Tensor, counts: Tensor | None, mode: str) -> Tensor:
@@ -247,12 +278,15 @@ def first_max(x: Tensor, axis: int) -> Tensor:
     return dt.take_along_axis(x, at, axis=axis).squeeze(axis)
 
 
-def _reduce_bags(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, mode: str) -> Tensor:
+def _reduce_bags(x: Tensor, counts: Tensor | None, offsets: Tensor, mode: str) -> Tensor:
     """Reduce consecutive bags of different lengths: x is (n, m), the result (bags, m)."""
-    n, m = x.shape
-    positions = dt.arange(n, dtype=dt.int64, device=x.device)
-    bag = dt.searchsorted(offsets.astype(dt.int64), positions, side="right") - 1
+    (n, m), bags = x.shape, offsets.shape[0]
     shape = (bags, m)
+    if n == 0:  # multiplied, so that the check of the offsets runs
+        zeros = dt.zeros(shape, dtype=x.dtype, device=x.device)
+        return zeros + x.sum() * dt.expand_dims(offsets.astype(x.dtype), -1)
+    positions = dt.arange(n, dtype=dt.int64, device=x.device)
+    bag = dt.searchsorted(offsets, positions, side="right") - 1
     if mode == "max":
         if counts is not None:
             x = dt.where(dt.expand_dims(counts, -1), x, -float("inf"))
@@ -270,8 +304,6 @@ def _reduce_bags(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, m
 def _max_of_bags(x: Tensor, counts: Tensor | None, bag: Tensor, shape: tuple[int, int]) -> Tensor:
     """Return the maximum of each bag over its rows that count; padding does not."""
     n = x.shape[0]
-    if not n:
-        return dt.zeros(shape, dtype=x.dtype, device=x.device)
     values = x.detach()
     each_row = [~counts, bag] if counts is not None else [bag]
     *last, bags = (dt.broadcast_to(dt.expand_dims(key, -1), x.shape) for key in each_row)

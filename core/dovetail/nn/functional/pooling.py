@@ -388,6 +388,8 @@ def _lp_pool(
     """Return the p-norms of windows, their maxima of |x| for infinity; slope 0 at a norm of 0."""
     op = f"lp_pool{axes}d"
     p = arguments.real(op, norm_type, "norm_type")
+    if p == 0:
+        raise dt.ArgumentError(f"{op}: norm_type must not be 0, which has no root, got {p}")
     kernel = check_sizes(op, kernel_size, "kernel_size", axes, 1)
     require_dtype_kind(op, required(op, input), "f")
     if math.isinf(p) and p > 0:

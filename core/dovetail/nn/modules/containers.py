@@ -35,6 +35,14 @@ def _resolve_index(name: str, at: object, n: int) -> int:
     return i % n
 
 
+def _require_no_slice(name: str, at: object) -> None:
+    """Raise ArgumentTypeError for a slice, to which nothing can be assigned."""
+    if isinstance(at, slice):
+        raise dt.ArgumentTypeError(
+            f"{name}: cannot assign to a slice; assign to one index at a time"
+        )
+
+
 class Identity(Module):
     """A layer that returns its input; the arguments of the constructor are ignored.
 
@@ -52,7 +60,10 @@ class Identity(Module):
 
 
 class _Row(Module):
-    """A sequence of modules with the names "0", "1", ...; those of a Sequential may differ."""
+    """A sequence of modules with the names "0", "1", ...; those of a Sequential may differ.
+
+    A slice of a Sequential keeps its names, so that its `state_dict` fits that of the whole.
+    """
 
     def _renumber(self, modules: Iterable[Module]) -> None:
         """Replace all modules by these, under the names "0", "1", ..."""
@@ -60,9 +71,9 @@ class _Row(Module):
         for i, module in enumerate(modules):
             self.add_module(str(i), module)
 
-    def _list(self) -> list[Module]:
-        """Return the modules in order, without names that are None."""
-        return [m for m in self._modules.values() if m is not None]
+    def _list(self) -> list[Any]:
+        """Return the modules in order, and None for names without one."""
+        return [*self._modules.values()]
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -74,15 +85,19 @@ class _Row(Module):
         return any(m is module for m in self._list())
 
     def __setitem__(self, at: int, module: Module) -> None:
+        _require_no_slice(type(self).__name__, at)
         name = [*self._modules][_resolve_index(type(self).__name__, at, len(self))]
         setattr(self, name, module)
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end.
+        """Add a module at the end, under its position or the next number that is no name yet.
 
         Returns the container.
         """
-        self.add_module(str(len(self)), module)
+        number = len(self)
+        while str(number) in self._modules:  # in a slice, or after modules were removed by name
+            number += 1
+        self.add_module(str(number), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Self:
@@ -123,7 +138,8 @@ class Sequential(_Row):
     def forward(self, input: Any) -> Any:
         """Return the result of the last module."""
         for module in self._list():
-            input = module(input)
+            if module is not None:
+                input = module(input)
         return input
 
     @overload
@@ -132,7 +148,7 @@ class Sequential(_Row):
     def __getitem__(self, at: slice) -> Self: ...
     def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
-            return type(self)(OrderedDict([*self._modules.items()][at]))  # type: ignore[arg-type]  # no None among them
+            return type(self)(OrderedDict([*self._modules.items()][at]))  # type: ignore[arg-type]  # add_module accepts None
         return self._list()[_resolve_index("Sequential", at, len(self))]
 
     def __delitem__(self, at: int | slice) -> None:
@@ -349,6 +365,7 @@ class ParameterList(Module):
         return getattr(self, str(_resolve_index("ParameterList", at, self._count)))
 
     def __setitem__(self, at: int, value: Any) -> None:
+        _require_no_slice("ParameterList", at)
         setattr(self, str(_resolve_index("ParameterList", at, self._count)), _as_parameter(value))
 
     def append(self, value: Any) -> Self:

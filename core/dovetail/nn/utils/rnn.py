@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from ..call_errors import explain_all
 
@@ -255,6 +256,10 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     >>> [s.tolist() for s in dt.nn.utils.rnn.unpack_sequence(dt.nn.utils.rnn.pack_sequence(x))]
     [[1, 2, 3], [4]]
     """
+    if not isinstance(packed_sequences, PackedSequence):
+        raise arguments.refused(
+            "unpack_sequence", "packed_sequences", "a PackedSequence", packed_sequences
+        )
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 

@@ -19,7 +19,7 @@ W: TypeAlias = GraphWriter
 N: TypeAlias = GraphNode
 
 _ONE_OPERATOR = {
-    "subtract": "Sub", "pow": "Pow", "equal": "Equal", "less": "Less",
+    "subtract": "Sub", "equal": "Equal", "less": "Less",
     "greater": "Greater", "less_equal": "LessOrEqual", "greater_equal": "GreaterOrEqual",
     "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not",
     "abs": "Abs", "sign": "Sign", "reciprocal": "Reciprocal", "sqrt": "Sqrt", "isnan": "IsNaN",
@@ -223,6 +223,24 @@ def _write_where(w: W, n: N) -> str:
     return w.add("Or", [w.add("And", [condition, x]), w.add("And", [no, y])])
 
 
+def _widen_for_pow(d: dt.DType) -> dt.DType:
+    """Return the dtype in which Pow computes a dtype. Raises: UnsupportedOpError for uint64."""
+    if d is dt.uint64:
+        raise UnsupportedOpError("ONNX has no powers of uint64")
+    if d.kind == "u" or (d.kind == "i" and d.itemsize < 4):
+        return dt.int64 if d.itemsize == 4 else dt.int32
+    return d
+
+
+@register_node_writer("pow")
+def _write_pow(w: W, n: N) -> str:
+    """Write Pow, of some dtypes in a wider one. Raises: UnsupportedOpError for uint64."""
+    _require_real(n)
+    d = n.casts[0]
+    wide = _widen_for_pow(d)
+    return w.cast(w.add("Pow", [w.cast(a, d, wide) for a in w.args(n)]), wide, n.dtype)
+
+
 @register_node_writer("divide")
 def _write_divide(w: W, n: N) -> str:
     """Write Div of operands that are floats."""
@@ -277,13 +295,16 @@ def _write_shift(w: W, n: N) -> str:
     if _compute_kind(n) == "u":
         return w.add("BitShift", [x, y], direction="LEFT" if left else "RIGHT")
     d = n.casts[0]
-    factor = w.add("Pow", [w.number(2, d), y])
+    wide = _widen_for_pow(d)
+    x, y = w.cast(x, d, wide), w.cast(y, d, wide)
+    factor = w.add("Pow", [w.number(2, wide), y])
     if left:
-        return w.add("Mul", [x, factor])
+        return w.cast(w.add("Mul", [x, factor]), wide, d)
     quotient = w.add("Div", [x, factor])
     has_remainder = w.add("Not", [w.add("Equal", [w.add("Mul", [quotient, factor]), x])])
-    down = w.add("And", [has_remainder, w.add("Less", [x, w.number(0, d)])])
-    return w.where(down, w.add("Sub", [quotient, w.number(1, d)]), quotient)
+    down = w.add("And", [has_remainder, w.add("Less", [x, w.number(0, wide)])])
+    floored = w.where(down, w.add("Sub", [quotient, w.number(1, wide)]), quotient)
+    return w.cast(floored, wide, d)
 
 
 @register_node_writer("atan2")

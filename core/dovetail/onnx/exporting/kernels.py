@@ -41,19 +41,27 @@ def _write_matmul(w: W, n: N) -> str:
     return w.cast(product, wide, d)
 
 
+def _widen(d: dt.DType) -> dt.DType:
+    """Return a dtype of 32 or 64 bits for a real one; it has all values except those of uint64."""
+    if d in (dt.float32, dt.float64, dt.int32, dt.int64):
+        return d
+    return dt.float32 if d.kind == "f" else dt.int64
+
+
+def _require_sortable(d: dt.DType) -> None:
+    """Raise UnsupportedOpError for uint64, which not all runtimes sort with TopK."""
+    if d is dt.uint64:
+        raise UnsupportedOpError("ONNX runtimes do not all sort uint64 with TopK")
+
+
 def _write_top_k(w: W, n: N, which: int) -> str:
     """Write TopK of rows; return the name of values (0) or indices (1); uint64 is unsupported."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
-    x, d = w.arg(n, 0), n.casts[0]
-    wide = (
-        d
-        if d in (dt.float32, dt.float64, dt.float16, dt.int32, dt.int64)
-        else (dt.float32 if d.kind == "f" else dt.int64)
-    )
-    if d is dt.uint64:
-        raise UnsupportedOpError("ONNX runtimes do not all sort uint64 with TopK")
-    x = w.cast(x, d, wide)
+    d = n.casts[0]
+    _require_sortable(d)
+    wide = d if d is dt.float16 else _widen(d)
+    x = w.cast(w.arg(n, 0), d, wide)
     outputs = w.add_node("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=int(n.attrs.descending))
     return w.cast(outputs[0], wide, n.dtype) if which == 0 else outputs[1]
 
@@ -87,11 +95,7 @@ def _write_cumulative_sum(w: W, n: N) -> str:
     """Write CumSum, computed in 32 or 64 bits, after a zero if wanted."""
     axis, initial, _ = n.attrs
     x, d = w.arg(n, 0), n.casts[0]
-    wide = (
-        d
-        if d in (dt.float32, dt.float64, dt.int32, dt.int64)
-        else (dt.float32 if d.kind == "f" else dt.int64)
-    )
+    wide = _widen(d)
     sums = w.add("CumSum", [w.cast(x, d, wide), w.number(axis, dt.int64)])
     if initial:
         sums = _write_prepend(w, n, sums, axis, w.number(0, wide))
@@ -190,11 +194,12 @@ def _write_cumulative_logsumexp(w: W, n: N) -> str:
 
 @register_node_writer("select")
 def _write_select(w: W, n: N) -> str:
-    """Write the element at a rank of each row, by TopK of the whole row."""
+    """Write an element of each sorted row, by TopK. Raises: UnsupportedOpError for uint64."""
     a, _, rank = n.args
     assert isinstance(a, GraphNode)
     d = n.casts[0]
-    wide = d if d in (dt.float32, dt.float64, dt.int32, dt.int64) else dt.float32
+    _require_sortable(d)
+    wide = _widen(d)
     x = w.cast(w.arg(n, 0), d, wide)
     ordered = w.add_node("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=0)[0]
     i = w.arg(n, 2, dt.int64) if isinstance(rank, GraphNode) else w.ints([int(rank)])

@@ -82,13 +82,18 @@ def _keeps_axes(n: N) -> bool:
 
 
 def _write_reduce(op: str, w: W, n: N) -> str:
-    """Write a reduction; bools are reduced as uint8. Raises: UnsupportedOpError for complex."""
+    """Write a reduction, of bools as uint8. Raises: UnsupportedOpError for complex.
+
+    Short integers are reduced as int32, as not all reductions have their dtypes.
+    """
     axes, _ = n.attrs
     x, d = w.arg(n, 0), n.casts[0]
     if d.kind == "c":
         raise UnsupportedOpError("ONNX has no operators on complex numbers")
     if d.kind == "b":
         x, d = w.cast(x, d, dt.uint8), dt.uint8
+    elif d.kind in "iu" and d.itemsize < 4:
+        x, d = w.cast(x, d, dt.int32), dt.int32
     result = w.reduce(op, x, axes, _keeps_axes(n)) if axes else x
     return w.cast(result, d, n.dtype)
 

@@ -90,14 +90,15 @@ def _resize_axis(
         is_outside = (at < 0) | (at > n - 1)
         if is_outside.any():
             mask = call.tensor(is_outside).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
-            result = dt.where(mask, call.get("extrapolation_value", 0.0), result).astype(x.dtype)
+            fill = call.tensor(call.get("extrapolation_value", 0.0), dt.float32).astype(x.dtype)
+            result = dt.where(mask, fill, result)
     return result
 
 
 def _sum_taps(
     call: OperatorCall, x: Tensor, axis: int, at: np.ndarray, scale: float, mode: str
 ) -> Tensor:
-    """Return weighted sums of neighbouring elements along an axis, in the dtype of x."""
+    """Return weighted sums of neighbouring elements of floats along an axis."""
     n, kernel = x.shape[axis], _cubic if mode == "cubic" else _linear
     reach = 2 if mode == "cubic" else 1
     stretch = min(scale, 1.0) if call.get("antialias", 0) else 1.0
@@ -114,17 +115,28 @@ def _sum_taps(
     positions = np.clip(positions, 0, n - 1).astype(np.int64)
     total: Any = None
     shape = [-1 if d == axis else 1 for d in range(x.ndim)]
-    wide_x = x if x.dtype.kind == "f" else x.astype(dt.float32)
     for k in range(len(taps)):
         if not weights[:, k].any():
             continue
-        part = dt.take(wide_x, call.tensor(positions[:, k]), axis=axis)
-        part = part * call.tensor(weights[:, k], wide_x.dtype).reshape(shape)
+        part = dt.take(x, call.tensor(positions[:, k]), axis=axis)
+        part = part * call.tensor(weights[:, k], x.dtype).reshape(shape)
         total = part if total is None else total + part
-    result: Tensor = (
-        total if total is not None else dt.take(wide_x, call.tensor(positions[:, 0]), axis)
-    )
-    return result if result.dtype is x.dtype else dt.round(result).astype(x.dtype)
+    if total is None:
+        total = dt.take(x, call.tensor(positions[:, 0]), axis)
+    result: Tensor = total
+    return result
+
+
+def _to_floats(x: Tensor) -> Tensor:
+    """Return x as floats: itself, float32 for integers of up to 16 bits, else float64."""
+    if x.dtype.kind == "f":
+        return x
+    return x.astype(dt.float32 if x.dtype.itemsize < 4 else dt.float64)
+
+
+def _round_to(x: Tensor, d: dt.DType) -> Tensor:
+    """Return floats in a dtype, rounded to the nearest integers unless it is their own."""
+    return x if x.dtype is d else dt.round(x).astype(d)
 
 
 @register_operator("Resize", since=11, host=(1, 2, 3), folds=False)
@@ -153,11 +165,22 @@ def _resize(
         target_sizes = [math.floor(f * n) for f, n in zip(factors, have, strict=True)]
     whole = call.get("coordinate_transformation_mode", "") == "tf_crop_and_resize"
     bounds = call.array(roi).astype(np.float64).reshape(-1) if roi is not None and whole else None
-    for i, (a, size, factor) in enumerate(zip(axes, target_sizes, factors, strict=True)):
-        if size == x.shape[a] and factor == 1 and not whole:
-            continue
-        part = (0.0, 1.0) if bounds is None else (bounds[i], bounds[i + len(axes)])
-        x = _resize_axis(call, x, a, size, factor, part)
+    changes = [
+        (a, size, factor, (0.0, 1.0) if bounds is None else (bounds[i], bounds[i + len(axes)]))
+        for i, (a, size, factor) in enumerate(zip(axes, target_sizes, factors, strict=True))
+        if size != x.shape[a] or factor != 1 or whole
+    ]
+    if call.get("mode", "nearest") == "nearest" or not changes:
+        return _resize_axes(call, x, changes)
+    return _round_to(_resize_axes(call, _to_floats(x), changes), x.dtype)
+
+
+def _resize_axes(
+    call: OperatorCall, x: Tensor, changes: Sequence[tuple[int, int, float, tuple[float, float]]]
+) -> Tensor:
+    """Resize axes one after the other. `changes`: (axis, size, scale, roi) of each."""
+    for change in changes:
+        x = _resize_axis(call, x, *change)
     return x
 
 
@@ -219,15 +242,16 @@ def _read_at(call: OperatorCall, x: Tensor, at: Sequence[Tensor]) -> Tensor:
         flat, dt.broadcast_to(index, (*x.shape[:2], index.shape[2])), axis=2
     )
     if how == "zeros":
-        values = dt.where(dt.expand_dims(inside.reshape((x.shape[0], -1)), axis=1), values, 0.0)
+        zero = dt.zeros((), dtype=x.dtype, device=x.device)
+        values = dt.where(dt.expand_dims(inside.reshape((x.shape[0], -1)), axis=1), values, zero)
     return values
 
 
 @register_operator("GridSample", folds=False)
 def _grid_sample(call: OperatorCall, x: Tensor, grid: Tensor) -> Tensor:
     """Sample x at the positions of a grid, nearest, linear or cubic."""
-    mode, shape = call.get("mode", "linear"), x.shape[2:]
-    at = _grid_positions(call, grid.astype(x.dtype), shape)
+    mode, shape, wide_x = call.get("mode", "linear"), x.shape[2:], _to_floats(x)
+    at = _grid_positions(call, grid.astype(wide_x.dtype), shape)
     how = call.get("padding_mode", "zeros")
     sizes = (*x.shape[:2], *grid.shape[1:-1])
     if how != "zeros" and mode not in ("cubic", "bicubic"):
@@ -251,11 +275,10 @@ def _grid_sample(call: OperatorCall, x: Tensor, grid: Tensor) -> Tensor:
             near = ((a + 2) * distance - (a + 3)) * distance * distance + 1.0
             far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
             weight = weight * dt.where(distance <= 1, near, far)
-        values = _read_at(call, x, [low + c for low, c in zip(lows, corner, strict=True)])
+        values = _read_at(call, wide_x, [low + c for low, c in zip(lows, corner, strict=True)])
         part = values * dt.expand_dims(weight.reshape((x.shape[0], -1)), axis=1)
         total = part if total is None else total + part
-    result: Tensor = total.reshape(sizes)
-    return result
+    return _round_to(total.reshape(sizes), x.dtype)
 
 
 # --- boxes ----------------------------------------------------------------------------------------

@@ -288,7 +288,10 @@ def _center_crop_pad(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
 @register_operator("Range")
 def _range(call: OperatorCall, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
     """Return start, start + step, ... before `stop`; the bounds are read on the host."""
-    first, last, each = (call.array(v).reshape(-1)[0] for v in (start, stop, step))
+    bounds = [call.array(v).reshape(-1)[0] for v in (start, stop, step)]
+    if start.dtype.kind in "iu":  # a difference of short integers does not fit into their dtype
+        bounds = [int(v) for v in bounds]
+    first, last, each = bounds
     if each == 0:
         raise dt.ArgumentError("Range: delta must not be 0")
     count = max(0, math.ceil((last - first) / each))
