@@ -68,6 +68,52 @@ def test_overlapping_windows_count_each_visit() -> None:
         assert "touches 9 of 9 cells" in v.facts[1]
 
 
+def enumerate_visits(v: pictures.MemoryView) -> dict[int, tuple[int, int]]:
+    """Return for each cell of a view how many elements it has, and the first in a walk by rows."""
+    visits: dict[int, tuple[int, int]] = {}
+    for place, index in enumerate(np.ndindex(*v.shape)):
+        count, first = visits.get(v.position(index), (0, place))
+        visits[v.position(index)] = count + 1, first
+    return visits
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((100, 100), (1, 2)), ((100, 100), (2, 1)), ((70, 80), (1, 1)), ((50, 60), (-3, 2)),
+        ((60, 2, 50), (2, 0, -4)), ((40, 1, 45), (6, 5, 9)), ((9, 10, 3, 4), (12, 1, 12, 1)),
+        ((5, 6, 7, 8), (1, -2, 3, -1)), ((100,), (-1,)), ((4, 5), (0, 0)), ((3, 0), (1, 1)),
+        ((), ()),
+    ],
+)  # fmt: skip
+def test_walk_positions_in_overlapping_views_equal_enumeration(
+    shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    spans = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    offset = 2 - sum(s for s in spans if s < 0)
+    cells = offset + sum(s for s in spans if s > 0) + 3
+    v = pictures.MemoryView("", shape, strides, offset, cells, None, ())
+    visits = enumerate_visits(v)
+    for cell in range(cells):
+        assert v.count_visits(cell) == visits.get(cell, (0, None)), cell
+    assert pictures._count_touched(v) == str(len(visits))
+
+
+def test_walk_positions_of_large_overlapping_views_are_quick_and_true() -> None:
+    v = pictures.MemoryView("", (10**9, 10**9), (1, 2), 0, 3 * 10**9, None, ())
+    assert v.count_visits(10**9 - 1) == (5 * 10**8, 10**9 + 499_999_999)
+    windows = pictures.MemoryView("", (998, 998, 3, 3), (1000, 1, 1000, 1), 0, 10**6, None, ())
+    assert windows.count_visits(5005) == (9, ((3 * 998 + 3) * 3 + 2) * 3 + 2)
+
+
+def test_walk_positions_that_take_too_long_are_shown_as_unknown() -> None:
+    with dt.device("reference"):
+        x = dt.zeros(15_000).as_strided((5_000, 5_000, 5_000), (-1, 1, -1), 9_998)
+        assert pictures._view(x, "").count_visits(9_998) is None
+        assert "#?" in texts(dt.show(x).svg())
+        assert "?" in str(dt.show(x)).split()
+
+
 def test_picture_shows_dtype_shape_and_strides(device: dt.Device) -> None:
     x = dt.arange(6).reshape(2, 3)
     picture = dt.show(x, x.T)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import product
-from math import prod
+from math import gcd, prod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ TABLES_MAX = 3  # of a tensor of more than two dimensions
 MEMORY_LINES_MAX = 8  # of memory
 WIDTH = TABLE_COLUMNS_MAX * CELL_WIDTH + 2
 LINE_LETTERS_MAX = 52  # in a line of text of that width
-SOLUTIONS_MAX = 32  # the search for elements of a view in one cell ends after so many
+SEARCH_STEPS_MAX = 4_000  # of the search for the elements in one cell; they take 10 ms
 # From light to dark, so that they differ in grey, too.
 FIRST_COLOR, LAST_COLOR = (222, 235, 247), (8, 69, 148)
 
@@ -55,45 +55,122 @@ class MemoryView(NamedTuple):
         """Return the storage cell of the element at an index."""
         return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
-    def count_visits(self, cell: int) -> tuple[int, int | None]:
-        """Return how many elements share a cell, up to a limit, and the first's walk position.
-
-        That is the number of elements that a walk row by row visits before; None for no element.
-        """
-        axes = sorted(range(len(self.shape)), key=lambda d: -abs(self.strides[d]))
-        steps = [0] * len(self.shape)  # of places in the walk, by axis
-        step = 1
-        for d in reversed(range(len(self.shape))):
-            steps[d], step = step, step * self.shape[d]
-        still = [d for d in axes if not self.strides[d]]
-        moving = [d for d in axes if self.strides[d]]
-        repeats = prod(self.shape[d] for d in still)
+    def count_visits(self, cell: int) -> Visits | None:
+        """Return the elements in a cell; None if the search takes more than SEARCH_STEPS_MAX."""
         if not self.size:
-            return 0, None
-        places = [*self._solve_positions(cell - self.offset, moving, steps)]
-        return (len(places) * repeats, min(places)) if places else (0, None)
+            return Visits(0, None)
+        axes, repeats, step = [], 1, 1  # axes of stride 0 repeat the elements of the others
+        for stride, n in zip(reversed(self.strides), reversed(self.shape), strict=True):
+            if stride and n > 1:
+                axes.append(_Axis(stride, n, step))
+            elif not stride:
+                repeats *= n
+            step *= n
+        axes.sort(key=lambda axis: -abs(axis.stride))
+        try:
+            visits = _VisitSearch(axes).find(cell - self.offset, 0)
+        except _SearchError:
+            return None
+        return Visits(visits.times * repeats, visits.first)
 
-    def _solve_positions(self, distance: int, axes: list[int], steps: list[int]) -> Iterator[int]:
-        """Yield walk positions of elements at `distance` from the first, at most SOLUTIONS_MAX."""
-        if not axes:
-            if distance == 0:
-                yield 0
-            return
-        d, others = axes[0], axes[1:]
-        spans = [(self.shape[o] - 1) * self.strides[o] for o in others]
-        low, high = sum(min(s, 0) for s in spans), sum(max(s, 0) for s in spans)
-        stride = self.strides[d]
-        near, far = (
-            (distance - high, distance - low) if stride > 0 else (distance - low, distance - high)
-        )
-        first, last = max(0, -(-near // stride)), min(self.shape[d] - 1, far // stride)
-        count = 0
-        for i in range(first, last + 1):
-            for place in self._solve_positions(distance - i * stride, others, steps):
-                yield place + i * steps[d]
-                count += 1
-                if count >= SOLUTIONS_MAX:
-                    return
+
+class Visits(NamedTuple):
+    """The number of elements in a cell, and how many elements a walk by rows meets before them.
+
+    `first` is None if the cell has no element.
+    """
+
+    times: int
+    first: int | None
+
+
+class _Axis(NamedTuple):
+    """An axis of a view: its stride in memory, its size, and its step in a walk by rows."""
+
+    stride: int
+    size: int
+    step: int
+
+    def range_towards(self, low: int, high: int) -> tuple[int, int]:
+        """Return the first and last index whose distance is from `low` to `high`."""
+        if self.stride < 0:
+            low, high = -high, -low
+        stride = abs(self.stride)
+        return max(0, -(-low // stride)), min(self.size - 1, high // stride)
+
+
+class _SearchError(Exception):
+    """The search for the elements in a cell takes too many steps."""
+
+
+class _VisitSearch:
+    """A search for the elements of a view in one cell; the axis of the largest stride is first.
+
+    It tries the indices of an axis from which the axes behind it can reach the cell. The last two
+    axes are one linear Diophantine equation.
+    """
+
+    def __init__(self, axes: list[_Axis]) -> None:
+        self._axes = axes
+        self._steps = 0
+        self._visits: dict[tuple[int, int], Visits] = {}
+        self._reach = [(0, 0)]  # by axis: the lowest and highest distance of the axes from it on
+        for axis in reversed(axes):
+            low, high = self._reach[0]
+            end = axis.stride * (axis.size - 1)
+            self._reach.insert(0, (low + min(end, 0), high + max(end, 0)))
+
+    def find(self, distance: int, depth: int) -> Visits:
+        """Return the elements at a distance from the first one, over the axes from `depth` on.
+
+        Raises: _SearchError.
+        """
+        visits = self._visits.get((distance, depth))
+        if visits is None:
+            visits = self._visits[distance, depth] = self._search(distance, depth)
+        return visits
+
+    def _search(self, distance: int, depth: int) -> Visits:
+        """Find the elements without the cache."""
+        left = self._axes[depth:]
+        if not left:
+            return Visits(1, 0) if distance == 0 else Visits(0, None)
+        if len(left) == 2:
+            return _solve_two_axes(distance, *left)
+        low, high = self._reach[depth + 1]
+        start, end = left[0].range_towards(distance - high, distance - low)
+        count, first = 0, None
+        for i in range(start, end + 1):
+            self._steps += 1
+            if self._steps > SEARCH_STEPS_MAX:
+                raise _SearchError
+            inner = self.find(distance - i * left[0].stride, depth + 1)
+            if inner.first is not None:
+                count += inner.times
+                place = inner.first + i * left[0].step
+                first = place if first is None else min(first, place)
+        return Visits(count, first)
+
+
+def _solve_two_axes(distance: int, a: _Axis, b: _Axis) -> Visits:
+    """Return the elements with i * a.stride + j * b.stride == distance, in O(log(stride)).
+
+    The solutions are i = start, start + period, ...; the walk position is linear in i, so the
+    first element is at an end.
+    """
+    divisor = gcd(a.stride, b.stride)
+    if distance % divisor:
+        return Visits(0, None)
+    period = abs(b.stride) // divisor
+    residue = distance // divisor * pow(a.stride // divisor, -1, period) % period
+    end = b.stride * (b.size - 1)
+    start, last = a.range_towards(distance - max(end, 0), distance - min(end, 0))
+    start += (residue - start) % period
+    if start > last:
+        return Visits(0, None)
+    last -= (last - start) % period
+    places = [i * a.step + (distance - i * a.stride) // b.stride * b.step for i in (start, last)]
+    return Visits((last - start) // period + 1, min(places))
 
 
 class Picture:
@@ -238,8 +315,21 @@ def _count_touched(v: MemoryView) -> str:
     if is_disjoint:
         return str(prod(n for _, n in moving))
     if v.cells <= 1 << 12:
-        return str(sum(v.count_visits(c)[0] > 0 for c in range(v.cells)))
+        cells = 1  # bit c: an element is c cells above the lowest one
+        for s, n in moving:
+            cells = _repeat_bits(cells, s, n)
+        return str(cells.bit_count())
     return f"at most {min(v.cells, prod(n for _, n in moving))}"
+
+
+def _repeat_bits(bits: int, stride: int, times: int) -> int:
+    """Return the union of `bits` shifted by 0, stride, ..., (times - 1) * stride."""
+    union, count = bits, 1
+    while count < times:
+        shift = min(count, times - count)
+        union |= union << shift * stride
+        count += shift
+    return union
 
 
 def _format_shape(sizes: Shape) -> str:
@@ -454,11 +544,19 @@ def _draw_memory_cells(v: MemoryView, top: int, shows_walk: bool) -> tuple[str, 
                 'text-anchor="middle">...</text>'
             )
             continue
-        times, first = v.count_visits(c)
-        often = f" x{_format_short_number(times)}" if times > 1 else ""
-        walk = "" if first is None or not shows_walk else f"#{_format_short_number(first)}{often}"
+        visits = v.count_visits(c)
+        first = None if visits is None else visits.first
+        walk = _format_short_walk(visits) if shows_walk else ""
         shapes.append(_draw_cell(left, high, values[c], _format_position(c), walk, first, v.size))
     return "".join(shapes), top + -(-len(cells) // TABLE_COLUMNS_MAX) * CELL_HEIGHT + 4
+
+
+def _format_short_walk(visits: Visits | None) -> str:
+    """Format the first walk position in a cell in a few letters; "#?" if it is not known."""
+    if visits is None:
+        return "#?"
+    often = f" x{_format_short_number(visits.times)}" if visits.times > 1 else ""
+    return "" if visits.first is None else f"#{_format_short_number(visits.first)}{often}"
 
 
 def _select_cells(v: MemoryView) -> list[int | None]:
@@ -551,11 +649,18 @@ def _format_lines(v: MemoryView) -> Iterator[str]:
     cells = _select_cells(v)
     values = _read_cell_texts(v, [c for c in cells if c is not None])
     for start in range(0, len(cells), 2 * TABLE_COLUMNS_MAX):
-        columns = []
-        for c in cells[start : start + 2 * TABLE_COLUMNS_MAX]:
-            times, first = (0, None) if c is None else v.count_visits(c)
-            walk = "." if first is None else str(first) + (f"x{times}" if times > 1 else "")
-            columns.append(("...",) * 3 if c is None else (str(c), values[c], walk))
+        columns = [
+            ("...",) * 3 if c is None else (str(c), values[c], _format_walk(v.count_visits(c)))
+            for c in cells[start : start + 2 * TABLE_COLUMNS_MAX]
+        ]
         wide = [max(3, *map(len, column)) for column in columns]
         for name, row in zip(("cell", "value", "walk"), zip(*columns, strict=True), strict=True):
             yield f"{name:>6} " + " ".join(t.rjust(n) for t, n in zip(row, wide, strict=True))
+
+
+def _format_walk(visits: Visits | None) -> str:
+    """Format the first walk position in a cell: "." for no element, "?" if it is not known."""
+    if visits is None:
+        return "?"
+    often = f"x{visits.times}" if visits.times > 1 else ""
+    return "." if visits.first is None else f"{visits.first}{often}"
