@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.backend import threads
 from installed import INSTALLED
 
 
@@ -46,6 +47,25 @@ def test_set_num_threads_raises_for_a_device_without_threads() -> None:
     assert dt.get_num_threads("reference") == 1
     with pytest.raises(dt.ArgumentError, match=r"set_num_threads: reference\S* has no thread pool"):
         dt.set_num_threads(2, "reference")
+    dt.set_num_threads(dt.get_num_threads("reference"), "reference")
+
+
+def test_set_num_threads_raises_if_neither_the_default_device_nor_cpu_has_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "DEFAULT_DEVICE_TYPE", "reference")  # as if "cpu" were missing
+    before = dt.default_device()
+    dt.set_default_device("reference")
+    try:
+        dt.set_num_threads(1)
+        with pytest.raises(dt.ArgumentError, match=r"default device, reference.*must be 1, got 2"):
+            dt.set_num_threads(2)
+        assert dt.get_num_threads() == 1
+        monkeypatch.setattr(threads, "DEFAULT_DEVICE_TYPE", "absent")
+        with pytest.raises(dt.ArgumentError, match=r'default device, reference.*nor has "absent"'):
+            dt.set_num_threads(2)
+    finally:
+        dt.set_default_device(before)
 
 
 @pytest.mark.parametrize("n", [0, -1])

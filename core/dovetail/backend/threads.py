@@ -33,7 +33,7 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
     device, or "cpu" if that has no threads of its own. Products of large matrices use NumPy's BLAS,
     which has threads of its own: see OPENBLAS_NUM_THREADS and threadpoolctl. The initial number is
     that of the environment variable DOVETAIL_NUM_THREADS.
-    Raises: ArgumentError for less than 1, and for a device without threads to set;
+    Raises: ArgumentError for less than 1, and for more than 1 if no such device has threads to set;
     ArgumentTypeError, DeviceError for a malformed name.
 
     >>> import dovetail as dt
@@ -43,9 +43,16 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
     backend = _find_threaded_backend("set_num_threads", spec)
     if backend is not None:
         backend.set_num_threads(num)
-    elif spec is not None:
+    elif num > 1 and spec is None:
         raise ArgumentError(
-            f"set_num_threads: {device(spec)} has no thread pool; name a device that has one"
+            f"set_num_threads: the default device, {default_device()}, has no thread pool, nor has "
+            f'"{DEFAULT_DEVICE_TYPE}"; num must be 1, got {num}; for threads, pip install '
+            "dovetail-cpu-llvm"
+        )
+    elif num > 1:
+        raise ArgumentError(
+            f"set_num_threads: {device(spec)} has no thread pool; num must be 1, got {num}; or "
+            "name a device that has one"
         )
 
 
