@@ -483,6 +483,26 @@ def test_backward_raises_if_the_incoming_gradient_does_not_match() -> None:
         y.backward(1.0)  # type: ignore[arg-type]
 
 
+def test_number_of_gradients_must_be_that_of_the_outputs() -> None:
+    x = dt.ones(2).requires_grad_()
+    a, b, g = x * 2, x * 3, dt.ones(2)
+    for gradients in (g, [g], (g,), [g, g, g], []):
+        with pytest.raises(dt.ShapeError, match="grad: expected one gradient per output, 2, got"):
+            dt.grad((a, b), x, gradients)
+        with pytest.raises(dt.ShapeError, match="backward: expected one gradient per output, 2"):
+            dt.autograd.backward([a, b], gradients)
+    for gradients in ([g, g], []):
+        with pytest.raises(dt.ShapeError, match="grad: expected one gradient per output, 1, got"):
+            dt.grad(a, x, gradients)
+        with pytest.raises(dt.ShapeError, match="backward: expected one gradient per output, 1"):
+            a.backward(gradients)  # type: ignore[arg-type]  # that is the test
+    assert x.grad is None
+    kept: Any = {"retain_graph": True}
+    assert dt.grad((a, b), x, (g, g * 2), **kept).tolist() == [8, 8]
+    assert dt.grad([a], x, g, **kept).tolist() == dt.grad(a, x, [g], **kept).tolist() == [2, 2]
+    assert dt.grad((a.sum(), b), x, [None, g]).tolist() == [5, 5]  # type: ignore[list-item]
+
+
 def test_grad_raises_if_no_path_leads_to_an_input() -> None:
     x, y = leaf([1.0]), leaf([1.0])
     with pytest.raises(dt.GradientError, match="does not require a gradient"):

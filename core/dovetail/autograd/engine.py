@@ -37,8 +37,8 @@ def backward(
 ) -> None:
     """Add the gradient of the sum of `outputs` to the `grad` of the leaves; return nothing.
 
-    `gradients`: those of something else with respect to `outputs`; for scalars they may be left
-    out.
+    `gradients`: those of something else with respect to `outputs`, one for each; for scalars they
+    may be left out.
     `retain_graph`: True keeps the saved values for another backward; default: `create_graph`.
     `create_graph`: True records the gradients themselves, so that they have gradients.
     `inputs`: the only leaves whose `grad` is added to.
@@ -135,7 +135,8 @@ def grad(
 
     They stay pending, so they fuse with what is done with them. No `grad` changes but of tensors
     that retain theirs (`retain_grad`).
-    `grad_outputs`: gradients of something else with respect to `outputs`; for scalars left out.
+    `grad_outputs`: gradients of something else with respect to `outputs`, one for each; for scalars
+    left out.
     `retain_graph`, `create_graph` are as for `dt.autograd.backward`.
     `allow_unused`: an input that the outputs do not depend on is an error, or None with True.
     Shapes: those of `inputs`; `grad_outputs` have those of `outputs`.
@@ -227,16 +228,20 @@ def _require_tape(name: str, t: Tensor) -> Node:
 def _pair_with_gradients(
     name: str, outputs: Tensors, gradients: Tensors | None
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return each output with its checked gradient: the only one for all; 1 for None.
+    """Return each output with its checked gradient; each is 1 if `gradients` is None.
 
     Raises: ShapeError for another number of gradients than of outputs, and what `_check_incoming`
     raises.
     """
     listed = _tensor_list(name, outputs)
-    incoming = list(gradients) if isinstance(gradients, list | tuple) else [gradients] * len(listed)
+    if gradients is None:
+        incoming: Sequence[object] = [None] * len(listed)
+    else:
+        incoming = gradients if isinstance(gradients, list | tuple) else [gradients]
     if len(incoming) != len(listed):
         raise ShapeError(
-            f"{name}: expected one gradient per output, {len(listed)}, got {len(incoming)}"
+            f"{name}: expected one gradient per output, {len(listed)}, got {len(incoming)}; pass a "
+            "list with a gradient, or None, for each"
         )
     return [(t, _check_incoming(name, t, g)) for t, g in zip(listed, incoming, strict=True)]
 
