@@ -677,6 +677,21 @@ def test_transform_at_the_ends_of_its_domain_has_the_limits(
 
 
 @pytest.mark.parametrize("d", EPS)
+@pytest.mark.parametrize("kind", [D.PowerTransform, lambda k: D.AffineTransform(0.5, k)])
+@pytest.mark.parametrize("k", [0, 0.0, -0.0, np.float32(0), -2, INF, -INF, math.nan])
+def test_transform_with_a_number_equals_that_with_a_tensor(kind: Any, k: float, d: str) -> None:
+    x = dt.asarray((0.25, 1.0, 2.0), dtype=d)
+    number, tensor = kind(k), kind(dt.asarray(float(k), dtype=d))
+    for name, f in {
+        "call": lambda t: t._call(x),
+        "inverse": lambda t: t._inverse(x),
+        "jacobian": lambda t: t.log_abs_det_jacobian(x, x),
+        "sign": lambda t: dt.asarray(t.sign, dtype=d),
+    }.items():
+        np.testing.assert_array_equal(f(number).numpy(), f(tensor).numpy(), name)
+
+
+@pytest.mark.parametrize("d", EPS)
 def test_sigmoid_transform_stays_between_zero_and_one(d: str) -> None:
     t, facts = D.SigmoidTransform(), dt.finfo(getattr(dt, d))
     ends = t(dt.asarray((-INF, INF), dtype=d))

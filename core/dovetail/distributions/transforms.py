@@ -207,7 +207,7 @@ class PowerTransform(Transform):
         return dt.pow(x, self.exponent)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return dt.pow(y, 1.0 / self.exponent)
+        return dt.pow(y, _reciprocal(self.exponent))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return xlogy(self.exponent - 1.0, x) + _log_abs(self.exponent)
@@ -219,13 +219,22 @@ class PowerTransform(Transform):
 
 
 def _sign(x: Value) -> Any:
-    """Return -1, 0 or 1, as a tensor for a tensor."""
-    return dt.sign(x) if isinstance(x, dt.Tensor) else (x > 0) - (x < 0)
+    """Return -1, 0 or 1, or NaN for NaN; as a tensor for a tensor."""
+    if isinstance(x, dt.Tensor):
+        return dt.sign(x)
+    return math.nan if x != x else int(x > 0) - int(x < 0)  # NumPy's bools have no difference
 
 
 def _log_abs(x: Value) -> Value:
-    """Return log(abs(x)), as a tensor for a tensor."""
-    return dt.log(dt.abs(x)) if isinstance(x, dt.Tensor) else math.log(abs(x))
+    """Return log(abs(x)), as a tensor for a tensor; -inf for 0."""
+    if isinstance(x, dt.Tensor):
+        return dt.log(dt.abs(x))
+    return math.log(abs(x)) if x else -math.inf
+
+
+def _reciprocal(x: Value) -> Value:
+    """Return 1 / x, as a tensor for a tensor; an infinity for 0."""
+    return 1.0 / x if isinstance(x, dt.Tensor) or x else math.copysign(math.inf, x)
 
 
 def _comparable(x: Value) -> object:
