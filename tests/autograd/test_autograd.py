@@ -255,6 +255,90 @@ def test_custom_function_raises_if_a_saved_tensor_was_overwritten() -> None:
         out.backward()
 
 
+def make_observed_function() -> tuple[Any, Any, list[Any]]:
+    """Return a function, one that reads what its last call saved, and what each `forward` read."""
+    contexts: list[Any] = []
+    read: list[Any] = []
+
+    def forward(ctx: Any, x: Any) -> Any:
+        assert ctx.saved_tensors == ()
+        ctx.save_for_backward(x, None)
+        contexts.append(ctx)
+        read.append(ctx.saved_tensors)
+        return x * 2
+
+    return make_function(forward, lambda ctx, g: g * 2), lambda: contexts[-1].saved_tensors, read
+
+
+def test_saved_tensors_are_readable_in_forward() -> None:
+    double, _, read = make_observed_function()
+    x = leaf([1.0, 2.0])
+    for call, shape in ((double, (2,)), (dt.func.vmap(double), ()), (dt.jit(double), (2,))):
+        call(x).sum().backward()
+        saved, nothing = read[-1]
+        assert saved.shape == shape and nothing is None
+    assert x.grad.tolist() == [6, 6] and read[0][0] is x
+
+
+def test_saved_tensors_are_readable_after_a_call_without_tape() -> None:
+    double, saved, _ = make_observed_function()
+    x = leaf([1.0, 2.0])
+    for switch in (dt.no_grad(), dt.inference_mode()):
+        with switch:
+            double(x)
+        assert saved()[0] is x and saved()[1] is None
+    constant = x.detach()
+    double(constant)
+    assert saved()[0] is constant
+
+
+def test_saved_tensors_do_not_depend_on_the_life_of_the_results() -> None:
+    double, saved, _ = make_observed_function()
+    x = leaf([1.0, 2.0])
+    y = double(x)
+    assert saved()[0].tolist() == [1, 2] and saved()[0].requires_grad
+    del y
+    assert saved()[0].tolist() == [1, 2] and saved()[0].requires_grad and saved()[1] is None
+    y = double(x).sum()
+    y.backward(retain_graph=True)
+    assert saved()[0].tolist() == [1, 2]
+    y.backward()
+    with pytest.raises(dt.GradientError, match="Mine: its saved tensors were released"):
+        saved()
+    del y
+    with pytest.raises(dt.GradientError, match="Mine: its saved tensors were released"):
+        saved()
+
+
+def test_saved_tensors_without_results_raise_if_one_was_overwritten() -> None:
+    double, saved, _ = make_observed_function()
+    x = leaf([1.0, 2.0]) * 1
+    dt.evaluate(x)
+    double(x)
+    with dt.no_grad():
+        x += 1
+    with pytest.raises(dt.GradientError, match="Mine saved tensor 0"):
+        saved()
+
+
+def test_context_accepts_only_strided_tensors() -> None:
+    x = leaf([1.0, 2.0])
+    for value in (3, [x], np.ones(2)):
+        for operand in (x, x.detach()):
+            name = type(value).__name__
+            with pytest.raises(dt.DTypeError, match=f"save_for_backward: expected .* got {name}"):
+                make_function(lambda ctx, t, v=value: ctx.save_for_backward(v), None)(operand)
+            with pytest.raises(dt.DTypeError, match=f"mark_non_differentiable: .* got {name}"):
+                make_function(lambda ctx, t, v=value: ctx.mark_non_differentiable(v), None)(operand)
+    sparse = dt.sparse_coo_tensor([[0]], [1.0], (2,))
+    save = lambda ctx, t: (ctx.save_for_backward(sparse), t * 2)[1]  # noqa: E731
+    with pytest.raises(dt.LayoutError, match=r"save_for_backward: .* sparse_coo"):
+        make_function(save, None)(x)
+    with pytest.raises(dt.LayoutError, match=r"Mine: .* sparse_coo"):
+        make_function(lambda ctx, t: sparse * 2, None)(x)
+    assert make_function(lambda ctx, t: (), None)(x) == ()
+
+
 def test_checkpoint_recomputes_its_block_in_backward() -> None:
     calls = []
     w = leaf(uniform(4))

@@ -12,7 +12,7 @@ from ..errors import CaptureError, DTypeError, GradientError
 from ..functions import random
 from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, restore, set_recording
-from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor
+from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor, required, strided
 from .backward_pass import check_gradient
 from .engine import backward, detach, grad, requires_grad_
 from .namespace import zeros
@@ -55,6 +55,7 @@ class Context:
     def __init__(self, name: str, needs: tuple[bool, ...]) -> None:
         self._name, self.needs_input_grad = name, needs
         self._saved_values: list[SavedValue | None] = []
+        self._is_released = False
         self._constant: set[int] = set()
         self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
         self._resumed_gradients: dict[
@@ -62,26 +63,45 @@ class Context:
         ] = {}  # gradients sent so far to `_resume_arguments`
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Save operands and results; a write to them before backward is then an error."""
+        """Save operands and results; a write to them before backward is then an error.
+
+        Raises: DTypeError for what is neither a tensor nor None.
+        """
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise DTypeError(
+                    f"save_for_backward: expected tensors or None, got {type(t).__name__}; store "
+                    "other values as attributes of ctx"
+                )
         self._saved = tensors
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """Return the tensors that `save_for_backward` saved, as a tuple.
 
+        In `forward`, and after a call that recorded no tape, these are the tensors themselves.
         Raises: GradientError where one has been released or overwritten.
         """
-        node = None if self._node is None else self._node()
-        assert node is not None
-        if node.released:
+        if self._is_released:
             raise GradientError(
                 f"{self._name}: its saved tensors were released by an earlier backward; pass "
                 "retain_graph=True to the first backward"
             )
+        if self._node is None:
+            return self._saved
         return tuple(
-            None if k is None else _load_tensor(node, i, k)
-            for i, k in enumerate(self._saved_values)
+            None if k is None else self._load_tensor(i, k) for i, k in enumerate(self._saved_values)
         )
+
+    def _load_tensor(self, i: int, saved: SavedValue) -> Tensor:
+        """Return saved tensor `i`. Raises: GradientError if it was overwritten since."""
+        value: Any = saved.value
+        node = None if self._node is None else self._node()
+        if node is None:  # all results are gone; errors need the name alone
+            node = Node(self._name, value.spec, ())
+        tensor = load_saved(node, f"tensor {i}", saved)
+        assert isinstance(tensor, Tensor)
+        return tensor
 
     _saved: tuple[Tensor | None, ...] = ()
     _first_saved_values: Sequence[
@@ -89,15 +109,8 @@ class Context:
     ] = ()  # of a call on examples, also when it is released
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Mark results that no gradient flows through."""
-        self._constant.update(map(id, tensors))
-
-
-def _load_tensor(node: Node, i: int, saved: SavedValue) -> Tensor:
-    """Return saved tensor `i` of a node. Raises: GradientError if it was overwritten since."""
-    tensor = load_saved(node, f"tensor {i}", saved)
-    assert isinstance(tensor, Tensor)
-    return tensor
+        """Mark results that no gradient flows through. Raises: DTypeError for what is no tensor."""
+        self._constant.update(id(required("mark_non_differentiable", t)) for t in tensors)
 
 
 def _allow_other_parameters(method: Callable[..., object]) -> Callable[..., object]:
@@ -172,11 +185,13 @@ class FunctionNode(Node):
     def release(self) -> Callable[[], None]:
         """Drop the context's saved values; return a function that restores them."""
         saved = [rematerialize_saved(k) for k in self.context._saved_values]
-        self.released, self.context._saved_values = True, []
+        self.released = self.context._is_released = True
+        self.context._saved_values = []
 
         def restore() -> None:
             """Put the saved values back."""
-            self.released, self.context._saved_values = False, saved
+            self.released = self.context._is_released = False
+            self.context._saved_values = saved
 
         return restore
 
@@ -267,21 +282,22 @@ class Function:
             restore(before)
         every = returned if isinstance(returned, tuple) else (returned,)
         results = [_require_tensor(cls.__name__, t) for t in every]
-        if not current().grad or not any(context.needs_input_grad):
+        if not results or not current().grad or not any(context.needs_input_grad):
             return returned
+        results = [strided(cls.__name__, t) for t in results]
+        saved = [None if t is None else strided("save_for_backward", t) for t in context._saved]
         node = FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls
         node.results = [t._expr.spec for t in results]
         node.batched_arguments = _batched_arguments(
-            args, [*results, *(t for t in context._saved if t is not None)]
+            args, [*results, *(t for t in saved if t is not None)]
         )
-        context._node = ref(node)
         outputs = [_attach_differentiable(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
         context._saved_values = [
-            None if t is None else save_value(renamed.get(id(t), t)._expr) for t in context._saved
+            None if t is None else save_value(renamed.get(id(t), t)._expr) for t in saved
         ]
-        context._saved = ()
+        context._node, context._saved = ref(node), ()
         context._first_saved_values = context._saved_values if node.batched_arguments else ()
         # A tuple or one tensor, as `forward` returned it; each tensor has a tape.
         return cast(R, tuple(outputs) if isinstance(returned, tuple) else outputs[0])

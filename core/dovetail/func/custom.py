@@ -82,11 +82,13 @@ class _BatchedFunctionNode(FunctionNode):
 
     def release(self) -> Callable[[], None]:
         """Drop the lifted values; return a function that restores them."""
-        values, self.lifted_by_expr, self.released = self.lifted_by_expr, {}, True
+        values, self.lifted_by_expr = self.lifted_by_expr, {}
+        self.released = self.context._is_released = True
 
         def restore() -> None:
             """Put the lifted values back and mark the node as not released."""
-            self.lifted_by_expr, self.released = values, False
+            self.lifted_by_expr = values
+            self.released = self.context._is_released = False
 
         return restore
 
@@ -165,6 +167,6 @@ def _copy_context(context: Context, node: Node) -> tuple[Context, list[Expr]]:
     """Return the context as it was after `forward`, and the nodes that it saved."""
     again = copy(context)
     again._saved_values = [*context._first_saved_values]
-    again._node = ref(node)
+    again._node, again._is_released = ref(node), False
     nodes = [k.value for k in again._saved_values if isinstance(k, SavedValue)]
     return again, [e for e in nodes if type(e) is Expr]
