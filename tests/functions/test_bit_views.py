@@ -12,6 +12,7 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
+import partial_devices
 import pytest
 
 # Python 3.12 supports `__buffer__` by itself.
@@ -173,3 +174,34 @@ def test_dtype_without_a_buffer_format_is_named(
         pytest.skip("Python 3.11 finds buffers of compiled code only")
     with pytest.raises(dt.DTypeError, match="bfloat16"):
         ask(dt.ones(3, dtype=dt.bfloat16))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_array_protocol_without_a_copy_shares_memory_or_raises(
+    shape: tuple[int, ...], dtype: str
+) -> None:
+    with partial_devices.installed(partial_devices.Accelerator) as [apart]:
+        for device in (dt.device("reference"), apart):
+            for x in (dt.ones(shape, dtype=dtype, device=device), dt.ones(4, device=device)[::-2]):
+                check_reads_without_a_copy(x, reachable=device is not apart)
+            empty = dt.ones((0, 3), dtype=dtype, device=device)
+            assert np.asarray(empty, copy=False).shape == (0, 3)
+
+
+def check_reads_without_a_copy(x: dt.Tensor, reachable: bool) -> None:
+    """Check that `copy=False` and buffers give the memory of `x` itself, or raise."""
+    for copied in (np.asarray(x), np.asarray(x, copy=None), np.array(x, copy=True)):
+        assert copied.flags.writeable and copied.tolist() == x.tolist()
+    if reachable:
+        assert np.shares_memory(np.asarray(x, copy=False), x.numpy())
+        assert np.shares_memory(np.asarray(x.__buffer__(0)), x.numpy())
+        return
+    for read in (lambda: np.asarray(x, copy=False), lambda: np.array(x, copy=False)):
+        with pytest.raises(ValueError, match="copy=False"):
+            read()
+    with pytest.raises(dt.ArgumentError, match=f"{x.device} without a copy.*copy=False"):
+        x.__array__(copy=False)
+    for get_buffer in (lambda: x.__buffer__(0), *([lambda: memoryview(x)] if BUFFERS else [])):
+        with pytest.raises(dt.SharingError, match=f"cannot reach the memory of {x.device}"):
+            get_buffer()

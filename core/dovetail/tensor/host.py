@@ -21,7 +21,7 @@ from ..dtypes import DType, bool_, dtype, float32, uint8
 from ..engine import tracer_api
 from ..engine.evaluate import evaluate as evaluate_nodes
 from ..engine.evaluate import evaluate_all_readers
-from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError
+from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError, SharingError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
 from ..memory.allocator import Allocator, allocate_from
@@ -204,34 +204,65 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     >>> dt.zeros(2, device="reference").numpy()
     array([0., 0.], dtype=float32)
     """
-    dtype = x.dtype.__numpy_dtype__
+    return host_array(strided("numpy", x), _numpy_dtype(x), True)
+
+
+def _numpy_dtype(x: Tensor) -> np.dtype:
+    """Return NumPy's dtype for that of a tensor. Raises: DTypeError if NumPy lacks it."""
+    dtype: np.dtype | None = x.dtype.__numpy_dtype__
     if dtype is None:
         raise DTypeError(f"numpy: NumPy has no {x.dtype.name}; use x.astype(dt.float32).numpy()")
-    return host_array(strided("numpy", x), dtype, True)
+    return dtype
 
 
 def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
     """Return the values as a NumPy array, cast and copied as NumPy asks: `numpy.asarray(x)`.
 
-    Raises: ArgumentError if a cast is needed and copy=False.
+    Raises: ArgumentError, a ValueError, if copy=False and a cast is needed or the host cannot reach
+    the memory.
     """
-    values = numpy(strided("__array__", x))
-    if dtype is not None and np.dtype(dtype) != values.dtype:
-        if copy is False:
+    own = _numpy_dtype(strided("__array__", x))
+    needs_cast = dtype is not None and np.dtype(dtype) != own
+    if copy is False:
+        if needs_cast:
             raise ArgumentError(
                 "__array__: converting the dtype needs a copy, and copy=False forbids it"
             )
+        if not _is_reachable(x):
+            raise ArgumentError(
+                f"__array__: the host cannot reach the memory of {x.device} without a copy, and "
+                "copy=False forbids it"
+            )
+    values = host_array(x, own, True)
+    if needs_cast:
         return values.astype(dtype)
     return values.copy() if copy else values
 
 
 def buffer(x: Tensor, flags: int) -> memoryview:
-    """Return a memoryview of the memory of `x`, or of a copy where the host cannot reach it.
+    """Return a memoryview of the memory of `x`; `flags` are ignored.
 
-    `flags` are ignored. It implements `memoryview(x)`; in pure Python only from Python 3.12 on.
-    Raises: DTypeError for dtypes that NumPy lacks.
+    It implements `memoryview(x)`; in pure Python only from Python 3.12 on. A copy would lose writes
+    through the view, and NumPy would take it for the memory where copy=False.
+    Raises: DTypeError for dtypes that NumPy lacks; SharingError, a BufferError, if the host cannot
+    reach the memory.
     """
-    return memoryview(numpy(strided("memoryview", x)))  # type: ignore[arg-type]  # it is a buffer
+    dtype = _numpy_dtype(strided("memoryview", x))
+    if not _is_reachable(x):
+        raise SharingError(
+            f"memoryview: the host cannot reach the memory of {x.device}; use "
+            "memoryview(x.numpy()), a copy"
+        )
+    return memoryview(host_array(x, dtype, True))  # type: ignore[arg-type]  # it is a buffer
+
+
+def _is_reachable(x: Tensor) -> bool:
+    """Return True if the host reaches the memory of a strided tensor, or it has no elements."""
+    if flags.captures:
+        tracer_api.refuse_read(f"the host reads a tensor, {x._expr.spec!r},", x)
+    e = evaluate_leaf(x)
+    ptr = storage_of(e).ptr
+    return not x.size or opened(x.device).host_address(ptr.handle, ptr.offset) is not None
 
 
 def read_values(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
