@@ -161,6 +161,93 @@ SIZED = {
 }
 
 
+class Units(np.ndarray):
+    """An array with a factor."""
+
+    factor: float
+
+
+def with_factor(values: Any, kind: Any, factor: float) -> Any:
+    """Return values in a class that can have attributes, with a factor."""
+    value = values.view(kind) if kind is Units else kind(values)
+    value.factor = factor
+    return value
+
+
+class Numbers(list):  # type: ignore[type-arg]
+    factor: float
+
+
+class Table(dict):  # type: ignore[type-arg]
+    factor: float
+
+    def scale(self) -> float:
+        return self.factor
+
+
+RECORD = [("a", "f8")]
+TWO, LARGE = np.full((2, 2), 2.0), np.ones((300, 300))
+STATES: dict[str, tuple[Any, Any, Callable[[Any], float]]] = {
+    "matrix": (TWO.view(np.matrix), TWO, lambda v: float((v**2)[0, 0])),
+    "large matrix": (LARGE.view(np.matrix), LARGE, lambda v: v[0].ndim),
+    "mask": (np.ma.array([1, 999_999], mask=[0, 1]), np.ma.array([1, 999_999], mask=[0, 0]),
+             lambda v: float(v.sum())),
+    "no mask": (np.ma.array([1, 999_999], mask=[0, 1]), np.ma.array([1, 999_999]),
+                lambda v: float(v.sum())),
+    "fill value": (np.ma.array([1, 2], mask=[0, 1], fill_value=3),
+                   np.ma.array([1, 2], mask=[0, 1], fill_value=4), lambda v: float(v.filled()[1])),
+    "recarray": (np.rec.array([(1.0,)], dtype=RECORD), np.array([(1.0,)], dtype=RECORD),
+                 lambda v: 1.0 + isinstance(v, np.recarray)),
+    "records": (np.array([(1.0,)], dtype=np.dtype((np.record, RECORD))),
+                np.array([(1.0,)], dtype=RECORD), lambda v: 1.0 + isinstance(v[0], np.record)),
+    "attribute of an array": (with_factor(np.ones(2), Units, 2.0),
+                              with_factor(np.ones(2), Units, 3.0), lambda v: v.factor),
+    "objects": (np.array([Fraction(1, 2)]), np.array([Fraction(1, 4)]), lambda v: float(v[0])),
+    "lists": (np.array([[1], 0], object), np.array([[2], 0], object), lambda v: float(v[0][0])),
+    "times": (np.timedelta64(1, "s"), np.timedelta64(1, "h"),
+              lambda v: float(v / np.timedelta64(1, "s"))),
+    "void": (np.array([(1.0,)], RECORD)[0], np.ones(1).view([("a", "i8")])[0],
+             lambda v: float(v[0])),
+    "maxlen": (deque([1.0], maxlen=2), deque([1.0]), lambda v: 3.0 if v.maxlen else 2.0),
+    "default_factory": (defaultdict(lambda: 2.0), defaultdict(lambda: 3.0),
+                        lambda v: v.default_factory()),
+    "read-only memory": (memoryview(b"a"), memoryview(bytearray(b"a")), lambda v: 2 + v.readonly),
+    "attribute of a list": (with_factor([1.0], Numbers, 2.0), with_factor([1.0], Numbers, 3.0),
+                            lambda v: v.factor),
+    "method of a dict": (with_factor({"a": 1.0}, Table, 2.0), with_factor({"a": 1.0}, Table, 3.0),
+                         lambda v: v.scale()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_values_of_equal_bytes_in_another_state_cause_a_new_capture(kind: str) -> None:
+    before, after, number_of = STATES[kind]
+    for first, second in ((before, after), (after, before)):
+        captured, plain = result(lambda o, x: number_of(o), first, second)
+        assert captured == plain
+        captured, plain = result(lambda o, x: number_of(o["k"][0]), {"k": [first]}, {"k": [second]})
+        assert captured == plain
+
+
+def test_array_of_objects_is_not_compared_by_their_addresses() -> None:
+    held = np.array([Fraction(1, 2)])
+    f = dt.jit(lambda x: x * float(held[0]))
+    for k in range(2, 20):  # a new fraction may be where an earlier one was
+        held[0] = None
+        held[0] = Fraction(1, k)
+        assert f(dt.ones(2)).tolist() == pytest.approx([1 / k] * 2)
+
+
+@pytest.mark.parametrize("kind", [lambda v: np.array(v).view(np.matrix), np.ma.array, np.array])
+def test_array_of_equal_class_and_contents_causes_no_capture(kind: Callable[[Any], Any]) -> None:
+    held = kind([[1.0, 2.0]])
+    f = dt.jit(lambda x: x * float(held.sum()))
+    for _ in range(4):
+        f(dt.ones(2))
+        held = kind([[1.0, 2.0]])
+    assert f.captures == 1
+
+
 @pytest.mark.parametrize("kind", SIZED)
 def test_other_value_of_any_kind_causes_a_new_capture(kind: str) -> None:
     before, after, number_of = SIZED[kind]
@@ -318,13 +405,16 @@ def test_large_container_is_compared_by_its_length(kind: type) -> None:
     assert f(dt.ones(2)).tolist() == [10_003.0, 10_003.0]
 
 
-def test_body_of_a_loop_raises_if_its_number_in_a_list_changed_before_backward() -> None:
-    factors = [2.0]
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_body_of_a_loop_raises_if_its_number_changed_before_backward(
+    kind: Callable[[Any], Any],
+) -> None:
+    factors = kind([2.0])
 
     @dt.jit
     def f(x: dt.Tensor) -> dt.Tensor:
         x = (x * 1).detach().requires_grad_()
-        y = dt.fori_loop(0, 3, lambda i, v: v * factors[0], x)
+        y = dt.fori_loop(0, 3, lambda i, v: v * float(factors[0]), x)
         factors[0] = 3.0
         y.sum().backward()
         return x.grad

@@ -20,6 +20,8 @@ PAIRS = [
     (0.0, -0.0), ((True,), (1,)), (1, True), (1.0, 1), (0.0, 0), (1, 1.0), ("1", 1), (2, 2 + 0j),
     (0j, complex(0.0, -0.0)), (frozenset([1]), frozenset([True])), (((0.0,),), ((-0.0,),)),
     (np.complex64(0), np.complex64(complex(0.0, -0.0))), (np.int32(1), np.int64(1)),
+    (np.timedelta64(1, "s"), np.timedelta64(1, "h")),
+    (np.datetime64(1, "D"), np.datetime64(1, "s")),
     (Options(0.0), Options(-0.0)), (Options((True,)), Options((1,))),
 ]  # fmt: skip
 

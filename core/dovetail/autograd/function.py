@@ -96,7 +96,7 @@ class Context:
     def _load_tensor(self, i: int, saved: SavedValue) -> Tensor:
         """Return saved tensor `i`. Raises: GradientError if it was overwritten since."""
         value: Any = saved.value
-        node = self._node and self._node()
+        node = None if self._node is None else self._node()
         if node is None:  # all results are gone; errors need the name alone
             node = Node(self._name, value.spec, ())
         tensor = load_saved(node, f"tensor {i}", saved)

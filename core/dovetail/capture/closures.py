@@ -7,6 +7,7 @@ replay reads the same paths again and compares the values with those of the capt
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -14,22 +15,27 @@ from inspect import isroutine
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from ..errors import GradientError
 from ..memory import Storage
 from ..memory.tracing.stacktrace import is_library_module
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
 from .guards import (
+    ARRAY_BYTES_MAX,
     CLASSES_MAX,
     CONSTANT_TYPES,
     CONTAINER_TYPES,
     MAPPING_TYPES,
     SEQUENCE_TYPES,
+    array_key,
     contents_key,
     functions_of,
     is_constant,
     is_opaque_class,
     is_opaque_module,
+    metadata_key,
     names_in,
     settings_key,
     static_key,
@@ -47,7 +53,7 @@ _READERS_OF_ATTRIBUTES = frozenset(("vars", "getattr", "__dict__", "asdict", "as
 # those that an object has behind it when the function gets it.
 _IMPLICIT_METHODS = frozenset(("forward", "backward"))
 _CONSTRUCTION_METHODS = frozenset(
-    ("__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__")
+    ("__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__", "__getnewargs__")
 )
 
 
@@ -198,6 +204,10 @@ class Closure:
             for key, part in list(container.items() if is_mapping else enumerate(container)):
                 if not is_constant(part):  # the key of the container has these
                     yield ClosurePath(part, path, key, is_item=True, named=path.is_named)
+            if isinstance(value, defaultdict):
+                yield from self._attributes_of(path, ("default_factory",))
+            if not is_library_module(type(value).__module__) and not is_opaque_class(type(value)):
+                yield from self._parts_of_object(path, value)
         elif isinstance(value, type):
             metaclass: type = type(value)
             for base in (*value.__mro__, *metaclass.__mro__):
@@ -313,7 +323,7 @@ class ClosureSnapshot:
         return copy
 
     def find_change(self) -> ClosurePath | None:
-        """Return a path to a tensor, number, container or function that changed, or None."""
+        """Return a path to a value of the closure that changed, or None."""
         for path, value, key in self._paths:
             now = path.read()
             if type(value) is Tensor:
@@ -334,11 +344,16 @@ class ClosureSnapshot:
 
 
 def _snapshot_key(path: ClosurePath, value: object) -> Hashable:
-    """Return a key of a value that a body reads by itself; None if only its parts matter."""
+    """Return a key of a value that a body reads by itself; None if only its parts matter.
+
+    Large arrays count by their metadata.
+    """
     if is_constant(value):
         return static_key(value)
     if path.is_named and isinstance(value, CONTAINER_TYPES):
         return contents_key(value)
+    if path.is_named and isinstance(value, np.ndarray):
+        return array_key(value) if value.nbytes <= ARRAY_BYTES_MAX else metadata_key(value)
     return value if path.is_named and isroutine(value) and isinstance(value, Hashable) else None
 
 

@@ -50,8 +50,8 @@ def static_key(value: object) -> Hashable:
     kind = type(value)
     if kind in STATIC_TYPES:
         return kind, value
-    if isinstance(value, np.generic):
-        return kind, value.tobytes()
+    if isinstance(value, np.generic):  # two times of other units have one class and equal bytes
+        return kind, value.dtype, value.tobytes()
     if isinstance(value, float):
         return kind, float.__repr__(value)
     if isinstance(value, complex):
@@ -70,18 +70,70 @@ def static_key(value: object) -> Hashable:
 
 
 def array_key(a: object) -> Hashable:
-    """Return a key of the dtype, shape and bits of a NumPy array; None for other values."""
-    return (a.dtype, a.shape, a.tobytes()) if isinstance(a, np.ndarray) else None
+    """Return a key of the class, dtype, shape, bits and mask of a NumPy array; None for others.
+
+    Arrays of objects count by their objects, because bytes of pointers may belong to later ones.
+    """
+    if not isinstance(a, np.ndarray):
+        return None
+    kind, values = type(a), a.view(np.ndarray)
+    if a.dtype.hasobject:
+        contents: Hashable = tuple(map(_element_key, values.ravel().tolist()))
+    else:
+        contents = values.tobytes()
+    key = kind, a.dtype, a.dtype.type, a.shape, contents
+    return key if kind is np.ndarray else (*key, _state_key(a))
+
+
+def _element_key(value: object) -> Hashable:
+    """Return a key of an element of an array of objects."""
+    if isinstance(value, tuple):  # an element of several fields
+        return type(value), tuple(map(_element_key, value))
+    if is_value(value):
+        return static_key(value)
+    contents = contents_key(value) if isinstance(value, CONTAINER_TYPES) else array_key(value)
+    return _Identity(value), contents
+
+
+class _Identity:
+    """A key that is equal for the same object only, which lives as long as the key."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _state_key(a: np.ndarray) -> Hashable:
+    """Return a key of the settings of an instance of a subclass of ndarray, such as a mask.
+
+    A class of the user's adds none: the code names the attributes that it reads.
+    """
+    if isinstance(a, np.ma.MaskedArray):  # its `__dict__` holds caches as well
+        settings: list[Any] = [a.mask, a.fill_value, a.hardmask]
+    elif is_opaque_class(type(a)):
+        settings = [x for x in getattr(a, "__dict__", {}).values() if is_constant(x)]
+    else:
+        settings = []
+    return tuple([array_key(x) or static_key(x) for x in settings])
 
 
 def metadata_key(value: object) -> Hashable:
-    """Return a key of the metadata of a tensor or array (shape, dtype, ...); None for others."""
+    """Return a key of the metadata of a tensor or array (class, shape, ...); None for others."""
     if type(value) is Tensor:
         e = value._expr
         return e.spec, e.tape is not None, e.spec.strides if e.op is not None else e.strides
     if isinstance(value, LayoutTensor):
         return type(value), value.shape, value.dtype, value.device, value.requires_grad
-    return (value.shape, value.dtype) if isinstance(value, np.ndarray) else None
+    if isinstance(value, np.ndarray):
+        return type(value), value.shape, value.dtype, value.dtype.type
+    return None
 
 
 def contents_key(value: Any) -> Hashable:
@@ -98,8 +150,8 @@ def contents_key(value: Any) -> Hashable:
     if isinstance(value, _SET_TYPES):
         return kind, frozenset(Counter(map(_member_key, [*value])).items())
     if isinstance(value, SEQUENCE_TYPES):
-        return kind, tuple(map(_item_key, [*value]))
-    details = [getattr(value, name, None) for name in ("typecode", "format", "shape")]
+        return kind, getattr(value, "maxlen", None), tuple(map(_item_key, [*value]))
+    details = [getattr(value, name, None) for name in ("typecode", "format", "shape", "readonly")]
     return kind, tuple(details), bytes(value)
 
 

@@ -71,7 +71,7 @@ class MemoryView(NamedTuple):
             visits = _VisitSearch(axes).find(cell - self.offset, 0)
         except _SearchError:
             return None
-        return Visits(visits.count * repeats, visits.first)
+        return Visits(visits.times * repeats, visits.first)
 
 
 class Visits(NamedTuple):
@@ -80,7 +80,7 @@ class Visits(NamedTuple):
     `first` is None if the cell has no element.
     """
 
-    count: int
+    times: int
     first: int | None
 
 
@@ -146,7 +146,7 @@ class _VisitSearch:
                 raise _SearchError
             inner = self.find(distance - i * left[0].stride, depth + 1)
             if inner.first is not None:
-                count += inner.count
+                count += inner.times
                 place = inner.first + i * left[0].step
                 first = place if first is None else min(first, place)
         return Visits(count, first)
@@ -555,7 +555,7 @@ def _format_short_walk(visits: Visits | None) -> str:
     """Format the first walk position in a cell in a few letters; "#?" if it is not known."""
     if visits is None:
         return "#?"
-    often = f" x{_format_short_number(visits.count)}" if visits.count > 1 else ""
+    often = f" x{_format_short_number(visits.times)}" if visits.times > 1 else ""
     return "" if visits.first is None else f"#{_format_short_number(visits.first)}{often}"
 
 
@@ -662,5 +662,5 @@ def _format_walk(visits: Visits | None) -> str:
     """Format the first walk position in a cell: "." for no element, "?" if it is not known."""
     if visits is None:
         return "?"
-    often = f"x{visits.count}" if visits.count > 1 else ""
+    often = f"x{visits.times}" if visits.times > 1 else ""
     return "." if visits.first is None else f"{visits.first}{often}"
