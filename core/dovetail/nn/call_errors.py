@@ -152,14 +152,14 @@ def _prefix_text(text: str, name: str, function: Callable[..., Any]) -> str:
     It replaces the name of an inner function that `explain` wraps too, unless the text is of a
     parameter that only the inner function has.
     """
-    inner, _, rest = text.partition(": ")
+    inner, _, message = text.partition(": ")
     names = _METHOD_NAMES if "." in inner else _FUNCTION_NAMES
     if inner.rpartition(".")[2] not in names:
         return f"{name}: {text}"
-    parameter = _PARAMETER_PATTERN.match(rest)
+    parameter = _PARAMETER_PATTERN.match(message)
     if parameter and parameter[1] not in inspect.signature(inspect.unwrap(function)).parameters:
         return f"{name}: {text}"
-    return f"{name}: {rest}"
+    return f"{name}: {message}"
 
 
 def _raised_in_user_code(traceback: TracebackType | None) -> bool:

@@ -296,8 +296,8 @@ def pow(
     Shapes: broadcast; a Python number has none.
     Dtypes: integers, floats and complex; the promoted dtype. A number takes the other's dtype.
     Accuracy: within 0.85 ulp in float32, 0.82 in float64, as measured (docs/accuracy.md);
-    0.99 in 92 million pairs of float32. A
-    complex power is exp(x2 log(x1)), its absolute value by a real power.
+    0.99 in 92 million pairs of float32. A complex power is exp(x2 log(x1)), its absolute value by a
+    real power.
     Special values: x ** 0 and 1 ** y are 1, also for NaN; a non-integer power of a negative number
     is NaN (C99, annex F).
     Gradient: 0 for x1 where x2 is 0; 0 for x2 where x1 is 0 and x2 not negative.
