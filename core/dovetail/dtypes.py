@@ -224,7 +224,7 @@ def _find_by_name_or_type(spec: str | type | np.dtype) -> DType | None:
 
 
 def _find_plugin_dtype(spec: object) -> DType | None:
-    """Load plugins to find a dtype by its own or another library's name; return it, or None.
+    """Find a plugin's dtype by its name, or by another library's dtype object; else return None.
 
     A dtype of another library is accepted only if its format is known to be the same.
     """

@@ -27,7 +27,7 @@ callbacks.program_of = programs.get_program
 callbacks.record_event = events.note
 
 callbacks.open_device = registry.open_device
-callbacks.default_device_type = registry.usual
+callbacks.default_device_type = registry.default_type
 callbacks.known_device_types = registry.registry.records
 
 for op, rules in gradients.GRADIENT_RULES.items():

@@ -93,11 +93,11 @@ def test_other_backend_is_named_and_not_chosen(
     other = DeviceRegistry(find=lambda: [PluginEntry("odd_card", "nowhere")], environ={})
     monkeypatch.setattr(registry_module, "registry", other)
     monkeypatch.setattr("dovetail.environment._issued_warnings", set())
-    assert registry_module.usual() == "reference"
+    assert registry_module.default_type() == "reference"
     assert 'dovetail.set_default_device("odd_card")' in str(recwarn.pop().message)
     with_cpu = DeviceRegistry(find=lambda: [PluginEntry("cpu", "nowhere")], environ={})
     monkeypatch.setattr(registry_module, "registry", with_cpu)
-    assert registry_module.usual() == "cpu"
+    assert registry_module.default_type() == "cpu"
 
 
 # --- the names in hints

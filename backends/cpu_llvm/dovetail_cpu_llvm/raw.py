@@ -65,13 +65,13 @@ def _find_c_type(d: DType) -> str:
 
 
 def compile_raw(
-    fingerprint: str,
+    device_fingerprint: str,
     source: str,
     name: str,
     arguments: Sequence[RawArgument],
     options: Sequence[str],
 ) -> RawLaunch:
-    """Compile C text, or load it from the disk cache; return a caller of function `name`.
+    """Compile C text, or load it from a device's disk cache; return a caller of function `name`.
 
     Raises: CompileError if there is no compiler, or it rejects the text, or the text has no such
     function; OSError if the library cannot be loaded.
@@ -81,7 +81,7 @@ def compile_raw(
         "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
         f'#line 1 "{name}.c"\n{source}\n#line 1 "signature"\n{declaration};\n'
     )
-    library = _load_or_compile(fingerprint, text, name, tuple(options), declaration)
+    library = _load_or_compile(device_fingerprint, text, name, tuple(options), declaration)
     try:
         f = library[name]
     except AttributeError:

@@ -254,7 +254,10 @@ _BLOCKS_YZ_MAX = 65535  # blocks in y and in z; in x there are 2**31 - 1
 
 
 def grid_launch_shape(style: CStyle, grid: Sequence[int], square: bool = False) -> LaunchShape:
-    """Return the launch shape of a grid; a block is flat along x, or nearly square."""
+    """Return the blocks and threads of a style for a grid; threads loop over points beyond them.
+
+    `square`: prefer nearly square blocks; styles with fixed blocks ignore it.
+    """
     sizes = [*reversed(grid), 1, 1, 1]
     x, y, z = *sizes[:2], math.prod(sizes[2:])
     if isinstance(style, ColumnStyle):

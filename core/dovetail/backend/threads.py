@@ -12,7 +12,7 @@ __all__ = ["get_num_threads", "set_num_threads"]
 
 
 def get_num_threads(spec: Device | str | None = None) -> int:
-    """Return the number of threads of this process that share a large launch.
+    """Return how many threads share a large launch on `spec`, the default device, or else "cpu".
 
     `spec`: the device; by default the default device, or "cpu" if that has no threads of its own.
     The result is 1 for a device that uses one thread, or threads outside of this process.

@@ -269,7 +269,7 @@ class _Binder:
         return self._read_index[id(p)]
 
     def _set_check(self, r: ClosureRead, p: ClosurePath) -> None:
-        """Set the check of read `r` from the value that its path has after the capture."""
+        """Set read `r`'s check by its path's value after the capture; add a read if needed."""
         value, argument = p.value, NO_INDEX
         if type(value) is Tensor:
             arguments = (k.argument for k in self.trace.known if k.tensor is value)
@@ -411,7 +411,7 @@ def _compare_key(
 
 
 def _is_in_layout(path: ClosurePath | None) -> bool:
-    """Return True for a tensor of another layout and its parts, which are compared as tensors."""
+    """Return True if a path leads to a tensor of another layout or into one; None gives False."""
     while path is not None:
         if isinstance(path.value, LayoutTensor):
             return True

@@ -490,7 +490,7 @@ class Executable:
 
 
 def has_taped_alias(x: Tensor) -> bool:
-    """Return True if gradients are on and a tensor that shares the memory of x has a tape."""
+    """Return True if gradients are on, x has aliases, and x or one of them has a tape."""
     group = x._aliases
     if group is None or not current().grad:
         return False
@@ -503,7 +503,7 @@ def _is_any_taped(tensors: Sequence[Tensor]) -> bool:
 
 
 def evaluate_readers(storage: Storage) -> None:
-    """Compute the pending nodes that read this memory."""
+    """Compute the pending nodes that read this memory; bad indices are not reported here."""
     pending_readers = find_readers(storage)
     if pending_readers:
         run.evaluate(pending_readers, reports_checks=False)

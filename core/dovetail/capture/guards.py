@@ -86,7 +86,7 @@ def array_key(a: object) -> Hashable:
 
 
 def _element_key(value: object) -> Hashable:
-    """Return a key of an element of an array of objects."""
+    """Return a key of an item of an object array: by value, or by identity and contents."""
     if isinstance(value, tuple):  # an element of several fields
         return type(value), tuple(map(_element_key, value))
     if is_value(value):
@@ -111,7 +111,7 @@ class _Identity:
 
 
 def _state_key(a: np.ndarray) -> Hashable:
-    """Return a key of the settings of an instance of a subclass of ndarray, such as a mask.
+    """Return a key of the settings of a masked or library array; () for a class of the user's.
 
     A class of the user's adds none: the code names the attributes that it reads.
     """

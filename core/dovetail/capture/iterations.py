@@ -54,7 +54,7 @@ class LoopSpec(NamedTuple):
 
     @property
     def is_taped(self) -> bool:
-        """True if gradients flow through the initial carry or the xs."""
+        """True if gradients are on and flow through the initial carry or the xs."""
         return current().grad and is_any_taped(self.tensors)
 
     def length(self) -> int | None:
@@ -123,7 +123,7 @@ def truth_of(pred: Tensor) -> Tensor:
 
 
 def is_mapping() -> bool:
-    """Return True if this thread's tracer is no CaptureTracer, for example in `dt.vmap`."""
+    """Return True if this thread has a tracer that is no CaptureTracer, such as in `dt.vmap`."""
     return not isinstance(tracer_api.current(), CaptureTracer | None)
 
 

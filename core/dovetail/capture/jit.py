@@ -104,7 +104,7 @@ class Captured(RecentExecutables, Generic[P, R]):
     def explain_captures(
         self, args: tuple[object, ...]
     ) -> tuple[list[tuple[str, CapturedProgram]], list[str]]:
-        """Return (description, program) pairs for such arguments, and the reasons of failures."""
+        """Return (description, program) of stored captures for such arguments; failure reasons."""
         _, key = self._make_key(self._flat(args, {}), current())
         captures = self._captures.get(key, ())
         reasons = [c.reason for c in captures if isinstance(c, CaptureFailure)]
@@ -191,14 +191,14 @@ class Captured(RecentExecutables, Generic[P, R]):
         return result
 
     @property
-    def _full_name(self) -> str:
-        """The name of the function in errors."""
+    def _error_name(self) -> str:
+        """ "dt.jit of NAME", with which error messages begin."""
         return f"dt.jit of {self.__name__}"
 
     def _flat(self, args: tuple[object, ...], options: Mapping[str, object]) -> FlatTree:
         """Flatten arguments, static ones wrapped. Raises: CaptureError for an unhashable static."""
         if self._static_names:
-            name, names, positions = self._full_name, self._static_names, self._static_positions
+            name, names, positions = self._error_name, self._static_names, self._static_positions
             args = tuple(
                 [
                     StaticArgument(require_static(name, a)) if i in positions else a
@@ -219,7 +219,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         The key contains the modes of objects that the function leads to; their paths are stored.
         Raises: LayoutError for tensors of other layouts, CaptureError for unhashable leaves.
         """
-        leaves, key = _key(self._full_name, flat, settings)
+        leaves, key = _key(self._error_name, flat, settings)
         statics = _statics(leaves)
         modes = self._modes.get(_static_keys(statics))
         if modes is None:
@@ -262,7 +262,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         A retryable failure is stored only after `CAPTURE_TRIES_MAX` calls. Calls with the key of a
         stored failure run the function without a capture.
         """
-        session = CaptureSession(self._full_name, self._function, flat.leaves, flat.tree, settings)
+        session = CaptureSession(self._error_name, self._function, flat.leaves, flat.tree, settings)
         leaves = session.trace_arguments()
         try:
             result, capture = session.run(lambda: self._run(flat, leaves))

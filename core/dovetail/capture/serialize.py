@@ -104,7 +104,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> None:
-    """Write what a captured function does to a file, with its kernels.
+    """Write the captures that calls would replay now to a file: kernels as text, closure by value.
 
     `f`: what `dt.jit` gave, and was called; each kind of arguments is saved for which a call would
     replay it now, with this closure and in this context (`dt.no_grad`, `dt.reproducible`, modes of
@@ -440,7 +440,7 @@ def _read_program(r: FunctionReader, x: Json) -> CapturedProgram:
 
 
 def _tensor(storage: Storage, s: Spec, strides: Shape, begin: int) -> Tensor:
-    """Create a tensor over memory, from element `begin`. Raises: ValueError for its strides."""
+    """Create a tensor from element `begin` on, bounds unchecked. Raises: ValueError for strides."""
     if len(strides) != len(s.shape):
         raise ValueError(f"strides {strides} of shape {s.shape}")
     return create_tensor(leaf(storage, s, strides, begin))
@@ -637,7 +637,7 @@ def _check_call(m: MemoryBounds, a: LibraryCallAct) -> None:
 
 
 def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
-    """Return True if a vendor's routine for an op may be given operands of these shapes."""
+    """Return True for a matmul or sort whose shapes a vendor's routine may be given."""
     if op is MATMUL and len(inputs) == 2:
         a, b = inputs
         return a[-1] == b[-2] and output == (*a[:-1], b[-1]) and a[:-2] == b[:-2]

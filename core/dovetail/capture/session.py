@@ -91,7 +91,7 @@ class CaptureSession:
         self.recorder = CaptureTracer(device, False, self._find_input, keep=self._add_constant)
 
     def _add_constant(self, x: Tensor) -> None:
-        """Add an older tensor and its `grad` to `reachable`, unless it is there."""
+        """Add a tensor over older memory and its `grad` to `reachable`, unless it is there."""
         is_new = storage_of(x._expr).serial >= self.first_serial
         if is_new or any(k.tensor is x for k in self.reachable):
             return
@@ -118,7 +118,7 @@ class CaptureSession:
         return [self._trace_argument(i, x) for i, x in enumerate(self.leaves)]
 
     def _trace_argument(self, i: int, x: object) -> object:
-        """Return argument `i`: a float traced by a new variable, a static one unwrapped."""
+        """Return argument `i`: a float traced and added to `floats`, a static one unwrapped."""
         if not isinstance(x, float):
             return x.value if isinstance(x, StaticArgument) else x
         environment = self.recorder.environment

@@ -89,7 +89,7 @@ class Finding:
 
 # --- in the plugin's own process
 def inspect_plugin(type: str) -> Finding:
-    """Open one plugin in this process, run a kernel if possible, and return the findings."""
+    """Probe a device, layout or dtype plugin here; run a kernel on a device; return findings."""
     if type in layouts.registry.records():
         return _make_finding(layouts.registry.probe(type))
     if type in dtypes.records():

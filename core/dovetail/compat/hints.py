@@ -33,7 +33,7 @@ def tables() -> dict[str, dict[str, str]]:
 
 
 def format_hint(replacement: str, name: str) -> str:
-    """Return a hint: "; use X", or "; dovetail has no NAME" for a replacement "nothing".
+    """Return "; use X", "; dovetail has no NAME..." for "nothing...", or "; dovetail ..." as it is.
 
     A replacement that begins with "dovetail" is a sentence of its own: "; dovetail ...". Text
     behind "nothing" is kept.

@@ -199,7 +199,7 @@ def _tensor_dtype(array: np.ndarray) -> dt.DType:
 def to_device(
     batch: Any, device: Any, transform: Callable[[dt.Tensor], dt.Tensor] | None = None
 ) -> Any:
-    """Return a batch with its tensors and HostArrays as tensors on `device`, each transformed.
+    """Return a batch with tensors moved to `device`, HostArrays converted, and each transformed.
 
     `device`: None leaves tensors where they are, and puts arrays on the default device.
     `transform`: a function that each tensor passes through, or None.
@@ -224,10 +224,10 @@ def to_device(
 
 
 def gather_rows(dataset: Any, indices: list[int], on_host: bool) -> list[Any] | None:
-    """Gather rows of a `TensorDataset`, or a Subset of one, detached; None for other data sets.
+    """Gather rows of a (Subset of a) TensorDataset: a Tensor or HostArray each; else return None.
 
-    Each tensor is indexed once: the list has an item for each. `on_host`: return a `HostArray` for
-    tensors that NumPy can read.
+    Each tensor is indexed once, detached: the list has an item for each. `on_host`: return a
+    `HostArray` for tensors that NumPy can read.
     """
     while type(dataset) is Subset:
         indices, dataset = [dataset.indices[i] for i in indices], dataset.dataset

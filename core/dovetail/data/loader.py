@@ -124,7 +124,7 @@ class DataLoader(Explained):
 
     # --- checks of arguments
     def _check_workers(self, prefetch_factor: int | None) -> None:
-        """Raise ArgumentError for worker options that are out of range or do not fit together."""
+        """Store num_workers as an int; raise ArgumentError for worker options that do not fit."""
         self.num_workers = arguments.integer("data.DataLoader", self.num_workers, "num_workers", 0)
         if self.timeout < 0:
             raise dt.ArgumentError(
@@ -454,7 +454,7 @@ class _WorkerBatches:
         raise StopIteration
 
     def _request(self) -> None:
-        """Send a request for the next batch to the next worker, unless indices run out."""
+        """Request the next batch from the next worker in turn; do nothing after the last one."""
         if not self.request_order:
             return
         try:
@@ -495,9 +495,9 @@ class _WorkerBatches:
         return batch
 
     def _receive(self) -> int:
-        """Wait for a worker's result, store it, request another; return the result's number.
+        """Store a worker's result, ask the next worker for a batch; return the result's number.
 
-        A batch is moved to the device.
+        A batch is moved to the device. The end of data and a worker's error are stored, too.
         Raises: WorkerError after `timeout`, and if a worker has exited.
         """
         limit = self.loader.timeout or None

@@ -113,7 +113,7 @@ class Fetcher:
             raise _stop_iteration_error(error, self.options.dataset) from error
 
     def _batch(self, indices: Any) -> Any:
-        """Return the batch of these indices, or of the next items, collated.
+        """Return the batch of `indices`, or of the next items; default collation gives HostArrays.
 
         Raises: EndOfData if an iterable has no more items.
         """
@@ -175,7 +175,7 @@ class Outbox:
         self._lock = Lock()  # close() must not miss a segment that _allocate is creating
 
     def put(self, slot: int, batch: Any) -> BatchMessage:
-        """Pickle a batch, its large buffers into a slot's memory; return the message to send."""
+        """Pickle a batch; write large buffers over the slot's last ones; return the message."""
         buffers: list[pickle.PickleBuffer] = []
         pickled = pickle.dumps(batch, 5, buffer_callback=buffers.append)
         raws = [b.raw() for b in buffers]
@@ -233,10 +233,10 @@ class Inbox:
         self.memory: dict[str, SharedMemory] = {}
 
     def decode(self, message: BatchMessage, copy: bool) -> Any:
-        """Return the batch of a message; open the segment that it names, once.
+        """Return a message's batch: copies, or read-only views until the segment is reused.
 
-        `copy`: copy the arrays. Otherwise they are read-only views, which are valid until the
-        worker reuses the segment.
+        `copy`: copy the arrays; those of a message without a segment are always copies. A segment
+        is opened once.
         """
         if not message.segment:
             return pickle.loads(message.pickled, buffers=[*map(bytearray, message.inline_buffers)])
@@ -271,7 +271,7 @@ class WorkerFailure(NamedTuple):
 
     @classmethod
     def from_error(cls, error: BaseException) -> WorkerFailure:
-        """Return the failure for an error that is being handled."""
+        """Return an error, or None if it cannot be pickled, with its traceback as text."""
         text = "".join(traceback.format_exception(error))
         try:
             pickle.loads(pickle.dumps(error))
@@ -294,9 +294,9 @@ class WorkerOptions(NamedTuple):
 
 
 def run_worker(options: WorkerOptions, tasks: Connection, results: Connection) -> None:
-    """Run a worker process: build the requested batches until the loader closes its pipes.
+    """Build and send requested batches until the loader closes its pipes, then exit the process.
 
-    The process then exits without cleanup of the interpreter, as forked processes do. A thread
+    The exit is without cleanup of the interpreter, as forked processes do. A thread
     reads the requests, so that the loader's `send` never blocks.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader handles Ctrl-C and ends its workers

@@ -118,25 +118,25 @@ def append_subgraph(
 
 
 def find_lazy_references(
-    nodes: Sequence[Expr], uses: Sequence[int], sources: dict[int, int]
+    nodes: Sequence[Expr], uses: Sequence[int], source_of_leaf: dict[int, int]
 ) -> list[int]:
     """Return the positions of externally referenced nodes in a graph with lazy storages.
 
-    sources: for each leaf over a lazy storage, the pending node that fills it. A reference to the
-    leaf or to its storage counts as one to that node.
+    source_of_leaf: for the position of each leaf over a lazy storage, that of the pending node that
+    fills it. A reference to the leaf or to its storage counts as one to that node.
     The nodes are keys of a dict, too. No local variable may refer to one of them during the count.
     """
     leaves_by_storage: dict[Storage, list[int]] = {}
-    for leaf in sources:
+    for leaf in source_of_leaf:
         leaves_by_storage.setdefault(nodes[leaf].storage, []).append(leaf)
     internal = list(uses)
     for leaves in leaves_by_storage.values():
-        internal[sources[leaves[0]]] += 1  # the reference of the storage
+        internal[source_of_leaf[leaves[0]]] += 1  # the reference of the storage
     referenced = find_external_references(nodes, internal)
     first_leaves = [leaves[0] for leaves in leaves_by_storage.values()]
-    sources_referenced = {sources[i] for i in referenced if i in sources}
+    sources_referenced = {source_of_leaf[i] for i in referenced if i in source_of_leaf}
     sources_referenced |= {
-        sources[first_leaves[k]]
+        source_of_leaf[first_leaves[k]]
         for k in find_external_references(
             list(leaves_by_storage), map(len, leaves_by_storage.values())
         )

@@ -79,10 +79,9 @@ def match_cached_graphs(roots: Sequence[Expr], reports_checks: bool) -> bool:
 
 
 def try_cached_write(value: Expr, target: Expr, other_references: int = 0) -> int:
-    """Write `value` into leaf `target` if a cached graph matches; return HIT, MISS or NEEDS_TEMP.
+    """Write `value` into `target`, which no other node reads, if a cached graph matches.
 
-    `NEEDS_TEMP`: nothing was written, and the value must go through other memory. No other pending
-    node may read the target's memory.
+    Return HIT, MISS or NEEDS_TEMP: nothing was written, and the value must go through other memory.
     other_references: the number of references to the value beyond the caller's.
     """
     for graph in _find_candidates(_value_graphs, value, target.strides, None):
@@ -101,7 +100,10 @@ def try_cached_write(value: Expr, target: Expr, other_references: int = 0) -> in
 
 
 def try_cached_update(value: Expr, target: Expr) -> int:
-    """Run an unreferenced op that updates `target` if a cached graph matches; return an outcome."""
+    """Run an op that updates `target`, which no other node reads, if a cached graph matches.
+
+    Return an outcome. The op has no other reference.
+    """
     for graph in _find_candidates(_update_graphs, value, target.strides, KIND_UPDATE):
         outcome = graph.run(value, target, True)
         if outcome != MISS:

@@ -16,9 +16,9 @@ from .twiddles import convolution_length, factors, roots, table
 
 
 def transform(x: Tensor, axis: int, attrs: FourierAttrs) -> Tensor:
-    """Return the transform along `axis`: sums over j of x[j] exp(-2 pi i j k / n), times a scale.
+    """Return the transform along `axis`, forward or inverse as `attrs` say, times their scale.
 
-    The inverse has + in place of -.
+    It sums x[j] exp(-2 pi i j k / n) over j; the inverse has + in place of -.
     """
     n = x.shape[axis]
     if n == 1 or not x.size:

@@ -243,7 +243,7 @@ class GraphTracer(tracer_api.Tracer):
         return None if entry is None else entry[1]
 
     def _add_constant(self, e: Expr) -> GraphNode:
-        """Add a constant with the value of `e` and return it."""
+        """Add a constant node that holds evaluated `e` itself, not a copy, and return it."""
         s = e.spec
         return self._add(
             GraphNode(
@@ -415,7 +415,7 @@ class GraphTracer(tracer_api.Tracer):
         """Skip an effect: the action is not called."""
 
     def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """Refuse to read values that inputs affect. Raises: CaptureError, also without tensors."""
+        """Raise CaptureError if a tensor has no memory of its own value, or if none is given."""
         unknown = [t for t in tensors if self._has_no_memory(t._expr)]
         if unknown or not tensors:
             self._refuse(what)

@@ -83,9 +83,9 @@ def find_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Ter
 
 
 def build_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
-    """Build the term of a node viewed through `path`, or return the refusal; no caching.
+    """Add a node's accesses to the kernel; return its term, viewed through `path`, or a refusal.
 
-    Terms of its operands are cached, and accesses are added to the kernel, also before a refusal.
+    The term is not cached; those of its operands are. Accesses are added also before a refusal.
     """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised and i != draft.node:

@@ -396,9 +396,9 @@ def _is_needed_by(e: Expr, writer: Expr, needed_by: set[Expr]) -> bool:
 
 
 def _must_recent_node_run_first(target: Expr, writer: Expr) -> bool:
-    """Return True if an unregistered node must run before the write; else register many of them.
+    """Return True if an unregistered node must run before the write; if none, register a surplus.
 
-    A few of them, as in a loop, stay unregistered.
+    Up to UNREGISTERED_NODES_MAX of them, as in a loop, stay unregistered.
     """
     n, storage = len(_pending_log), storage_of(target)
     needed_by: set[Expr] = set()

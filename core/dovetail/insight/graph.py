@@ -207,9 +207,9 @@ def _inputs_of(n: Any) -> list[Any]:
     return [a for a in n.next_functions if a is not None]
 
 
-def _build_node(n: Any, is_root: bool, names: Mapping[int, str]) -> DrawNode:
-    """Build the drawing's node of an expression or a tape node, with op, numbers and line."""
-    user_name = names.get(id(n))
+def _build_node(n: Any, is_root: bool, names_by_id: Mapping[int, str]) -> DrawNode:
+    """Build the drawing's node of an expression or tape node, named by its or its storage's id."""
+    user_name = names_by_id.get(id(n))
     if type(n) is not Expr:
         kind = "gradient" if not n.edges else "result" if is_root else "work"
         name = n.name if n.edges else user_name or "leaf"
@@ -217,7 +217,7 @@ def _build_node(n: Any, is_root: bool, names: Mapping[int, str]) -> DrawNode:
         more = f", recorded at {recorded_at}" if recorded_at else ""
         return _build_titled_node(name, user_name, n.spec, kind, more, tuple(_inputs_of(n)))
     if n.op is None:
-        user_name = user_name or names.get(id(storage_of(n)))
+        user_name = user_name or names_by_id.get(id(storage_of(n)))
         return _build_titled_node(user_name or "in memory", user_name, n.spec, "memory", "", ())
     numbers = [repr(a) for a in n.args if type(a) is not Expr]
     more = f", with {', '.join(numbers)}" if numbers else ""

@@ -186,7 +186,7 @@ def _format_row(line: ProfileRow, total_seconds: float) -> tuple[str, ...]:
 
 
 def profile(path: str | os.PathLike[str] | None = None) -> Profile:
-    """Return a context that records what evaluation does; write the trace to `path`, if given.
+    """Return a context that waits for and times each launch; write the trace to `path`, if given.
 
     `path`: a file for Perfetto (https://ui.perfetto.dev), or None. While a profile is taken every
     launch is waited for, so that its time is its own; results are the same. In a notebook it is a

@@ -163,7 +163,7 @@ def shareable(kernel: Kernel) -> bool:
 
 
 def trip_count(loop: Loop, ints: Mapping[str, int], at: int | None = None) -> int | None:
-    """Return the number of iterations of a loop in a launch, or None if `ints` does not tell.
+    """Return a loop's number of iterations in a launch, an estimate with `at`, or None if unknown.
 
     at: the number to use for every grid index and loop variable, where an estimate is enough. Of
     two bounds between which memory chooses, the estimate takes the farther one.
@@ -181,7 +181,7 @@ def _evaluate_integer(
     assumed_index: int | None,
     choose_bound: Callable[[int, int], int],
 ) -> int | None:
-    """Return the value of an integer or bool expression in a launch, or None if it is unknown.
+    """Return an integer expression's value in a launch, an estimate with `assumed_index`, or None.
 
     choose_bound: picks one of two numbers where memory chooses between them and `assumed_index` is
         given.

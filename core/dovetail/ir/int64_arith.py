@@ -49,7 +49,7 @@ def sub(a: Words, b: Words) -> Words:
 
 
 def neg(a: Words) -> Words:
-    """Return -a, which of the least int64 is itself."""
+    """Return the two words of -a as IR values; the least int64 gives itself."""
     return word_constant(0) - a[0], cast(eq(a[0], 0), uint32) - a[1] - 1
 
 

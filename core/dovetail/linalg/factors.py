@@ -70,7 +70,7 @@ class _Cholesky(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         """Return the lower factors, and save them. Raises: LinAlgError unless positive definite."""
-        if unrolled_matrices.fits(a):
+        if unrolled_matrices.has_kernel(a):
             factor = unrolled_matrices.cholesky(a)
             factor = lapack.verify_result(
                 HostCall("cholesky", CHOLESKY, checks_results=True), factor, a

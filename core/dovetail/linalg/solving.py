@@ -56,7 +56,7 @@ class _Solve(Function):
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor, b: Tensor) -> Tensor:
         """Return the solutions, and save them and `a`. Raises: LinAlgError if `a` is singular."""
-        if unrolled_matrices.fits(a, b.shape[-1]):
+        if unrolled_matrices.has_kernel(a, b.shape[-1]):
             solution = lapack.verify_result(
                 HostCall(name, SOLVE, checks_results=True), unrolled_matrices.solve(a, b), a, b
             )
@@ -80,7 +80,7 @@ class _Inverse(Function):
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> Tensor:
         """Return the inverses, and save them. Raises: LinAlgError for a singular matrix."""
-        if unrolled_matrices.fits(a):
+        if unrolled_matrices.has_kernel(a):
             inverse = lapack.verify_result(
                 HostCall(name, INVERSE, checks_results=True), unrolled_matrices.inverse(a), a
             )
@@ -103,7 +103,7 @@ class _Determinant(Function):
     def forward(ctx: Any, a: Tensor) -> Tensor:
         """Return determinants, by a kernel for small real matrices, else by LAPACK; save `a`."""
         ctx.save_for_backward(a)
-        if unrolled_matrices.fits(a):
+        if unrolled_matrices.has_kernel(a):
             return unrolled_matrices.determinant(a)
         return lapack.call_routine("det", DETERMINANT, a)[0]
 
@@ -120,7 +120,7 @@ class _Cofactors(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         """Return the cofactors, by LAPACK for singular matrices; save them and `a`."""
-        fits = unrolled_matrices.fits(a)
+        fits = unrolled_matrices.has_kernel(a)
         inverse = (
             unrolled_matrices.inverse(a)
             if fits

@@ -31,7 +31,7 @@ class _Triangular(Function):
     ) -> Tensor:
         """Return solutions, and save them and `a`. Raises: LinAlgError for a 0 on the diagonal."""
         attrs = upper, unit, transposed
-        if unrolled_matrices.fits(a, b.shape[-1]):
+        if unrolled_matrices.has_kernel(a, b.shape[-1]):
             solution = unrolled_matrices.solve_triangular(a, b, *attrs)
             solution = lapack.verify_result(
                 HostCall(name, TRIANGULAR, attrs, checks_results=True), solution, a, b

@@ -33,8 +33,8 @@ KERNEL_ROWS_MAX = 32
 Rows: TypeAlias = list[list[Value]]
 
 
-def fits(x: Tensor, columns: int = 1) -> bool:
-    """Return True if a kernel handles real matrices like `x` with so many right-hand columns."""
+def has_kernel(x: Tensor, columns: int = 1) -> bool:
+    """Return True if a kernel handles square matrices like `x` with so many right-hand columns."""
     return (
         x.dtype.kind == "f"
         and 0 < x.shape[-1] <= KERNEL_ROWS_MAX

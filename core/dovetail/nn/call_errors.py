@@ -147,10 +147,10 @@ def explain_error(
 
 
 def _prefix_text(text: str, name: str, function: Callable[..., Any]) -> str:
-    """Return the text of an error with the function's name in front.
+    """Return an error's text with `name` in front, in place of an inner function's name.
 
-    It replaces the name of an inner function that `explain` wraps too, unless the text is of a
-    parameter that only the inner function has.
+    The inner name stays if `explain` does not wrap that function, or if the text is of a parameter
+    that only the inner function has.
     """
     inner, _, message = text.partition(": ")
     names = _METHOD_NAMES if "." in inner else _FUNCTION_NAMES

@@ -97,7 +97,7 @@ class Explained:
 
 
 def explain_class(cls: type) -> None:
-    """Replace a class's constructor and methods by wrappers whose errors name the argument."""
+    """Wrap a class's own constructor and public methods but `forward`: errors name the argument."""
     explain_methods(cls)
     if "__init__" not in cls.__dict__:
         return

@@ -328,9 +328,9 @@ def power(x: Value, y: Value) -> Value:
 
 
 def _integer_pow(x: Value, y: Value) -> Value:
-    """Return x ** y by squaring, wrapping.
+    """Return x ** y by squaring, wrapping; for y < 0 truncated to an integer, 0 for x = 0.
 
-    A negative exponent gives the truncated quotient: 0, or a power of 1 and -1.
+    A negative exponent gives 0, or a power of 1 and -1.
     """
     one = const(1, x.dtype)
 

@@ -228,7 +228,7 @@ def log1p(z: Value) -> Value:
 
 
 def _large_argument(z: Value) -> tuple[Value, Value]:
-    """Return (a mask of z whose z**2 + 1 rounds to z**2, log|2 z| where the mask is true)."""
+    """Return (a mask: a part of z is above 2**(mantissa bits + 2), log|2 z| where it is true)."""
     f, (x, y) = format_of(real(z)), parts(z)
     limit = 2.0 ** (f.mantissa + 2)
     far = (magnitude(x) > limit) | (magnitude(y) > limit)

@@ -315,9 +315,9 @@ class Optimizer(Explained):
             self.state[p].update(changed)
 
     def _read_numbers(self, buckets: list[Bucket]) -> list[float]:
-        """Return the numbers of the next step and count it, for a captured function.
+        """Count and return the next step's numbers. Raises: CaptureError for changed options.
 
-        Raises: CaptureError if the groups have changed since the capture.
+        CaptureError is also raised if the steps of some parameters have changed since the capture.
         """
         numbers: list[float] = []
         for b in buckets:

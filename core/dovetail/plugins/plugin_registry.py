@@ -178,7 +178,7 @@ class PluginRegistry(ABC):
                 raise PluginError(f'"{name}" must be marked as a hook; put @hookimpl before it')
 
     def unknown_name_error(self, name: str) -> DovetailError:
-        """Build the error for a name that no plugin has."""
+        """Build the error for a name that no plugin has; a subclass may add advice."""
         return PluginError(f'no {self.plugin_kind} "{name}" is installed')
 
     def check_description(

@@ -59,7 +59,7 @@ class DeviceRegistry(PluginRegistry):
         return records
 
     def _create_record(self, name: str, entries: list[PluginEntry]) -> PluginRecord:
-        """Create the record of a device type, blocked if the allow list excludes it."""
+        """Create a device type's record, blocked if not built in and missing in an allow list."""
         record = super()._create_record(name, entries)
         if not self._is_allowed(record):
             reason = f"{_ALLOW_VARIABLE}={self._environ[_ALLOW_VARIABLE]} excludes it"
@@ -295,10 +295,10 @@ def records() -> list[PluginRecord]:
     return [registry.probe(name) for name in registry.records()]
 
 
-def usual() -> str:
-    """Return the default device type: "cpu", or, with a warning if that is missing, "reference".
+def default_type() -> str:
+    """Return "cpu" if a plugin of that name is installed, else "reference", with a warning.
 
-    If no plugin offers "cpu", it is the interpreter, so the core works alone; a warning reports it.
+    A "cpu" plugin that is broken or blocked counts, too. "reference" lets the core work alone.
     """
     records = registry.records()
     if DEFAULT_DEVICE_TYPE in records:

@@ -126,14 +126,14 @@ class CSC(Entries):
 
 
 def csr(pattern: Pattern, values: Tensor) -> CSR:
-    """Build the CSR matrix of a coalesced pattern and its values."""
+    """Build a CSR matrix over a coalesced pattern and its values; check and copy nothing."""
     x: CSR = object.__new__(CSR)
     x.pattern, x._values = pattern, values
     return x
 
 
 def csc(pattern: Pattern, values: Tensor) -> CSC:
-    """Build the CSC matrix that is the transpose of a coalesced pattern with these values."""
+    """Build a CSC matrix whose transpose has this coalesced pattern; check and copy nothing."""
     x: CSC = object.__new__(CSC)
     x.pattern, x._values = pattern, values
     return x
@@ -157,13 +157,13 @@ def required_matrix(name: str, layout: str, x: COO) -> COO:
 
 
 def coo_to_csr(x: COO) -> CSR:
-    """Return a COO matrix as CSR; sort its entries unless it is coalesced."""
+    """Return a COO matrix as CSR; sort entries and sum duplicates unless it is coalesced."""
     x = x.coalesce()
     return csr(x.pattern, x.values())
 
 
 def coo_to_csc(x: COO) -> CSC:
-    """Return a COO matrix as CSC; sort its entries by columns."""
+    """Return a COO matrix as CSC; sort entries by columns and sum duplicates."""
     x = view(x, ("permute", (1, 0))).coalesce()
     return csc(x.pattern, x.values())
 
@@ -433,7 +433,7 @@ def _require_shape(name: str, names: tuple[str, str], shape: Shape, rows: int) -
 
 
 def _index_summary(bounds: Tensor, columns: Tensor) -> list[int]:
-    """Read first and last start, least step, 1 if disordered, least and largest column.
+    """Read first, last start, least step, 1 if unsorted or repeated, least and largest column.
 
     Without entries the last three are 0, 0 and -1. One host read.
     """

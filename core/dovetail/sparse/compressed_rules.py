@@ -280,7 +280,7 @@ def to_device(rule: Rule) -> Rule:
 
 
 def dense(x: Any) -> Tensor:
-    """Return a matrix of any sparse layout as a strided tensor."""
+    """Convert a sparse matrix of any layout to strided. Raises: LayoutError for a strided one."""
     if isinstance(x, CSC):
         return to_dense(transposed_coo(x)).mT
     return to_dense(as_coo(x))

@@ -246,5 +246,5 @@ def _sum_runs(values: Tensor, runs: Runs) -> Tensor:
 
 
 def apply_to_values(op: Op, x: COO, attrs: Any = None) -> COO:
-    """Return the tensor with an elementwise op of one operand applied to its values."""
+    """Apply a unary op to each stored value; for an uncoalesced tensor, the op must be linear."""
     return coo(x.pattern, apply(op, (x.values(),), attrs))

@@ -377,7 +377,7 @@ def _join_entries(
 def _arrange_axes(
     x: COO, items: list[Any], joined_axes: list[int], shape: Shape, query: Tensor, entry: Tensor
 ) -> COO:
-    """Return the result of an index with its axes in NumPy's order."""
+    """Build an index's result from its matches (query, entry), with the axes in NumPy's order."""
     looked_up = unravel(query, shape)
     before: list[tuple[int, int]] = []
     coords: list[Tensor] = []

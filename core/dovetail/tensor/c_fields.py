@@ -95,7 +95,7 @@ def record_alias(x: Tensor, y: Tensor) -> Tensor:
 
 
 def new_tensor(kind: type[Tensor], e: Expr) -> Tensor:
-    """Create a tensor of class `kind` over a node, without aliases and without evaluation."""
+    """Create a tensor of class `kind` over a node, in no alias group yet; evaluate nothing."""
     x = new(kind)
     x._expr = e
     x._aliases = None

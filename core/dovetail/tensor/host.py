@@ -431,7 +431,7 @@ def _view_row(x: Tensor, i: int) -> Tensor:
 
 
 def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray:
-    """Evaluate a tensor and return its values as a NumPy array: a view, or a copy if unreachable.
+    """Return an array over the memory, or a copy; writable on request, if the tensor is.
 
     The array is over the memory itself where the host reaches it, and a copy elsewhere. Over the
     memory it is read-only unless `writable` is given and the tensor can be written; then pending

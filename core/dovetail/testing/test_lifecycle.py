@@ -289,7 +289,7 @@ def test_programs_show_their_kernel_and_source(kit: Kit) -> None:
 
 
 def test_a_binary_can_be_loaded_again(kit: Kit) -> None:
-    """Check that a program loaded from its binary gives the same numbers."""
+    """Check that a program loaded from its binary, if it has one, gives the same numbers."""
     kernel = legalize_for_device(kit, increment())
     program = kit.backend.compile(kernel)
     if program.binary is not None:

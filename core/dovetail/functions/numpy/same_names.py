@@ -170,7 +170,10 @@ def call_namesake(
 def _match_parameters(
     numpy_parameters: Mapping[str, Parameter], arguments: Keywords, implementation: Function
 ) -> tuple[list[object], Keywords]:
-    """Return the positional and the keyword arguments of ours for those of NumPy's function."""
+    """Return the arguments of ours for NumPy's: renamed, without defaults and ignored ones.
+
+    Arguments that ours lacks are kept; the call raises for them later.
+    """
     explicit = {k: v for k, v in arguments.items() if not _is_default(numpy_parameters[k], v)}
     positional: list[object] = []
     mine = [

@@ -102,7 +102,7 @@ def _require_sublist(labels: object) -> Sequence[object]:
 
 
 def _sublist_label(label: object) -> str:
-    """Return the letter for an int label, or that of the ellipsis for `...`."""
+    """Return the letter of an int label, A for 0, or "..." for an Ellipsis."""
     if label is ...:
         return ELLIPSIS
     return SUBLIST_LABELS[integer("einsum", label, "a label", 0, len(SUBLIST_LABELS) - 1)]

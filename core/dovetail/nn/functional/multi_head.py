@@ -284,7 +284,10 @@ def _add_visible_column(mask: Tensor | None) -> Tensor | None:
 def _attend_with_weights(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool, average: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return attention, and its weights, averaged over heads if `average` is True."""
+    """Return (attention, weights after dropout); in a bool mask, True lets a query see a key.
+
+    Other masks are added. `average`: True averages the weights over heads.
+    """
     rows, columns = q.shape[2], k.shape[2]
     scores = (q * (1 / math.sqrt(q.shape[-1]))) @ k.mT
     if causal:

@@ -163,7 +163,7 @@ def _layer_norm_fits(w: W, a: dict[str, Any]) -> bool:
 
 
 def _write_layer_norm(w: W, a: dict[str, Any]) -> str:
-    """Write LayerNormalization over the last axes."""
+    """Write a LayerNormalization node over the last axes; every exported opset has it."""
     axes = a["normalized_shape"]
     count = len(axes) if isinstance(axes, (tuple, list)) else 1
     return w.add(

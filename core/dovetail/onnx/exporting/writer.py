@@ -146,7 +146,7 @@ class GraphWriter:
         return self.add("Reshape", [name, self.sizes(shape)], allowzero=int(0 in shape))
 
     def sizes(self, shape: Sizes) -> str:
-        """Add numbers that follow from shapes as a vector of int64, and return its name."""
+        """Add an int64 initialiser; `unify` replaces it if it varies with dynamic axes."""
         return self.ints(shape)
 
     def flatten(self, name: str) -> str:

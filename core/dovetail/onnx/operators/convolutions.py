@@ -46,9 +46,9 @@ class Window:
         )
 
 
-def window_of(call: OperatorCall, shape: Sequence[int], kernel: Sequence[int]) -> Window:
-    """Return the windows that a node's attributes describe. Raises: ShapeError if inconsistent."""
-    n = len(shape)
+def window_of(call: OperatorCall, spatial_shape: Sequence[int], kernel: Sequence[int]) -> Window:
+    """Return the windows over spatial sizes. Raises: ShapeError for inconsistent attributes."""
+    n = len(spatial_shape)
     strides = tuple(call.get("strides", [1] * n))
     dilations = tuple(call.get("dilations", [1] * n))
     kernel = tuple(kernel)
@@ -68,7 +68,9 @@ def window_of(call: OperatorCall, shape: Sequence[int], kernel: Sequence[int]) -
     if auto == "VALID":
         begins = ends = [0] * n
     elif auto.startswith("SAME"):
-        begins, ends = _same_padding(shape, kernel, strides, dilations, auto == "SAME_UPPER")
+        begins, ends = _same_padding(
+            spatial_shape, kernel, strides, dilations, auto == "SAME_UPPER"
+        )
     return Window(kernel, strides, dilations, tuple(begins), tuple(ends))
 
 
