@@ -80,6 +80,7 @@ BODIES = [
     ("out[i] = dt.exp", "only numbers can be stored", "out[i] = dt.exp"),
     ("out[i] = x[i] & 1.5", "integers, got float64", "out[i] = x[i] & 1.5"),
     ("a, b = i", "write to a name", "a, b = i"),
+    ("for k in dt.grid(x[0]):\n    out[i] = 1.0", "must be integers", "for k in dt.grid(x[0]):"),
     ("for k in dt.grid(3):\n    c = c + 1", "are independent", "for k in dt.grid(3):"),
 ]
 

@@ -12,7 +12,6 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 from dovetail.extend import (
@@ -58,13 +57,18 @@ class Launcher:
         self._entry = Entry(native.entry) if native else None
         self._compiler, self._fingerprint = compiler, fingerprint
         self.pool = Pool()
+        self._linked_products: Any = None
 
-    @cached_property
+    @property
     def _gemm_code(self) -> Any:
         """The code of matrix products, compiled or loaded when the first one is bound."""
-        compiler = self._compiler
-        ir = gemm.ir(compiler.machine.triple, compiler.native)
-        return _link_cached(compiler, self._fingerprint, ir, gemm.KERNELS, gemm.imports())
+        if self._linked_products is None:
+            compiler = self._compiler
+            ir = gemm.ir(compiler.machine.triple, compiler.native)
+            self._linked_products = _link_cached(
+                compiler, self._fingerprint, ir, gemm.KERNELS, gemm.imports()
+            )
+        return self._linked_products
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a launch of `program`; start the pool if several threads are to share it."""

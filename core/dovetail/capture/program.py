@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -158,7 +158,7 @@ class LaunchAct(Act):
         cells = self._cells()
         return (p for p, is_cell in zip(self.buffers, cells, strict=True) if not is_cell)
 
-    @cached_property
+    @property
     def written(self) -> tuple[Place, ...]:
         return tuple([self.buffers[k] for k in self.bound.written])
 

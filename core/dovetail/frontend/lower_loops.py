@@ -33,6 +33,7 @@ from .weak_types import (
     is_number,
     is_same_type,
     join_carry_type,
+    kind_of,
     to_carry,
 )
 
@@ -303,8 +304,6 @@ def _axis_bounds(ctx: Lowering, node: ast.For, extent: Any) -> Bounds:
     bounds = extent if isinstance(extent, tuple) else (0, extent)
     if len(bounds) != 2 or not all(map(is_number, bounds)):
         ctx.refuse(node, "an axis of dt.grid must be an extent or (start, stop)")
-    for x in bounds:
-        is_weak_float = isinstance(x, WeakNumber) and x.kind == "f"
-        if is_weak_float or not isinstance(x, int | WeakNumber | Value):
-            ctx.refuse(node, "the extents of dt.grid must be integers")
+    if any(kind_of(x) not in "biu" for x in bounds):
+        ctx.refuse(node, "the extents of dt.grid must be integers; write int(...)")
     return as_dtype(bounds[0], int64), as_dtype(bounds[1], int64)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from ..dtypes import DType, int64
@@ -54,12 +53,12 @@ class Kernel:
     before: Kernel | None = None  # the kernel from which a pass made 32-bit words
 
     def __str__(self) -> str:
-        return self._text
-
-    @cached_property
-    def _text(self) -> str:
-        """The printed kernel IR, computed at the first access."""
-        return print_kernel(self)
+        text: str | None = self.__dict__.get(
+            "_text"
+        )  # no `cached_property`: it holds a lock, which
+        if text is None:  # a forked child would find held
+            text = self.__dict__["_text"] = print_kernel(self)
+        return text
 
     def with_body(
         self,

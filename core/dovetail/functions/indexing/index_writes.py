@@ -105,6 +105,11 @@ def _masked_number_expr(x: Tensor, mask: Tensor, value: Operand) -> Box[Expr]:
     return [node(WHERE, (mask_expr, number, e), s)]
 
 
+def set_rows(name: str, x: Tensor, index: Tensor, value: Operand) -> None:
+    """Write `x[index] = value` for integers along the first axis; errors name `name`."""
+    _scatter(name, select_along(name, x, index, 0), value, "set")
+
+
 # --- masks ----------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from ..datatypes import DTypeLike, as_dtype, cast, promote_operands, result_type
 from ..shape.manipulation import broadcast_to, ravel, reshape
 from ..variants import accept_out
 from .index_keys import index_array
-from .index_writes import scatter_, setitem
+from .index_writes import scatter_, set_rows
 
 __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"]
 
@@ -218,10 +218,10 @@ def put(
         values = _repeat_to(ravel(values), positions.size)
     flat = reshape(x, (-1,))
     if x.is_contiguous():
-        setitem(flat, positions, values)
+        set_rows("put", flat, positions, values)
         return x
     flat = apply(ops.COPY, (flat,))
-    setitem(flat, positions, values)
+    set_rows("put", flat, positions, values)
     return write_result("put", x, [reshape(flat, x.shape)])
 
 
