@@ -395,7 +395,7 @@ def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     >>> dt.zeros(4, device="reference").scatter_(0, [1, 3], [7, 9]).tolist()
     [0.0, 7.0, 0.0, 9.0]
     """
-    return _scatter_along("scatter", x, dim, index, src, "set")
+    return scatter_along("scatter", x, dim, index, src, "set")
 
 
 @named(widen=False)
@@ -417,7 +417,7 @@ def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     """
     if strided("scatter_add", x).dtype.compute is not x.dtype:
         return _add_in_float32(scatter_add_, x, dim, index, src)
-    return _scatter_along("scatter_add", x, dim, index, src, "add")
+    return scatter_along("scatter_add", x, dim, index, src, "add")
 
 
 def _add_in_float32(add_: Callable[..., Tensor], x: Tensor, *args: Operand) -> Tensor:
@@ -426,7 +426,7 @@ def _add_in_float32(add_: Callable[..., Tensor], x: Tensor, *args: Operand) -> T
     return x
 
 
-def _scatter_along(
+def scatter_along(
     name: str, x: Tensor, dim: int, index: Operand, src: Operand, mode: ScatterMode
 ) -> Tensor:
     """Write or add `src` into `x` at the indices along `dim`, and return `x`."""

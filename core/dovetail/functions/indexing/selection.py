@@ -26,7 +26,7 @@ from ..datatypes import DTypeLike, as_dtype, cast, promote_operands, result_type
 from ..shape.manipulation import broadcast_to, ravel, reshape
 from ..variants import accept_out
 from .index_keys import index_array
-from .index_writes import scatter_, set_rows
+from .index_writes import scatter_along, set_rows
 
 __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"]
 
@@ -268,7 +268,8 @@ def put_along_axis(
             f"got shape {positions.shape}"
         )
     shape = (*x.shape[:d], positions.shape[d], *x.shape[d + 1 :])
-    return scatter_(x, d, broadcast_to(positions, shape), values)
+    index = broadcast_to(positions, shape)
+    return scatter_along("put_along_axis", x, d, index, values, "set")
 
 
 # --- Python functions -----------------------------------------------------------------------------
