@@ -9,11 +9,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.onnx.structure import ModelReader
 
 onnx = pytest.importorskip("onnx")
 TensorProto, helper = onnx.TensorProto, onnx.helper
@@ -171,6 +173,87 @@ def test_threads_share_a_model() -> None:
         made = list(pool.map(lambda k: net(np.full(8, k, np.float32)).tolist(), range(40)))
     assert made == [[k + 2.0] * 8 for k in range(40)]
     assert net._interpreter.limit.used == 4
+
+
+def rotation(functions: Any = ()) -> Any:
+    """Return a model of an operator that onnx expands by the shapes of its inputs."""
+    return model(
+        [node("RotaryEmbedding", "x cos sin", num_heads=2)],
+        [info("x"), info("cos"), info("sin")], opset=23, functions=functions,
+    )  # fmt: skip
+
+
+def rotate(net: dt.onnx.Model, *shape: int) -> Any:
+    cos, sin = np.zeros((2, shape[0], shape[-2], 2), np.float32)
+    return net(np.ones(shape, np.float32), cos + 1, sin)
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "said"),
+    [
+        (node("Unheard", "x"), dt.NotYetError, "Unheard .1 x"),
+        (node("Abs", "nothing"), dt.ArgumentError, "reads 'nothing'"),
+    ],
+)
+def test_generated_function_that_fails_has_no_effect_on_others(
+    body: Any, error: Any, said: str
+) -> None:
+    # Only for tensors of 4 dimensions the generated function transposes.
+    transpose = helper.make_function(
+        "", "Transpose", ["x"], ["y"], [body], [helper.make_opsetid("", 23)], attributes=["perm"]
+    )
+    net = dt.onnx.load(rotation([transpose]), "reference")
+    used = net._interpreter.limit.used
+    for n in (1, 2, 1):
+        with pytest.raises(error, match=said):
+            rotate(net, n, 2, 3, 4)
+        assert net._interpreter.limit.used == used
+    for n in (1, 2, 1):
+        assert rotate(net, n, 3, 8).tolist() == np.ones((n, 3, 8)).tolist()
+
+
+def test_generated_functions_of_many_shapes_have_no_common_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("structure", "interpreter"):
+        monkeypatch.setattr(f"dovetail.onnx.{module}.NODES_MAX", 100, raising=False)
+    net = dt.onnx.load(rotation(), "reference")
+    for n in [*range(1, 12), *range(1, 12)]:
+        assert rotate(net, n, 3, 8).tolist() == np.ones((n, 3, 8)).tolist()
+        if n == 4:
+            used = net._interpreter.limit.used
+    assert net._interpreter.body_nodes <= 100 and net._interpreter.limit.used == used
+    monkeypatch.setattr("dovetail.onnx.structure.NODES_MAX", 10)
+    with pytest.raises(dt.ArgumentError, match="at most 10 nodes"):
+        rotate(net, 30, 3, 8)
+
+
+def test_threads_generate_functions_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = dt.onnx.load(rotation(), "reference")
+    net._can_capture = False  # one thread captures at a time
+    both, read = Barrier(2, timeout=20), ModelReader._read_nodes
+
+    def wait_and_read(*args: Any) -> Any:
+        both.wait()
+        return read(*args)
+
+    monkeypatch.setattr(ModelReader, "_read_nodes", wait_and_read)
+    with ThreadPoolExecutor(2) as threads:
+        made = [*threads.map(lambda n: rotate(net, n, 3, 8), (1, 2))]
+    assert [len(x) for x in made] == [1, 2]
+
+
+def test_folded_result_is_of_its_own_node() -> None:
+    net = dt.onnx.load(SMALL, "reference")
+    interpreter, two = net._interpreter, np.float32(2)
+    found = set()
+    for op in ("Neg", "Abs", "Neg", "Sqrt", "Exp") * 8:
+        graph = dt.onnx.load(model([node(op, "c")], [info("x")], constants=[
+            raw("c", F, [], two.tobytes())]), "reference")._graph  # fmt: skip
+        (value,) = interpreter.run_graph(graph, [None], {}, {})
+        found.add((op, round(float(value), 4)))
+        del graph
+    assert found == {("Neg", -2.0), ("Abs", 2.0), ("Sqrt", 1.4142), ("Exp", 7.3891)}
 
 
 def test_if_operator_reads_its_condition() -> None:

@@ -12,9 +12,15 @@ import dovetail as dt
 from dovetail.extend import uncaptured
 
 from .library import ELEMENTS, array_of
-from .limits import MemoryBudget, nbytes_of
+from .limits import NODES_MAX, MemoryBudget, nbytes_of
 from .operators import FOLDED_ELEMENTS_MAX, OperatorCall
-from .structure import AttributeReference, ModelReader, OnnxGraph, OperatorNode
+from .structure import (
+    AttributeReference,
+    GeneratedGraph,
+    ModelReader,
+    OnnxGraph,
+    OperatorNode,
+)
 
 HOST = "reference"  # device of constant folding: every machine has it, and bits are the same
 CACHE_ENTRIES_MAX = 4096  # of folded constants, tensors and bodies
@@ -36,8 +42,10 @@ class Interpreter:
     def __init__(self, device: dt.Device, limit: MemoryBudget, reader: ModelReader) -> None:
         self.device, self.limit, self.reader = device, limit, reader
         self.tensors: dict[int, tuple[np.ndarray, dt.Tensor]] = {}  # of constants, by their ids
-        self.folded: dict[Any, Any] = {}
-        self.bodies: dict[Any, OnnxGraph] = {}
+        # Values have their nodes, so that no other node gets the id that is in a key.
+        self.folded: dict[Any, tuple[OperatorNode, list[Any] | None]] = {}
+        self.bodies: dict[Any, tuple[OperatorNode, OnnxGraph]] = {}
+        self.body_nodes = 0  # of all bodies in the cache
 
     # --- graphs
 
@@ -216,18 +224,18 @@ class Interpreter:
             tuple([None if x is None else (x.dtype.str, x.shape, x.tobytes()) for x in inputs]),
             _attribute_key(attributes),
         )
-        if key in self.folded:
-            folded: list[Any] | None = self.folded[key]
-            return folded
+        cached = self.folded.get(key)
+        if cached is not None:
+            return cached[1]
+        folded: list[Any] | None = None
         with uncaptured(), dt.no_grad():
             results = self._run_operator(
                 node, inputs, attributes, dt.device(HOST), _raise_no_graphs
             )
-            folded = None
             if all(_is_small_result(v) for v in results):
                 folded = [array_of(v) if isinstance(v, dt.Tensor) else v for v in results]
         if len(self.folded) < CACHE_ENTRIES_MAX:
-            self.folded[key] = folded
+            self.folded[key] = node, folded
         return folded
 
     # --- functions whose graph depends on the dtypes and shapes of inputs
@@ -238,12 +246,17 @@ class Interpreter:
         """Return the operator's graph for these dtypes and shapes, cached."""
         kinds = [None if x is None else (_element_type(x), tuple(x.shape)) for x in inputs]
         key = (id(node), tuple(kinds), _attribute_key(attributes))
-        body = self.bodies.get(key)
-        if body is None:
-            body = self._build_body(node, inputs, attributes)
-            if len(self.bodies) < CACHE_ENTRIES_MAX:
-                self.bodies[key] = body
-        return body
+        cached = self.bodies.get(key)
+        if cached is not None:
+            return cached[1]
+        body = self._build_body(node, inputs, attributes)
+        count = self.body_nodes + body.node_count
+        is_new = key not in self.bodies  # another thread may have built it, too
+        if is_new and len(self.bodies) < CACHE_ENTRIES_MAX and count <= NODES_MAX:
+            self.body_nodes, self.bodies[key] = count, (node, body.graph)
+        else:
+            body.constants.release()
+        return body.graph
 
     def _resolve_proto(self, node: OperatorNode, attributes: dict[str, Any]) -> bytes:
         """Return the serialized node, with references replaced by the values of attributes."""
@@ -260,7 +273,7 @@ class Interpreter:
 
     def _build_body(
         self, node: OperatorNode, inputs: list[Any], attributes: dict[str, Any]
-    ) -> OnnxGraph:
+    ) -> GeneratedGraph:
         """Build an operator's graph for inputs of these dtypes and shapes, by onnx's schema."""
         onnx = self.reader.onnx
         schema = onnx.defs.get_schema(node.op, node.version, node.domain)
@@ -278,9 +291,7 @@ class Interpreter:
         )
         f = onnx.FunctionProto()
         f.ParseFromString(raw)
-        graph = self.reader.function(f, 1, True)
-        self.reader.require_known()
-        return graph
+        return self.reader.read_generated(f)
 
 
 def _resolve_attribute(a: Any, attributes: Mapping[str, Any]) -> Any:

@@ -42,6 +42,23 @@ class MemoryBudget:
             self.used -= nbytes
 
 
+class Reservation:
+    """The bytes that one user of a budget has reserved, which are released together."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self.budget, self.used = budget, 0
+
+    def reserve(self, nbytes: int, what: str) -> None:
+        """Reserve bytes of the budget. Raises: OutOfMemoryError."""
+        self.budget.reserve(nbytes, what)
+        self.used += nbytes
+
+    def release(self) -> None:
+        """Release all bytes."""
+        self.budget.release(self.used)
+        self.used = 0
+
+
 def size_of(shape: Sequence[int], d: dt.DType) -> int:
     """Return the number of bytes of a tensor of this shape and dtype."""
     return math.prod(shape) * d.itemsize

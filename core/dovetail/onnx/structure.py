@@ -5,18 +5,19 @@ No content of a file is trusted. The interpreter runs these graphs without readi
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import dovetail as dt
 
 from .library import Proto, dtype_of, import_onnx
-from .limits import DEPTH_MAX, NODES_MAX, MemoryBudget
+from .limits import DEPTH_MAX, NODES_MAX, MemoryBudget, Reservation
 from .operators import FOLDED_ELEMENTS_MAX, OPERATORS, OperatorImplementation, find_operator
 from .tensors import values_of
 
@@ -100,11 +101,20 @@ def graphs_of(attributes: Mapping[str, Any]) -> Iterator[OnnxGraph]:
                 yield one
 
 
+class GeneratedGraph(NamedTuple):
+    """The graph of a generated function, its number of nodes, and the bytes of its constants."""
+
+    graph: OnnxGraph
+    node_count: int
+    constants: Reservation
+
+
 class ModelReader:
     """A reader of one model: protobuf messages to checked graphs."""
 
     def __init__(self, model: Proto, folder: Path | None, limit: MemoryBudget) -> None:
-        self.onnx, self.folder, self.limit = import_onnx(), folder, limit
+        self.onnx, self.folder = import_onnx(), folder
+        self.limit: MemoryBudget | Reservation = limit
         self.unknown: Counter[str] = Counter()
         self.count = 0
         self.open: list[tuple[str, str]] = []  # stack of functions that are read now
@@ -122,6 +132,24 @@ class ModelReader:
         graph = self.graph(model.graph, self.opsets, frozenset(), 0)
         self.require_known()
         return graph
+
+    def read_generated(self, f: Proto) -> GeneratedGraph:
+        """Read a function that was generated for one node while the model runs.
+
+        The reader does not change, so that threads can read at once, and a function that fails has
+        no effect on others. Raises: DovetailError.
+        """
+        assert isinstance(self.limit, MemoryBudget)
+        reader, constants = copy.copy(self), Reservation(self.limit)
+        reader.unknown, reader.count, reader.open = Counter(), 0, []
+        reader.bodies, reader.limit = {**self.bodies}, constants
+        try:
+            graph = reader.function(f, 1, True)
+            reader.require_known()
+        except BaseException:
+            constants.release()
+            raise
+        return GeneratedGraph(graph, reader.count, constants)
 
     def require_known(self) -> None:
         """Raise NotYetError if there were unknown operators."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import dovetail as dt
 
 from .library import Proto, dtype_of, numpy_dtype
-from .limits import MemoryBudget, size_of
+from .limits import MemoryBudget, Reservation, size_of
 
 # The field of values that are not raw bytes; other dtypes share `int32_data`.
 _FIELDS = {
@@ -28,7 +28,10 @@ _PARTS = {dt.complex64: np.float32, dt.complex128: np.float64}
 EXTERNAL = 1  # TensorProto.EXTERNAL
 
 
-def values_of(t: Proto, folder: Path | None, limit: MemoryBudget) -> np.ndarray:
+Budget: TypeAlias = MemoryBudget | Reservation
+
+
+def values_of(t: Proto, folder: Path | None, limit: Budget) -> np.ndarray:
     """Return the array of a TensorProto, after its bytes are reserved in `limit`.
 
     `folder`: the folder of files that the model may refer to; None to allow none.
@@ -74,7 +77,7 @@ def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _from_numbers(
-    t: Proto, name: str, d: dt.DType, shape: tuple[int, ...], nbytes: int, limit: MemoryBudget
+    t: Proto, name: str, d: dt.DType, shape: tuple[int, ...], nbytes: int, limit: Budget
 ) -> np.ndarray:
     """Reserve and return values of a typed field.
 
@@ -108,7 +111,7 @@ def _read_external(
     folder: Path | None,
     name: str,
     nbytes: int,
-    limit: MemoryBudget,
+    limit: Budget,
     d: dt.DType,
     shape: tuple[int, ...],
 ) -> np.ndarray:
