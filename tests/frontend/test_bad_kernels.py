@@ -375,3 +375,17 @@ def test_two_points_that_write_to_one_element_raise(device: dt.Device) -> None:
     out = dt.zeros((2, 5), dtype=dt.float64)
     apart(out[:, ::-1], count, x)
     assert count.tolist() == [5] and out.tolist() == [[15, 12, 9, 6, 3], [3, 6, 9, 12, 15]]
+
+
+def test_argument_given_twice_to_an_inlined_function_raises() -> None:
+    def scaled(a: float, b: float = 2.0) -> float:
+        return a * b
+
+    @dt.kernel
+    def k(out: dt.Out, x: dt.In) -> None:
+        for i in dt.grid(len(out)):
+            out[i] = scaled(x[i], a=x[i])  # type: ignore[misc]
+
+    x = dt.asarray(X, device="reference")
+    with pytest.raises(dt.KernelError, match="scaled expects each of"):
+        k(dt.zeros_like(x), x)

@@ -219,6 +219,14 @@ def test_raw_kernel_is_cached_on_disk(cpu: dt.Device, monkeypatch: pytest.Monkey
     assert raw._find_compiler()[0]
 
 
+def test_text_that_calls_an_undefined_function_raises(cpu: dt.Device) -> None:
+    text = "double missing(double);\nvoid call(float *out) { out[0] = missing(1.0); }"
+    for _ in range(2):  # the library is not cached
+        kernel = dt.raw_kernel(text, "cpu", "call(out: w float32)")
+        with pytest.raises(dt.CompileError, match=r"cannot be loaded: .*missing"):
+            kernel(dt.zeros(1))
+
+
 def test_missing_compiler_is_named(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     from dovetail_cpu_llvm import raw
 

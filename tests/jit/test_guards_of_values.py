@@ -45,6 +45,16 @@ class Slotted:
         self.w = w
 
 
+class PrivatelySlotted:
+    __slots__ = ("__w",)
+
+    def __init__(self, w: Any) -> None:
+        self.__w = w
+
+    def get(self) -> Any:
+        return self.__w
+
+
 def keep(w: Any) -> Callable[[], Any]:
     return lambda: w
 
@@ -67,6 +77,7 @@ PLACES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "getattr": (Holder, lambda o: getattr(o, "".join(["w"]))),
     "vars": (Holder, lambda o: next(iter(vars(o).values()))),
     "slot": (Slotted, lambda o: o.w),
+    "private slot": (PrivatelySlotted, lambda o: o.get()),
     "namespace": (lambda v: SimpleNamespace(w=v), lambda o: o.w),
     "objects in a list": (lambda v: [Holder(v)], lambda o: o[0].w),
     "method": (lambda v: Holder(v).get, lambda o: o()),

@@ -746,3 +746,16 @@ def test_code_of_the_page_runs() -> None:
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
         exec(compile(block, "onnx.md", "exec"), made)
     assert made["y"].tolist() == [[4.0, 4.0]] * 5
+
+
+def test_activations_of_recurrent_layers_follow_their_definitions_at_borders() -> None:
+    from dovetail.onnx.operators.recurrent import _find_activation
+
+    x = dt.asarray([100.0, 0.5, -100.0])
+    np.testing.assert_allclose(
+        _find_activation("Softplus", None, None)(x).numpy(),
+        np.logaddexp(x.numpy().astype("f8"), 0),
+        rtol=1e-6,
+        atol=1e-40,  # denormal
+    )
+    assert _find_activation("ThresholdedRelu", 0.5, None)(x).tolist() == [100.0, 0.5, 0.0]

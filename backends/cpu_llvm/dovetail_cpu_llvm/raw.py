@@ -74,7 +74,7 @@ def compile_raw(
     """Compile C text, or load it from a device's disk cache; return a caller of function `name`.
 
     Raises: CompileError if there is no compiler, or it rejects the text, or the text has no such
-    function; OSError if the library cannot be loaded.
+    function or calls one that is not defined.
     """
     declaration = prototype(name, arguments)
     text = (
@@ -126,8 +126,7 @@ def _load_or_compile(
 ) -> ctypes.CDLL:
     """Load the library from the disk cache, or compile and cache it.
 
-    Raises: CompileError if there is no compiler or it rejects the text; OSError if the new library
-    cannot be loaded.
+    Raises: CompileError if there is no compiler, it rejects the text, or a name is not defined.
     """
     compiler, version = _find_compiler()
     key = "\n".join([version, *FLAGS, *options, text])
@@ -138,8 +137,12 @@ def _load_or_compile(
         except OSError:
             pass  # damaged: compile again
     binary = _compile(compiler, text, name, options, declaration)
+    try:
+        library = _load_library(binary)
+    except OSError as error:  # it calls a function that no library defines
+        raise CompileError(f"the compiled source cannot be loaded: {error}") from None
     cache_binary(fingerprint, key, binary)
-    return _load_library(binary)
+    return library
 
 
 def _compile(

@@ -272,9 +272,11 @@ class Closure:
         yield from self._members_of_class(path, value, base)
 
     def _slots_of(self, path: ClosurePath, value: object, base: type) -> Iterator[ClosurePath]:
-        """Yield the paths to the set slots of class `base`, but for names that begin with __."""
+        """Yield the paths to the set slots of class `base`, private ones by their mangled names."""
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
+            if name.startswith("__") and not name.endswith("__"):
+                name = f"_{base.__name__.lstrip('_')}{name}"
             if not name.startswith("__") and hasattr(value, name):
                 yield ClosurePath(getattr(value, name), path, name, named=name in self._names)
 

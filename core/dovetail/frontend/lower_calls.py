@@ -139,8 +139,8 @@ def _bind_arguments(ctx: Lowering, node: ast.Call, callee: FunctionSource) -> di
     defaults = getattr(callee.function, "__defaults__", None) or ()
     scope = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
     scope |= dict(zip(names, positional, strict=False)) | named
-    too_many = len(positional) > len(names)
-    if a.vararg or a.kwarg or a.kwonlyargs or too_many or {*scope} != {*names}:
+    is_doubled = len(positional) > len(names) or {*names[: len(positional)]} & {*named}
+    if a.vararg or a.kwarg or a.kwonlyargs or is_doubled or {*scope} != {*names}:
         ctx.refuse(
             node, f"{text_of(node)}: {callee.name} expects each of ({', '.join(names)}) once"
         )

@@ -38,12 +38,12 @@ def _find_activation(
         "sigmoid": dt.sigmoid,
         "affine": lambda x: x * a + b,
         "leakyrelu": lambda x: dt.where(x < 0, x * a, x),
-        "thresholdedrelu": lambda x: dt.where(x > a, x, 0.0),
+        "thresholdedrelu": lambda x: dt.where(x >= a, x, 0.0),
         "scaledtanh": lambda x: dt.tanh(x * b) * a,
         "hardsigmoid": lambda x: dt.clip(x * a + b, 0.0, 1.0),
         "elu": lambda x: dt.where(x < 0, dt.expm1(x) * a, x),
         "softsign": lambda x: x / (dt.abs(x) + 1.0),
-        "softplus": lambda x: dt.log1p(dt.exp(x)),
+        "softplus": lambda x: dt.logaddexp(x, 0.0),
     }
     if name.lower() not in functions:
         raise dt.NotYetError(f"the activation {name!r} is not supported")
