@@ -92,7 +92,7 @@ def choose_product(
 
 
 def _stack_stride(strides: Shape, rank: int, axis: int) -> int:
-    """Return an operand's stride along an axis of the result's stack."""
+    """Return an operand's stride along an axis of the stack; 0 for an operand without the stack."""
     return strides[axis] if len(strides) == rank else 0
 
 

@@ -128,7 +128,7 @@ class _BatchedLoop:
         carry: Sequence[Tensor],
         row: Sequence[Tensor] = (),
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Trace `body` for one example; return all examples' (carry, ys). Raises: _CaptureRestart.
+        """Trace `body` for one example; return all examples' (carry, ys), or raise a signal.
 
         `body`: of leaves of one example's carry, and of a row of its xs. It gives leaves.
         _CaptureRestart is raised if one more tensor differs between examples, UnrolledLoop for

@@ -321,7 +321,7 @@ class _CapturedLoop:
 
 
 def _run_traced(function: Callable[[CaptureTracer, Device], R], *operands: object) -> R:
-    """Evaluate pending work; call `function` with a tracer and the first tensor's device."""
+    """Evaluate all pending work; call `function` with the active or a new tracer, and a device."""
     device = next((x.device for x in operands if isinstance(x, Tensor)), None) or usable(None)
     evaluate_pending()
     tracer = tracer_api.current()

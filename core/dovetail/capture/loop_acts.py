@@ -92,7 +92,7 @@ class ScannedRows(NamedTuple):
 def read_integer(
     opened: OpenedDevice, at: Addresses, p: Place, nbytes: int, stream: StreamHandle
 ) -> int:
-    """Wait for earlier work, then return a little-endian integer from the device's memory.
+    """Wait for earlier work, then return a little-endian integer: signed if of more bytes.
 
     One byte is unsigned, more are signed.
     """

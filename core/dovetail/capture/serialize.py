@@ -465,7 +465,7 @@ def _write_reachable(w: FunctionWriter, c: ReachableTensor) -> Json:
 
 
 def _read_reachable(r: FunctionReader, x: Json) -> ReachableTensor:
-    """Decode a tensor: an argument, or one of the closure with own memory.
+    """Decode a tensor: an argument, or one of the closure that shares its blob's memory.
 
     Raises: ValueError if it lies outside of its memory.
     """

@@ -168,7 +168,7 @@ class CaptureTracer(tracer_api.Tracer):
         return None if tensor is None else tensor[0]
 
     def locate(self, e: Expr) -> Place:
-        """Return the place where a leaf begins; add a slot if its memory has none."""
+        """Return where a leaf begins; add unseen memory as a constant or an outer input."""
         slot, begin = self._slot_of(storage_of(e))
         return Place(slot, e.offset * e.spec.dtype.itemsize - begin)
 

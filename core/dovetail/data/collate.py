@@ -36,7 +36,7 @@ class HostArray(NamedTuple):
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Collate items into a batch without gradients: stack tensors, arrays and numbers.
+    """Stack tensors, arrays and numbers of items into a batch, without gradients.
 
     The new axis is the first. Items may be nested in tuples, lists and mappings; the batch has the
     same structure, with lists for tuples. Strings and bytes are collected in a list. As in PyTorch,
@@ -244,5 +244,5 @@ def gather_rows(dataset: Any, indices: list[int], on_host: bool) -> list[Any] | 
 
 
 def _is_on_host(x: dt.Tensor) -> bool:
-    """Return True if NumPy can read the elements of `x` without a copy."""
+    """Return True if NumPy can read `x` without a copy: on a host, strided, not bfloat16."""
     return x.device.type in HOSTS and x.dtype is not dt.bfloat16 and x.layout is dt.strided

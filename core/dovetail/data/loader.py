@@ -218,7 +218,7 @@ class DataLoader(Explained):
         return iter(Track(batches, text, _count_batches(self)))
 
     def _epoch(self, seed: int) -> Iterator[Any]:
-        """Return an iterator over one epoch; start workers if needed, or keep persistent ones."""
+        """Return an iterator over one epoch; start or reuse workers and seed their generators."""
         if self.num_workers == 0:
             batches = (self._to_device(batch) for batch in self._build_batches())
             return batches if self.device is None else _prefetch(batches)

@@ -52,7 +52,7 @@ def main_names(obj: Any) -> list[str]:
 
 
 def explain_unimportable(get_obj: Callable[[], Any]) -> str:
-    """Return a sentence that says why no worker can import what `get_obj()` uses, or ""."""
+    """Return why no worker can import the program or, in a session, `get_obj()`; or ""."""
     main: Any = sys.modules["__main__"]
     if getattr(getattr(main, "__spec__", None), "name", None) is not None:
         return ""  # python -m NAME: imported by that name

@@ -42,9 +42,9 @@ def reductions(kernel: Kernel) -> list[Loop]:
 
 
 def fold_nest(kernel: Kernel) -> list[Loop]:
-    """Return a kernel's fold and the folds within it, outermost first; [] if it has more loops.
+    """Return a kernel's nested folds, outermost first; [] for other loops or stores in a loop.
 
-    Also [] for loops of other kinds, and for stores and atomics in loops.
+    Other loops: several in one body, and maps and reductions. Stores: atomics, too.
     """
     nest: list[Loop] = []
     while loops := [s for s in (nest[-1].body if nest else kernel.body) if isinstance(s, Loop)]:

@@ -149,7 +149,7 @@ def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
 
 
 def _are_vectors_to_sum(a: Spec, b: Spec) -> bool:
-    """Return True for two vectors whose product is a sum of products, which other ops fuse with."""
+    """Return True for vectors alike in length and dtype (no halves) to multiply as a sum."""
     if a.dtype is not b.dtype or a.device is not b.device or a.dtype not in _EXACT_SUM_DTYPES:
         return False
     return len(a.shape) == len(b.shape) == 1 and a.shape == b.shape
