@@ -109,7 +109,10 @@ class Context:
     ] = ()  # of a call on examples, also when it is released
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Mark results that no gradient flows through. Raises: DTypeError for what is no tensor."""
+        """Mark results that no gradient flows through.
+
+        Raises: DTypeError for what is no tensor.
+        """
         self._constant.update(id(required("mark_non_differentiable", t)) for t in tensors)
 
 

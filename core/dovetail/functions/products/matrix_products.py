@@ -143,8 +143,9 @@ def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
         or 0 in right.strides
     ):
         return right
-    if routine is None and ("matmul", s.dtype) in open_device(s.device).library_calls:
-        return right
+    has_routine = ("matmul", s.dtype) in open_device(s.device).library_calls
+    if routine is None and (s.dtype in (float32, float64) or has_routine):
+        return right  # without a routine, too: a graph must not depend on the number of rows
     return node(COPY, (right,), s)
 
 
