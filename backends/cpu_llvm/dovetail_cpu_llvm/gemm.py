@@ -231,7 +231,7 @@ class _Renderer:
 
         Three rows share an address, since x86 adds a register once or twice to another.
         """
-        t, starts = self.type, ["%a"]
+        starts = ["%a"]
         for _ in range(3, len(sums), 3):
             starts.append(self.move(w, starts[-1], ("3", "%a_row")))
         steps = ["0", "%a_row", w.i64("mul", "%a_row", "2")]
@@ -245,14 +245,20 @@ class _Renderer:
             bases = [w.load(slot) for slot in a_slots]
             for i, row in enumerate(sums):
                 at = self.move(w, bases[i // 3], ("1", steps[i % 3]))
-                element = w.let(f"load {self.real}, ptr {at}, align {self.size}")
-                x = w.splat(self.real, element)
-                for slot, y in zip(row, vectors, strict=True):
-                    arguments = f"{t} {x}, {t} {y}, {t} {w.load(slot)}"
-                    w.store(slot, w.let(f"call {t} @llvm.fma.{self.suffix}({arguments})"))
+                self._add_products(w, at, row, vectors)
             for slot, base in zip(a_slots, bases, strict=True):
                 w.store(slot, self.move(w, base, ("1", "%a_col")))
             w.store(b_slot, self.move(w, b, ("1", "%b_row")))
+
+    def _add_products(
+        self, w: FunctionWriter, at: str, sums: Sequence[Slot], vectors: Sequence[str]
+    ) -> None:
+        """Append to each sum the products of the element at an address and a vector."""
+        t = self.type
+        x = w.splat(self.real, w.let(f"load {self.real}, ptr {at}, align {self.size}"))
+        for slot, y in zip(sums, vectors, strict=True):
+            arguments = f"{t} {x}, {t} {y}, {t} {w.load(slot)}"
+            w.store(slot, w.let(f"call {t} @llvm.fma.{self.suffix}({arguments})"))
 
     def _render_results(
         self, w: FunctionWriter, sums: Sequence[Sequence[Slot]], mask: str | None
@@ -282,24 +288,18 @@ class _Renderer:
 
         A vector has an element of each column, so no copy is needed, which would take as long.
         """
-        w, t, n = self._writer(), self.type, self.width
-        sums = [w.slot(t, "zeroinitializer") for _ in range(TILE_VECTORS)]
+        w, n = self._writer(), self.width
+        sums = [w.slot(self.type, "zeroinitializer") for _ in range(TILE_VECTORS)]
         start = w.counter("0")
-
-        def add(k: str, sum_slot: Slot, y: str) -> None:
-            """Append the products of the row's element at `k` and a vector of columns."""
-            at = self.move(w, "%a", (k, "%a_col"))
-            x = w.splat(self.real, w.let(f"load {self.real}, ptr {at}, align {self.size}"))
-            arguments = f"{t} {x}, {t} {y}, {t} {w.load(sum_slot)}"
-            w.store(sum_slot, w.let(f"call {t} @llvm.fma.{self.suffix}({arguments})"))
 
         with w.loop_from(start, "%count", n) as k:
             for j, sum_slot in enumerate(sums):
                 for i, vector in enumerate(self._load_turned(w, k, j * n)):
-                    add(w.i64("add", k, str(i)), sum_slot, vector)
+                    at = self.move(w, "%a", (w.i64("add", k, str(i)), "%a_col"))
+                    self._add_products(w, at, [sum_slot], [vector])
         with w.loop_from(start, "%count", 1) as k:
-            for j, sum_slot in enumerate(sums):
-                add(k, sum_slot, self._gather(w, k, j * n))
+            vectors = [self._gather(w, k, j * n) for j in range(TILE_VECTORS)]
+            self._add_products(w, self.move(w, "%a", (k, "%a_col")), sums, vectors)
         self._render_results(w, [sums], None)
         parameters = "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %c, i1 %first"
         return self._function("tile_turned", parameters, w, "internal ")

@@ -39,12 +39,7 @@ def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) 
         return None
     extent = Value("param", kernel.index, (), EXTENT_NAMES[apart])
     points = _point_cloners(kernel, count, axis, extent if apart else None)
-    for s in kernel.body:
-        if isinstance(s, Loop):
-            _join_folds(points, s)
-        elif isinstance(s, Value):
-            for point in points:
-                point.value(s)
+    _join_points(points, kernel.body)
     grid = (*kernel.grid[:axis], extent, *kernel.grid[axis + 1 :])
     return kernel.with_body(
         _build_body(kernel, points), ints=(*kernel.ints, extent.name), grid=grid
@@ -82,6 +77,16 @@ def _point_cloners(kernel: Kernel, count: int, axis: int, step: Value | None) ->
     return points
 
 
+def _join_points(points: list[PointCloner], block: Block) -> None:
+    """Clone the values of a block once for each point, and join its folds."""
+    for s in block:
+        if isinstance(s, Loop):
+            _join_folds(points, s)
+        elif isinstance(s, Value):
+            for point in points:
+                point.value(s)
+
+
 def _join_folds(points: list[PointCloner], old: Loop) -> None:
     """Join the folds of all points into one with all carries, and bind its results in `points`."""
     width = len(old.carry)
@@ -92,12 +97,7 @@ def _join_folds(points: list[PointCloner], old: Loop) -> None:
             point.replacements[old.var] = k
             own = carries[j * width : (j + 1) * width]
             point.replacements.update(zip(old.carry, own, strict=True))
-        for s in old.body:
-            if isinstance(s, Loop):
-                _join_folds(points, s)
-            elif isinstance(s, Value):
-                for point in points:
-                    point.value(s)
+        _join_points(points, old.body)
         return [v for point in points for v in point.operands(old.update)]
 
     init = [v for point in points for v in point.operands(old.init)]

@@ -13,8 +13,8 @@ _prefers_generated: dict[object, bool] = {}
 def prefer_generated_products(x: dt.Tensor) -> AbstractContextManager[object]:
     """Return a context in which products use generated kernels if these are faster for small ones.
 
-    They are faster on devices whose points run on processors with their own caches: 420 to 490
-    GFLOP/s for 64 products of 64 x 64 with 64 x 512 on two cores, where a BLAS has 220 to 300.
+    They are on devices whose points run on processors with their own caches: the step of an LSTM
+    of 128 takes 0.88 of the time with them, as a routine for products has a call of its own.
     """
     if x.device not in _prefers_generated:
         _prefers_generated[x.device] = capabilities(x.device).near > 0
