@@ -313,7 +313,7 @@ PRODUCTS = "matmul tensordot einsum"
 DRAWN = "uniform normal integers permutation default_rng"
 NAMED = {
     **{f"dt.{n}": "canonical" for n in SUMS.split()},
-    **{f"dt.{n}": "`dt.reproducible()`" for n in PRODUCTS.split()},
+    **{f"dt.{n}": "`dt.vendor_products(False)`" for n in PRODUCTS.split()},
     **{f"dt.random.{n}": "Philox4x32-10" for n in DRAWN.split()},
     **{f"dt.{n}": "stable" for n in ("sort", "argsort", "topk")},
     **{f"dt.memory.{n}": "Units: bytes" for n in ("stats", "snapshot", "set_limit", "foreign")},

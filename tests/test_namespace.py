@@ -195,7 +195,7 @@ SEEN = {
     "linalg": """block_diag cholesky cholesky_solve cond cross det diagonal eig eigh eigvals
         eigvalsh expm householder inv kron lstsq lu lu_solve matmul matrix_norm matrix_power
         matrix_rank
-        matrix_transpose multi_dot outer pinv qr reproducible slogdet solve solve_triangular svd
+        matrix_transpose multi_dot outer pinv qr slogdet solve solve_triangular svd
         svdvals tensordot trace vecdot vector_norm""",
     "random": """Generator bernoulli beta binomial choice default_rng dirichlet exponential gamma
         get_state integers laplace manual_seed multinomial normal permutation poisson rand randint

@@ -7,6 +7,7 @@ import contextvars
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import dovetail as dt
@@ -33,7 +34,7 @@ def other_stream() -> bool:
 # a block with a non-default setting, and a check of it
 BLOCKS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
     "eager": (dt.eager, runs_eagerly),
-    "reproducible": (dt.reproducible, uses_no_vendor),
+    "vendor_products": (partial(dt.vendor_products, False), uses_no_vendor),
     "no_grad": (dt.no_grad, lambda: not dt.is_grad_enabled()),
     "stream": (lambda: dt.Stream("reference"), other_stream),
     "device": (lambda: dt.device("elsewhere"), lambda: dt.default_device() == "elsewhere"),

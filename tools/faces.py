@@ -72,8 +72,8 @@ EXPORTED_NAMES: dict[str, str] = {
     "functions.io.interop": "",
     "functions.io.transfer": "",
     "functions.products.einsum": "",
-    "functions.products.matrix_products": "matmul matrix_transpose outer reproducible tensordot "
-    "vecdot",
+    "functions.products.matrix_products": "matmul matrix_transpose outer tensordot vecdot "
+    "vendor_products",
     "functions.products.vector_products": "",
     "functions.reductions.covariance": "",
     "functions.reductions.cumulative": "",

@@ -113,7 +113,7 @@ if typing.TYPE_CHECKING:
     from .functions.io.transfer import pin_memory
     from .functions.products.einsum import einsum
     from .functions.products.matrix_products import (
-        matrix_transpose, outer, reproducible, tensordot, vecdot,
+        matrix_transpose, outer, tensordot, vecdot, vendor_products,
     )
     from .functions.products.vector_products import cross, dot, inner, kron, matvec, vdot, vecmat
     from .functions.reductions.covariance import average, corrcoef, cov, ptp
@@ -246,7 +246,7 @@ _PUBLIC_MODULES = {
     "functions.io.transfer": "pin_memory",
     "functions.products.einsum": "einsum",
     "functions.products.matrix_products":
-        "matmul matrix_transpose outer reproducible tensordot vecdot",
+        "matmul matrix_transpose outer tensordot vecdot vendor_products",
     "functions.products.vector_products": "cross dot inner kron matvec vdot vecmat",
     "functions.reductions.covariance": "average corrcoef cov ptp",
     "functions.reductions.cumulative": "cumulative_logsumexp cumulative_prod cumulative_sum diff",
@@ -342,9 +342,9 @@ __all__ = [
     "plugins", "poly", "polyadd", "polyder", "polyfit", "polygamma", "polyint", "polymul",
     "polysub", "polyval", "positive", "pow", "printoptions", "prod", "profile", "ptp", "put",
     "put_along_axis", "putmask", "quantile", "rad2deg", "random", "ravel", "ravel_multi_index",
-    "raw_kernel", "real", "reciprocal", "relu", "remainder", "repeat", "reproducible", "reshape",
-    "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save", "save_function",
-    "scan", "scatter", "searchsorted", "select", "set_default_device", "set_default_dtype",
+    "raw_kernel", "real", "reciprocal", "relu", "remainder", "repeat", "reshape", "resize",
+    "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save", "save_function", "scan",
+    "scatter", "searchsorted", "select", "set_default_device", "set_default_dtype",
     "set_grad_enabled", "set_num_threads", "set_printoptions", "setdiff1d", "setxor1d", "show",
     "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_bsr",
     "sparse_coo", "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze", "stack", "std",
@@ -354,7 +354,8 @@ __all__ = [
     "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64", "unfold",
     "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize",
-    "vmap", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
+    "vendor_products", "vmap", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros",
+    "zeros_like", "zeta",
 ]
 # fmt: on
 # isort: on

@@ -12,6 +12,7 @@ A value that makes no sense is reported once, and the default is used.
 | DOVETAIL_STRICT_PLUGINS | 1: a broken plugin is an error for every user of plugins | 0 |
 | DOVETAIL_PROBE_SECONDS | time limit for the import, and for the probe, of a plugin | 30 |
 | DOVETAIL_PURE | 1: no compiled module is used, but the same modules as Python | 0 |
+| DOVETAIL_VENDOR_PRODUCTS | 0: products use no vendor's routine; see `dt.vendor_products` | 1 |
 | DOVETAIL_JUNK | 1: `dt.empty` holds NaN, or the largest integer, everywhere | 0 |
 | DOVETAIL_TRACE | traces to print on stderr, with commas between: fusion | nothing |
 | DOVETAIL_<TYPE>_<KEY> | a setting of one backend: see its own page | |
@@ -91,12 +92,12 @@ def _parse_number(value: str) -> float:
         return math.nan
 
 
-def read_flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+def read_flag(name: str, environ: Mapping[str, str] = os.environ, default: bool = False) -> bool:
     """Return True if a variable is 1, true, yes or on; warn once of a value that is no flag."""
-    value = read_text(name, environ) or "0"
+    value = read_text(name, environ) or str(int(default))
     if value.strip().lower() not in FLAG_VALUES:
-        warn_invalid(name, value, "0 or 1", "using 0")
-    return FLAG_VALUES.get(value.strip().lower(), False)
+        warn_invalid(name, value, "0 or 1", f"using {int(default)}")
+    return FLAG_VALUES.get(value.strip().lower(), default)
 
 
 def read_words(name: str, allowed: tuple[str, ...]) -> frozenset[str]:

@@ -4,7 +4,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     its hooks: hookimpl, BackendInfo, DeviceInfo, Capabilities, Unavailable, INTERFACE; for type
         checkers BackendHooks, LibraryCallsHook, DiagnosticsHook, ConformanceHook
     the device: Backend, BindingBackend, Program, Launch, Entry, QueuedLaunch, Replay, LibraryCall,
-        RawLaunch, RawArgument, Grid, Process, HOST_MEMORY
+        mark_ordered, RawLaunch, RawArgument, Grid, Process, HOST_MEMORY
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
     locks that a child of fork() finds free: Lock, register_lock
@@ -80,6 +80,7 @@ from .backend.interface import (
     StreamHandle,
     StridedOperand,
     Unavailable,
+    mark_ordered,
 )
 from .backend.launches import BindingBackend, scalar_argument
 from .backend.process import Process
@@ -378,6 +379,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "loads",
         "look_up_again",
         "make_node",
+        "mark_ordered",
         "ne",
         "order_of",
         "parse_kernel",

@@ -22,6 +22,7 @@ from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any, Protocol, Self, TypeVar, cast
 from weakref import ref
 
+from .environment import read_flag
 from .locks import Lock
 from .records import DEPTH_LIMIT, Flags
 
@@ -48,7 +49,7 @@ class Settings:
     """All settings of one context."""
 
     eager: bool = False  # each op runs at once
-    reproducible: bool = False  # no vendor's routine is used
+    vendor_products: bool = read_flag("DOVETAIL_VENDOR_PRODUCTS", default=True)
     grad: bool = True  # ops are recorded for gradients
     inference: bool = False  # no inner block may turn `grad` on
     anomaly: Any = None  # the `autograd.anomaly` object that checks each result

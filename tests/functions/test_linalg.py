@@ -18,9 +18,9 @@ from dovetail.functions.products.matrix_products import (
     matmul,
     matrix_transpose,
     outer,
-    reproducible,
     tensordot,
     vecdot,
+    vendor_products,
 )
 from dovetail.tensor import host, primitives, tensor
 from hypothesis import given, settings
@@ -53,7 +53,7 @@ def test_matmul_equals_numpy(name: str, dtype: str, shapes: Any) -> None:
     got = matmul(on(name, a), on(name, b))
     assert got.dtype is dtypes.dtype(want.dtype) and got.shape == want.shape
     np.testing.assert_array_equal(got.numpy(), want)
-    with reproducible():
+    with vendor_products(False):
         np.testing.assert_array_equal((on(name, a) @ on(name, b)).numpy(), want)
 
 
@@ -75,13 +75,13 @@ def test_matmul_adds_products_by_ascending_k_with_fma(name: str, dtype: Any) -> 
     for i, j in np.ndindex(3, 5):
         for k in range(20):
             want[i, j] = fused(a[i, k], b[k, j], want[i, j], dtype)
-    with reproducible():
+    with vendor_products(False):
         np.testing.assert_array_equal(matmul(on(name, a), on(name, b)).numpy(), want)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 70), st.booleans(), st.booleans())
 @settings(max_examples=25, deadline=None, derandomize=True)
-def test_reproducible_matmul_has_the_same_bits_on_every_device(
+def test_matmul_has_the_same_bits_on_every_device(
     m: int, n: int, k: int, t1: bool, t2: bool
 ) -> None:
     a = rng.standard_normal((k, m) if t1 else (m, k)).astype(np.float32)
@@ -90,25 +90,24 @@ def test_reproducible_matmul_has_the_same_bits_on_every_device(
     for name in DEVICES:
         x, y = on(name, a), on(name, b)
         x, y = matrix_transpose(x) if t1 else x, matrix_transpose(y) if t2 else y
-        with reproducible():
+        with vendor_products(False):
             found.append(matmul(x, y).numpy())
         close = np.matmul(a.T if t1 else a, b.T if t2 else b)
         np.testing.assert_allclose(matmul(x, y).numpy(), close, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def test_reproducible_uses_no_vendor_routine_and_nests() -> None:
+def test_vendor_products_turned_off_keep_the_routine_with_the_order_of_products() -> None:
     x = on("cpu", small((4, 4), "f4"))
     before = run.counters.calls
-    matmul(x, x).numpy()
-    assert run.counters.calls == before + 1
-    with reproducible():
-        with reproducible():
-            pass
+    with vendor_products(False):
         matmul(x, x).numpy()
     assert run.counters.calls == before + 1
-    matmul(x, x).numpy()
-    assert run.counters.calls == before + 2
+
+
+def test_vendor_products_refuse_other_values_than_flags() -> None:
+    with pytest.raises(dt.ArgumentTypeError, match="enabled must be True or False, got 'no'"):
+        vendor_products("no")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -149,7 +148,6 @@ def test_dot_product_has_the_same_bits_everywhere(kind: str) -> None:
     for name in DEVICES:
         x, y = on(name, a), on(name, b)
         assert (x @ y).numpy().tobytes() == want.tobytes()
-        assert dt.explain(x @ y).launches[0].origin != "vendor routine"
         assert (x @ y).dtype is x.dtype
 
 
@@ -182,14 +180,12 @@ def test_matmul_errors(call: Any, error: type[Exception]) -> None:
         call(on("reference", np.ones((2, 3))))
 
 
-def test_reproducible_applies_when_work_is_recorded(device: str) -> None:
+def test_vendor_products_apply_when_work_is_recorded(device: str) -> None:
     x = dt.ones((4, 4), device=device)
-    dt.evaluate(x)
-    with dt.reproducible():
+    with dt.vendor_products(False):
         pending = x @ x
-    before = counters.calls
-    dt.evaluate(pending)
-    assert counters.calls == before
+    assert pending._expr.attrs is not None
+    assert (x @ x)._expr.attrs is None
 
 
 # --- cached products -----------------------------------------------------------------------------
@@ -222,15 +218,18 @@ def test_small_products_have_the_bits_of_the_reference(dtype: str, how: tuple[in
         np.testing.assert_allclose(wanted, np.matmul(a, b), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
-def test_products_of_two_vectors_are_sums_of_products(device: str, dtype: str) -> None:
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "i4"])
+def test_product_of_two_vectors_is_that_of_a_row_and_a_column(device: str, dtype: str) -> None:
     rng = np.random.default_rng(4)
-    x, y = (dt.asarray((rng.standard_normal(33) * 9).astype(dtype), device=device) for _ in "ab")
+    x, y = (dt.asarray((rng.standard_normal(333) * 9).astype(dtype), device=device) for _ in "ab")
+    want = (x[None] @ y[:, None]).item()
     for _ in range(3):  # how it is cached from the second time on
-        assert (x @ y).tolist() == dt.vecdot(x, y).tolist() == dt.sum(x * y).tolist()
-        with dt.reproducible():
-            np.testing.assert_allclose((x @ y).numpy(), x.numpy() @ y.numpy(), rtol=1e-3)
-    assert len(dt.explain(dt.exp(x @ y + y)).launches) == 1
+        assert (x @ y).item() == want
+
+
+def test_product_of_two_vectors_of_integers_fuses_with_other_ops(device: str) -> None:
+    x = dt.arange(9, device=device)
+    assert len(dt.explain((x + 1) @ x).launches) == 1
 
 
 def test_product_of_a_vector_has_the_bits_of_the_product_of_matrices(device: str) -> None:
@@ -248,13 +247,13 @@ def test_large_products_with_vectors_are_matrix_products(device: str) -> None:
     assert "matmul" in dt.explain(x @ y).text() and (x @ y).tolist() == [200.0] * 200
 
 
-def test_vecdot_of_a_vector_with_itself_differs_from_a_reproducible_matmul(device: str) -> None:
-    x = dt.asarray(np.linspace(-1, 1, 100, dtype="f4"), device=device)
-    want = dt.vecdot(x, x).item()
-    with dt.reproducible():
-        ascending = [(x @ x).item() for _ in range(2)]
-    assert (x @ x).item() == want
-    assert ascending[0] == ascending[1]
+@pytest.mark.parametrize("length", [100, 1000])
+def test_vecdot_has_the_bits_of_matmul(device: str, length: int) -> None:
+    x = dt.asarray(np.linspace(-1, 1, 3 * length, dtype="f4").reshape(3, length), device=device)
+    want = [(row @ row).item() for row in x]
+    assert dt.vecdot(x, x).tolist() == want
+    assert dt.vecdot(x.mT, x.mT, axis=-2).tolist() == want
+    assert dt.diagonal(x @ x.mT).tolist() == want
 
 
 def test_matrix_vector_product_is_a_guard_hit(device: str) -> None:

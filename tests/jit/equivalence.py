@@ -161,7 +161,7 @@ def run(program: Program, group: str, c: Any, over: Callable[[Function], Functio
     seen: list[Any] = []
     with ExitStack() as stack:
         stack.callback(drop_errors)
-        stack.enter_context(dt.reproducible())
+        stack.enter_context(dt.vendor_products(False))
         if is_eager:
             stack.enter_context(dt.eager())
         f, change, call, state = load(program, c)

@@ -162,14 +162,14 @@ def test_capture_of_another_context_is_not_saved(device: dt.Device, tmp_path: Pa
         dt.save_function(f, tmp_path / "f")
 
 
-def test_loaded_function_is_reproducible_only_if_captured_so(
+def test_loaded_function_avoids_vendor_products_only_if_captured_so(
     device: dt.Device, tmp_path: Path
 ) -> None:
     f = dt.jit(lambda x: x @ x)
     f(dt.ones((2, 2)))
     loaded = saved(f, tmp_path)
-    with dt.reproducible():
-        with pytest.raises(dt.CaptureError, match=r"captured under dt\.reproducible"):
+    with dt.vendor_products(False):
+        with pytest.raises(dt.CaptureError, match=r"captured under dt\.vendor_products"):
             loaded(dt.ones((2, 2)))
         f(dt.ones((2, 2)))
         loaded = saved(f, tmp_path)

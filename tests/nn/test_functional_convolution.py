@@ -91,7 +91,7 @@ def test_reduced_precision_is_summed_in_float32(d: str) -> None:
 
 
 def test_bits_are_the_same_everywhere() -> None:
-    """In any schedule, and outside of `dt.reproducible` too."""
+    """In any schedule, with vendor products or without."""
     for x, w, options in (
         ((4, 5, 9, 33), (9, 5, 3, 3), (1, 1)),
         ((4, 5, 6, 6), (9, 5, 3, 3), (2, 1)),

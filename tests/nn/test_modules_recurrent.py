@@ -235,7 +235,7 @@ def test_bits_are_the_same_on_every_device(kind: str) -> None:
         found = [out.detach(), *dt.grad(out.sum(), [*other.parameters()])]
         return [np.asarray(t).tobytes() for t in found]
 
-    with dt.reproducible():
+    with dt.vendor_products(False):
         wanted = made("reference")
         for name in names:
             assert made(name) == wanted

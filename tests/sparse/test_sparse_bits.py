@@ -59,7 +59,7 @@ def gradients(device: str) -> list[Any]:
     [dt.float32, *(pytest.param(d, marks=pytest.mark.exhaustive) for d in (dt.float16, dt.int32))],
 )
 def test_bits_equal_those_of_the_reference(name: str, dtype: Any) -> None:
-    with dt.reproducible():
+    with dt.vendor_products(False):
         found, want = everything(name, dtype), expected(dtype)
     for i, (x, y) in enumerate(zip(found, want, strict=True)):
         for a, b in zip(bits(x), y, strict=True):
@@ -68,7 +68,7 @@ def test_bits_equal_those_of_the_reference(name: str, dtype: Any) -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_gradients_have_the_bits_of_the_reference(name: str) -> None:
-    with dt.reproducible():
+    with dt.vendor_products(False):
         for x, y in zip(gradients(name), gradients("reference"), strict=True):
             np.testing.assert_array_equal(bits(x)[0], bits(y)[0])
 

@@ -114,7 +114,7 @@ LEFT_OUT = {
     "dt.autograd.set_gradient": "what backends and layouts write rules with",
 }
 CLASSES = {"Stream", "Event", "Generator", "set_grad_enabled", "no_grad", "enable_grad", "eager",
-           "reproducible"}  # fmt: skip
+           "vendor_products"}  # fmt: skip
 # Of tensors: methods for writing layouts, and those that call back their argument.
 NO_METHODS = {"mro", "run_rule"}
 OPERATORS = {

@@ -22,6 +22,7 @@ from dovetail.extend import (
     address_of,
     float32,
     float64,
+    mark_ordered,
 )
 
 from .compile import Compiler, CpuProgram
@@ -130,6 +131,7 @@ class CpuBackend(BindingBackend):
         self._launcher.pool.set_num_threads(n)
 
 
+@mark_ordered
 def matmul(
     backend: CpuBackend,
     inputs: Sequence[StridedOperand],

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, StridedOperand, float32, float64
 
+from . import dots
 from .ir_writer import FunctionWriter, Slot, fields
 
 BLOCK, GROUP = PRODUCT_BLOCK, PRODUCT_BLOCK * PRODUCT_BLOCKS  # along k
@@ -68,11 +69,18 @@ def choose_product(
         return None
     *stack, m, n = shape
     size, k = dtype.itemsize, x[-1]
+    axes = [
+        (stack[axis], *[_stack_stride(s, len(shape), axis) * size for s in (xs, ys, outs)])
+        for axis in reversed(range(len(stack)))
+    ]
     a, b, c = ([s * size for s in strides[-2:]] for strides in (xs, ys, outs))
+    if m == n == 1:
+        words, tasks = dots.choose_tasks(k, axes, (a[1], b[0]))
+        return Product(f"{letter}dots", words, tasks, math.prod(stack) * k)
     swaps = n == 1 < m  # a column as a row, whose vectors are full
     if swaps:
         m, n, a, b, c = n, m, b[::-1], a[::-1], c[::-1]
-        xs, ys = ys, xs
+        axes = [(extent, y, x, z) for extent, x, y, z in axes]
     near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
     few_rows = b[1] == size and m <= TILE_ROWS[native][0]
     turns = m == 1 and b[0] == size != b[1]
@@ -84,9 +92,7 @@ def choose_product(
     across, down = -(-n // columns), -(-m // rows)
     ints = [m, n, k, *a, *b, *c, rows, columns, across, across * down]
     ints += [swaps, packs_a, packs_b, turns, len(stack)]
-    for axis in reversed(range(len(stack))):
-        lead = [_stack_stride(s, len(shape), axis) * size for s in (xs, ys, outs)]
-        ints += [stack[axis], *lead]
+    ints += [number for axis in axes for number in axis]
     count = math.prod(stack)
     return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, count * m * n * k)
 
@@ -117,7 +123,7 @@ def imports() -> dict[str, int]:
     }
 
 
-KERNELS = tuple(f"{letter}gemm" for letter in _REAL)
+KERNELS = tuple(f"{letter}{kernel}" for letter in _REAL for kernel in ("gemm", "dots"))
 
 
 def ir(triple: str, native: int) -> str:
@@ -129,10 +135,10 @@ def ir(triple: str, native: int) -> str:
         "declare ptr @allocate(i64)",
         "declare void @release(ptr)",
     ]
-    return "\n".join([*declarations, *[_Renderer(x, native).render() for x in _REAL]])
+    return "\n".join([*declarations, *[Renderer(x, native).render() for x in _REAL]])
 
 
-class _Renderer:
+class Renderer:
     """Renders the functions for one dtype: tiles, copies into panels, and the kernel.
 
     `panel`: the columns of a tile.
@@ -152,6 +158,7 @@ class _Renderer:
         t, bits = self.type, f"<{self.width} x i1>"
         declarations = [
             f"declare {t} @llvm.fma.{self.suffix}({t}, {t}, {t})",
+            f"declare {self.real} @llvm.fma.f{8 * self.size}({', '.join([self.real] * 3)})",
             f"declare {t} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {bits}, {t})",
             f"declare void @llvm.masked.store.{self.suffix}.p0({t}, ptr, i32, {bits})",
         ]
@@ -160,15 +167,15 @@ class _Renderer:
             functions.append(self._render_tile(rows, TILE_VECTORS, False))
             functions += [self._render_tile(rows, v, True) for v in range(1, TILE_VECTORS + 1)]
             functions.append(self._render_pack_rows(rows))
-        functions += [self._render_pack_columns(), self._render_kernel()]
+        functions += [self._render_pack_columns(), self._render_kernel(), *dots.render(self)]
         return "\n".join([*declarations, *functions])
 
-    def _function(self, name: str, parameters: str, w: FunctionWriter, linkage: str = "") -> str:
+    def function(self, name: str, parameters: str, w: FunctionWriter, linkage: str = "") -> str:
         """Return the IR of a function."""
         lines = "\n".join([*w.entry, *w.lines, "  ret void"])
         return f"define {linkage}void @{self.letter}{name}({parameters}) {{\nentry:\n{lines}\n}}"
 
-    def _writer(self) -> FunctionWriter:
+    def writer(self) -> FunctionWriter:
         """Return a writer at the width of a vector."""
         w = FunctionWriter()
         w.width = self.width
@@ -183,7 +190,7 @@ class _Renderer:
             base = base if offset == "0" else w.let(f"getelementptr i8, ptr {base}, i64 {offset}")
         return base
 
-    def _load(self, w: FunctionWriter, at: str, mask: str | None = None) -> str:
+    def load(self, w: FunctionWriter, at: str, mask: str | None = None) -> str:
         """Append the load of a vector; lanes outside of the mask are 0."""
         t = self.type
         if mask is None:
@@ -191,7 +198,7 @@ class _Renderer:
         arguments = f"ptr {at}, i32 {self.size}, <{self.width} x i1> {mask}, {t} zeroinitializer"
         return w.let(f"call {t} @llvm.masked.load.{self.suffix}.p0({arguments})")
 
-    def _store(self, w: FunctionWriter, value: str, at: str, mask: str | None = None) -> None:
+    def store(self, w: FunctionWriter, value: str, at: str, mask: str | None = None) -> None:
         """Append the store of a vector, of the lanes in the mask."""
         if mask is None:
             w.emit(f"store {self.type} {value}, ptr {at}, align {self.size}")
@@ -199,10 +206,29 @@ class _Renderer:
         arguments = f"{self.type} {value}, ptr {at}, i32 {self.size}, <{self.width} x i1> {mask}"
         w.emit(f"call void @llvm.masked.store.{self.suffix}.p0({arguments})")
 
-    def _copy_element(self, w: FunctionWriter, source: str, target: str) -> None:
+    def copy_element(self, w: FunctionWriter, source: str, target: str) -> None:
         """Append the copy of one element."""
         x = w.let(f"load {self.real}, ptr {source}, align {self.size}")
         w.emit(f"store {self.real} {x}, ptr {target}, align {self.size}")
+
+    def find_item(self, w: FunctionWriter, number: Slot, first_word: int) -> list[str]:
+        """Append the walk to an item of the stack; return the addresses of %a, %b and %c there.
+
+        number: the item's; the walk leaves 0 there.
+        first_word: the place in %slots of the axes, four integers each, the fastest axis first.
+        """
+        slots = [w.slot("ptr", name) for name in ("%a", "%b", "%c")]
+        with w.loop("0", "%rank") as axis:
+            word = w.i64("add", w.i64("mul", axis, "4"), str(first_word))
+            at = w.let(f"getelementptr i64, ptr %slots, i64 {word}")
+            extent = w.let(f"load i64, ptr {at}, align 1")
+            index = w.let(f"urem i64 {w.load(number)}, {extent}")
+            w.store(number, w.let(f"udiv i64 {w.load(number)}, {extent}"))
+            for i, slot in enumerate(slots):
+                word = w.let(f"getelementptr i64, ptr {at}, i64 {i + 1}")
+                stride = w.let(f"load i64, ptr {word}, align 1")
+                w.store(slot, self.move(w, w.load(slot), (index, stride)))
+        return [w.load(slot) for slot in slots]
 
     # --- a tile
 
@@ -211,7 +237,7 @@ class _Renderer:
 
         is_tail: only %valid columns are stored; the second operand is padded to whole vectors.
         """
-        w = self._writer()
+        w = self.writer()
         sums = [[w.slot(self.type, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
         self._render_sums(w, sums)
         mask = None
@@ -224,7 +250,7 @@ class _Renderer:
             "i64 %count, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, ptr %c, i64 %c_row, "
             "i1 %first, i64 %valid"
         )
-        return self._function(name, parameters, w, "internal ")
+        return self.function(name, parameters, w, "internal ")
 
     def _render_sums(self, w: FunctionWriter, sums: Sequence[Sequence[Slot]]) -> None:
         """Append the loop over k: each row's element times the vectors of columns.
@@ -239,7 +265,7 @@ class _Renderer:
         with w.loop("0", "%count"):
             b = w.load(b_slot)
             vectors = [
-                self._load(w, self.move(w, b, (str(j), str(self.native))))
+                self.load(w, self.move(w, b, (str(j), str(self.native))))
                 for j in range(len(sums[0]))
             ]
             bases = [w.load(slot) for slot in a_slots]
@@ -254,11 +280,15 @@ class _Renderer:
         self, w: FunctionWriter, at: str, sums: Sequence[Slot], vectors: Sequence[str]
     ) -> None:
         """Append to each sum the products of the element at an address and a vector."""
-        t = self.type
         x = w.splat(self.real, w.let(f"load {self.real}, ptr {at}, align {self.size}"))
         for slot, y in zip(sums, vectors, strict=True):
-            arguments = f"{t} {x}, {t} {y}, {t} {w.load(slot)}"
-            w.store(slot, w.let(f"call {t} @llvm.fma.{self.suffix}({arguments})"))
+            self.fma(w, slot, x, y)
+
+    def fma(self, w: FunctionWriter, total: Slot, x: str, y: str) -> None:
+        """Append the fused multiply-add of two vectors to a sum."""
+        t = self.type
+        arguments = f"{t} {x}, {t} {y}, {t} {w.load(total)}"
+        w.store(total, w.let(f"call {t} @llvm.fma.{self.suffix}({arguments})"))
 
     def _render_results(
         self, w: FunctionWriter, sums: Sequence[Sequence[Slot]], mask: str | None
@@ -278,8 +308,8 @@ class _Renderer:
                     value, at = w.load(slot), self.move(w, row, (str(j), str(self.native)))
                     outside = mask if j == len(slots) - 1 else None
                     if label == adds:
-                        value = w.let(f"fadd {self.type} {self._load(w, at, outside)}, {value}")
-                    self._store(w, value, at, outside)
+                        value = w.let(f"fadd {self.type} {self.load(w, at, outside)}, {value}")
+                    self.store(w, value, at, outside)
             w.emit(f"br label %{end}")
         w.begin_block(end)
 
@@ -288,35 +318,37 @@ class _Renderer:
 
         A vector has an element of each column, so no copy is needed, which would take as long.
         """
-        w, n = self._writer(), self.width
+        w, n = self.writer(), self.width
         sums = [w.slot(self.type, "zeroinitializer") for _ in range(TILE_VECTORS)]
+        bases = [self.move(w, "%b", (str(j * n), "%b_col")) for j in range(TILE_VECTORS)]
         start = w.counter("0")
 
         with w.loop_from(start, "%count", n) as k:
-            for j, sum_slot in enumerate(sums):
-                for i, vector in enumerate(self._load_turned(w, k, j * n)):
+            for base, sum_slot in zip(bases, sums, strict=True):
+                for i, vector in enumerate(self.load_turned(w, base, k, "%b_col")):
                     at = self.move(w, "%a", (w.i64("add", k, str(i)), "%a_col"))
                     self._add_products(w, at, [sum_slot], [vector])
         with w.loop_from(start, "%count", 1) as k:
-            vectors = [self._gather(w, k, j * n) for j in range(TILE_VECTORS)]
+            vectors = [self.gather(w, base, k, "%b_col") for base in bases]
             self._add_products(w, self.move(w, "%a", (k, "%a_col")), sums, vectors)
         self._render_results(w, [sums], None)
         parameters = "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %c, i1 %first"
-        return self._function("tile_turned", parameters, w, "internal ")
+        return self.function("tile_turned", parameters, w, "internal ")
 
-    def _load_turned(self, w: FunctionWriter, k: str, first: int) -> list[str]:
-        """Append loads of a square of columns along k; return a vector of columns for each k."""
-        lines = [
-            self._load(w, self.move(w, "%b", (k, str(self.size)), (str(first + i), "%b_col")))
-            for i in range(self.width)
-        ]
+    def load_turned(self, w: FunctionWriter, base: str, k: str, stride: str) -> list[str]:
+        """Append loads of a square of lines along k; return a vector across lines for each k.
+
+        stride: the register of the bytes from line to line.
+        """
+        first = self.move(w, base, (k, str(self.size)))
+        lines = [self.load(w, self.move(w, first, (str(i), stride))) for i in range(self.width)]
         return self._transpose(w, lines)
 
-    def _gather(self, w: FunctionWriter, k: str, first: int) -> str:
-        """Append loads of the columns' elements at one k; return them as a vector."""
-        vector = "poison"
+    def gather(self, w: FunctionWriter, base: str, k: str, stride: str) -> str:
+        """Append loads of the lines' elements at one k; return them as a vector."""
+        vector, first = "poison", self.move(w, base, (k, str(self.size)))
         for i in range(self.width):
-            at = self.move(w, "%b", (k, str(self.size)), (str(first + i), "%b_col"))
+            at = self.move(w, first, (str(i), stride))
             x = w.let(f"load {self.real}, ptr {at}, align {self.size}")
             vector = w.let(f"insertelement {self.type} {vector}, {self.real} {x}, i64 {i}")
         return vector
@@ -325,19 +357,19 @@ class _Renderer:
 
     def _render_pack_rows(self, rows: int) -> str:
         """Return the function that copies rows of the first operand, elements of a k together."""
-        w = self._writer()
+        w = self.writer()
         with w.loop("0", "%count") as k:
             source = self.move(w, "%a", (k, "%a_col"))
             target = self.move(w, "%to", (k, str(rows * self.size)))
             for i in range(rows):
                 at = self.move(w, source, (str(i), "%a_row"))
-                self._copy_element(w, at, self.move(w, target, (str(i), str(self.size))))
+                self.copy_element(w, at, self.move(w, target, (str(i), str(self.size))))
         parameters = "i64 %count, ptr %a, i64 %a_row, i64 %a_col, ptr %to"
-        return self._function(f"pack_{rows}", parameters, w, "internal ")
+        return self.function(f"pack_{rows}", parameters, w, "internal ")
 
     def _render_pack_columns(self) -> str:
         """Return the function that copies %valid columns to a panel, with zeros after them."""
-        w = self._writer()
+        w = self.writer()
         end = w.new_label()
         is_whole = w.let(f"icmp eq i64 %valid, {self.panel}")
         has_rows = w.let(f"icmp eq i64 %b_col, {self.size}")
@@ -351,13 +383,13 @@ class _Renderer:
             (has_rows, masks),
         )
         for condition, used in cases:
-            with self._last_case(w, condition, end), w.loop("0", "%count") as k:
+            with self.last_case(w, condition, end), w.loop("0", "%count") as k:
                 source = self.move(w, "%b", (k, "%b_row"))
                 target = self.move(w, "%to", (k, str(self.panel * self.size)))
                 for j, mask in enumerate(used):
                     step = (str(j), str(self.native))
-                    vector = self._load(w, self.move(w, source, step), mask)
-                    self._store(w, vector, self.move(w, target, step))
+                    vector = self.load(w, self.move(w, source, step), mask)
+                    self.store(w, vector, self.move(w, target, step))
         row = w.counter("0")
         with w.if_then(w.let(f"and i1 {has_columns}, {is_whole}")):
             self._render_turned(w, row)
@@ -365,16 +397,16 @@ class _Renderer:
             source = self.move(w, "%b", (k, "%b_row"))
             target = self.move(w, "%to", (k, str(self.panel * self.size)))
             for j in range(TILE_VECTORS):
-                self._store(w, "zeroinitializer", self.move(w, target, (str(j), str(self.native))))
+                self.store(w, "zeroinitializer", self.move(w, target, (str(j), str(self.native))))
             with w.loop("0", "%valid") as column:
                 at = self.move(w, source, (column, "%b_col"))
-                self._copy_element(w, at, self.move(w, target, (column, str(self.size))))
+                self.copy_element(w, at, self.move(w, target, (column, str(self.size))))
         w.enter_block(end)
         parameters = "i64 %count, ptr %b, i64 %b_row, i64 %b_col, i64 %valid, ptr %to"
-        return self._function("pack_columns", parameters, w, "internal ")
+        return self.function("pack_columns", parameters, w, "internal ")
 
     @contextmanager
-    def _last_case(self, w: FunctionWriter, condition: str, end: str) -> Iterator[None]:
+    def last_case(self, w: FunctionWriter, condition: str, end: str) -> Iterator[None]:
         """Write a branch around the body, which jumps to `end` after it."""
         yes, no = w.new_label(), w.new_label()
         w.branch(condition, yes, no)
@@ -388,9 +420,10 @@ class _Renderer:
         n = self.width
         with w.loop_from(row, "%count", n) as k:
             for j in range(TILE_VECTORS):
-                for i, line in enumerate(self._load_turned(w, k, j * n)):
+                base = self.move(w, "%b", (str(j * n), "%b_col"))
+                for i, line in enumerate(self.load_turned(w, base, k, "%b_col")):
                     at = self.move(w, "%to", (w.i64("add", k, str(i)), str(self.panel * self.size)))
-                    self._store(w, line, self.move(w, at, (str(j), str(self.native))))
+                    self.store(w, line, self.move(w, at, (str(j), str(self.native))))
 
     def _transpose(self, w: FunctionWriter, lines: list[str]) -> list[str]:
         """Append the transposition of a square of vectors: blocks of 1, 2, 4, ... change places."""
@@ -410,7 +443,7 @@ class _Renderer:
 
     def _render_kernel(self) -> str:
         """Return the kernel: the blocks %begin..%end-1 of the result, each for all of k."""
-        w = self._writer()
+        w = self.writer()
         names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in _INTS]]
         w.entry += [fields("slots", names)]
         w.entry += ["  %exchanged = icmp ne i64 %swaps, 0"]
@@ -418,7 +451,7 @@ class _Renderer:
             w.entry += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
             w.entry += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
         _KernelWriter(self, w).render()
-        return self._function("gemm", "ptr %slots, i64 %begin, i64 %end", w)
+        return self.function("gemm", "ptr %slots, i64 %begin, i64 %end", w)
 
 
 class _Matrix(NamedTuple):
@@ -432,7 +465,7 @@ class _Matrix(NamedTuple):
 class _KernelWriter:
     """Writes the body of a kernel."""
 
-    def __init__(self, renderer: _Renderer, w: FunctionWriter) -> None:
+    def __init__(self, renderer: Renderer, w: FunctionWriter) -> None:
         self.renderer, self.w = renderer, w
         self.size, self.panel = renderer.size, renderer.panel
         self.panel_row = str(self.panel * self.size)  # bytes
@@ -505,20 +538,9 @@ class _KernelWriter:
         within = w.let(f"urem i64 {t}, %per_matrix")
         row = w.i64("mul", w.let(f"udiv i64 {within}, %across"), "%rows")
         column = w.i64("mul", w.let(f"urem i64 {within}, %across"), "%columns")
-        slots = [w.slot("ptr", name) for name in ("%a", "%b", "%c")]
-        with w.loop("0", "%rank") as axis:
-            word = w.i64("add", w.i64("mul", axis, "4"), str(3 + len(_INTS)))
-            at = w.let(f"getelementptr i64, ptr %slots, i64 {word}")
-            extent = w.let(f"load i64, ptr {at}, align 1")
-            index = w.let(f"urem i64 {w.load(number)}, {extent}")
-            w.store(number, w.let(f"udiv i64 {w.load(number)}, {extent}"))
-            for i, slot in enumerate(slots):
-                word = w.let(f"getelementptr i64, ptr {at}, i64 {i + 1}")
-                stride = w.let(f"load i64, ptr {word}, align 1")
-                w.store(slot, self._move(w.load(slot), (index, stride)))
+        starts = self.renderer.find_item(w, number, 3 + len(_INTS))
         a, b, c = (
-            _Matrix(w.load(slot), f"%{x}_row", f"%{x}_col")
-            for slot, x in zip(slots, "abc", strict=True)
+            _Matrix(start, f"%{x}_row", f"%{x}_col") for start, x in zip(starts, "abc", strict=True)
         )
         rows = w.min_i64("%rows", w.i64("sub", "%m", row))
         columns = w.min_i64("%columns", w.i64("sub", "%n", column))

@@ -583,7 +583,7 @@ class OpNode(Node):
         now = current()
         if now.grad or tracer_api.current() is not None:
             return None
-        key: list[object] = [rule, i, self.attrs, self.operands, now.reproducible, len(operands)]
+        key: list[object] = [rule, i, self.attrs, self.operands, now.vendor_products, len(operands)]
         for x in needs:
             kind = type(x)
             if kind is Tensor:

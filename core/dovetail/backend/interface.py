@@ -75,6 +75,20 @@ LibraryCall = Callable[[Any, Sequence[StridedOperand], StridedOperand, StreamHan
 Launch = Callable[[Handles, Sequence[Scalar], StreamHandle], None]
 
 
+def mark_ordered(routine: LibraryCall) -> LibraryCall:
+    """Mark a routine that gives the bits of the generated kernels, and return it.
+
+    It is used under `dt.vendor_products(False)`, too, and may get parts of the operands.
+    """
+    routine.is_ordered = True  # type: ignore[attr-defined]
+    return routine
+
+
+def is_ordered(routine: LibraryCall) -> bool:
+    """Return True if a routine gives the bits of the generated kernels."""
+    return bool(getattr(routine, "is_ordered", False))
+
+
 class Entry(int):
     """The address of a C function that runs a launch, for compiled callers.
 
@@ -277,6 +291,7 @@ class Backend(ABC):
         """Return vendor routines by op and dtype, for use instead of generated kernels.
 
         For example ("matmul", float32). A routine writes the output; all inputs are of this dtype.
+        One with the bits of the generated kernels is marked by `mark_ordered`.
         """
         return {}
 

@@ -180,7 +180,7 @@ class Inputs:
                 or settings.saved_value_hooks is not None
                 or settings.grad is not s.grad
                 or settings.device is not s.device
-                or settings.reproducible is not s.reproducible
+                or settings.vendor_products is not s.vendor_products
             )
         ):
             return False

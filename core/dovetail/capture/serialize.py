@@ -107,8 +107,8 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
     """Write the captures that calls would replay now to a file: kernels as text, closure by value.
 
     `f`: what `dt.jit` gave, and was called; each kind of arguments is saved for which a call would
-    replay it now, with this closure and in this context (`dt.no_grad`, `dt.reproducible`, modes of
-    networks). `path`: the file. Tensors of the closure are saved with the values they have now;
+    replay it now, with this closure and in this context (`dt.no_grad`, `dt.vendor_products`, modes
+    of networks). `path`: the file. Tensors of the closure are saved with the values they have now;
     names that lead to them are not. docs/jit.md says what a file does not keep.
     Raises: CaptureError for a function that was not captured, or does what a file cannot say
     (gradients, containers of other kinds than lists, tuples and dicts); OSError.
@@ -134,12 +134,12 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
     saved = [_write_capture(writer, c) for c in f.captures_for_context()]
     if not saved:
         raise CaptureError(
-            f"{name}: the closure of {f.__name__} or the context (dt.no_grad, dt.reproducible, the "
+            f"{name}: the closure of {f.__name__} or the context (dt.no_grad, dt.vendor_products, "
             "default device and dtype, net.train) has changed since the capture; call it again"
         )
     content = {
         "name": f.__name__,
-        "reproducible": current().reproducible,
+        "vendor_products": current().vendor_products,
         "captures": saved,
         "kernels": [*writer.kernels],
         "blobs": [len(b) for b in writer.blobs],
@@ -206,7 +206,7 @@ class LoadedFunction:
 
     def __init__(self, content: Json, blobs: memoryview, device: Device | None) -> None:
         self.__name__, r = str(content["name"]), FunctionReader(content, blobs)
-        self._reproducible, self._captures = content["reproducible"], []
+        self._vendor_products, self._captures = content["vendor_products"], []
         for x in content["captures"]:
             r.device = usable(str(x["device"])) if device is None else device
             self._captures.append(_read_capture(r, self.__name__, x))
@@ -220,10 +220,11 @@ class LoadedFunction:
                 f"{self.__name__}, from a file: cannot be called in a captured function, a loop or "
                 "dt.vmap; call it outside"
             )
-        if current().reproducible and not self._reproducible:
+        if self._vendor_products and not current().vendor_products:
             raise CaptureError(
-                f"{self.__name__}, from a file: must be captured under dt.reproducible to be "
-                "called there; capture and save it again under dt.reproducible"
+                f"{self.__name__}, from a file: must be captured under "
+                "dt.vendor_products(False) to be "
+                "called there; capture and save it again there"
             )
         args = tuple([float(a) if isinstance(a, (float, np.floating)) else a for a in args])
         result = CACHE_MISS if options else self._run(args, None)

@@ -1,8 +1,8 @@
 """`dovetail demo language`: train a small transformer to write docstrings, letter by letter.
 
 It reads those of Python's own standard library. The step (the network, its gradients, AdamW) is
-captured by `dt.jit`, and everything runs under `dt.reproducible()`: the digest of the weights is
-the same on every device.
+captured by `dt.jit`, and everything runs under `dt.vendor_products(False)`: the digest of the
+weights is the same on every device.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class LetterModelOutcome:
 def learn(device: str, steps: int, tick: Callable[[float], None]) -> LetterModelOutcome:
     """Train on one device and write a sample text; call `tick` with the loss of every step."""
     text, out, started = corpus(), LetterModelOutcome(device), time.perf_counter()
-    with dt.reproducible():
+    with dt.vendor_products(False):
         dt.random.manual_seed(SEED)
         model = LetterModel(len(text.letters)).to(device)
         optimizer = dt.optim.AdamW(model.parameters(), lr=LEARNING_RATE_MAX, betas=(0.9, 0.99))

@@ -115,7 +115,7 @@ def _compute_chunk(
     source: RowSource, work: BlockFunction, start: int, stop: int, tensors: Sequence[Tensor]
 ) -> Tensor:
     """Compute and evaluate `work` on a chunk's blocks with fixed reduction orders, on a worker."""
-    with dt.reproducible():
+    with dt.vendor_products(False):
         result = work(source.blocks(start, stop), *tensors)
         dt.evaluate(result)
     return result
@@ -143,7 +143,7 @@ def analyse(source: RowSource, cut: WorkPartition) -> ScaleOutcome:
     values, vectors = dt.linalg.eigh(dt.astype(covariance, dt.float64))
     basis = dt.copy(dt.astype(vectors[:, -COMPONENTS:], dt.float32))
     first = source.blocks(0, BLOCK_ROWS)[0, :: BLOCK_ROWS // CLUSTERS]
-    with dt.reproducible():
+    with dt.vendor_products(False):
         centroids = (first - mean) @ basis
     for _ in range(STEPS):
         totals = every(block_clusters, mean, basis, centroids)
@@ -163,7 +163,7 @@ def write_data(path: Path, rows: int, device: str) -> None:
     for start in range(0, rows, BLOCK_ROWS):
         kinds = draw.integers(0, CLUSTERS, (BLOCK_ROWS,), device=device)
         points = centres[kinds] + draw.normal((BLOCK_ROWS, COMPONENTS), device=device)
-        with dt.reproducible():
+        with dt.vendor_products(False):
             block = points @ directions + draw.normal((BLOCK_ROWS, FEATURES), device=device)
         out[start : start + BLOCK_ROWS] = block.numpy()
     out.flush()

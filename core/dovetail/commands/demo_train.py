@@ -3,9 +3,9 @@
 It trains on every usable device. A fifth of the digits is held out.
 
 The network uses `dt.nn`; a training step (forward, backward, Adam) is captured by `dt.jit`.
-Everything runs under `dt.reproducible()`, so all devices must compute the same bits: the demo
-prints a digest of the weights after every epoch, and fails if two differ. On the first device the
-run is then interrupted half way and resumed from its checkpoint with new objects; the bits must
+Everything runs under `dt.vendor_products(False)`, so all devices must compute the same bits: the
+demo prints a digest of the weights after every epoch, and fails if two differ. On the first device
+the run is then interrupted half way and resumed from its checkpoint with new objects; the bits must
 stay the same.
 """
 
@@ -154,7 +154,7 @@ def split() -> tuple[Array, Array, Array, Array]:
 def learn(device: str, epochs: int, total_epochs: int, tick: Callable[[], None]) -> TrainingOutcome:
     """Train for `epochs` of a `total_epochs` run on one device; call `tick` after each."""
     out, started = TrainingOutcome(device), time.perf_counter()
-    with dt.reproducible():
+    with dt.vendor_products(False):
         run = TrainingRun(device, total_epochs)
         for _ in range(epochs):
             out.losses.append(run.learn())
@@ -167,7 +167,7 @@ def learn(device: str, epochs: int, total_epochs: int, tick: Callable[[], None])
 
 def run_resumed(device: str, epochs: int, tick: Callable[[], None]) -> str:
     """Return the digest of a run that stopped half way, and continued from its checkpoint."""
-    with tempfile.TemporaryDirectory() as folder, dt.reproducible():
+    with tempfile.TemporaryDirectory() as folder, dt.vendor_products(False):
         run = TrainingRun(device, epochs)
         for _ in range(epochs // 2):
             run.learn()

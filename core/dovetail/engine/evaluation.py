@@ -125,6 +125,7 @@ class Evaluation(OrderedGraph):
             target,
             can.near,
             can.max_buffers,
+            opened.ordered_calls,
         )
         plan = fusion.plan(graph)
         events.note("plan", start, steps=len(plan.steps))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..graph.expr import Expr
@@ -12,39 +13,51 @@ from .batching import BatchMap, Rule, batch_leading_axis, op_of, run_each_exampl
 
 
 def _batch_matmul(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
-    """Batch (..., m, k) @ (..., k, n) as one product if an operand is shared."""
+    """Batch a product of matrices or vectors, as one product if an operand is shared."""
     (a, b), (x, y) = e.args, args
-    if len(e.spec.shape) != 2:
+    left, right = a.spec.shape, b.spec.shape
+    if max(len(left), len(right)) > 2:
         return batch_leading_axis(batch_map, e, args)
-    (m, k), (_, n) = a.spec.shape, b.spec.shape
+    size, k = batch_map.size, left[-1]
     if y is b:
-        rows = pending_view(x, ("reshape", (batch_map.size * m, k)))
-        product = batch_map.make_node(ops.MATMUL, (rows, y), (batch_map.size * m, n), e)
-        return pending_view(product, ("reshape", (batch_map.size, m, n)))
-    if x is a and n == 1:  # a shared matrix and a column: rows times the transposed matrix
-        rows, transposed = (
-            pending_view(y, ("reshape", (batch_map.size, k))),
-            pending_view(x, ("permute", (1, 0))),
-        )
-        product = batch_map.make_node(ops.MATMUL, (rows, transposed), (batch_map.size, m), e)
-        return pending_view(product, ("reshape", (batch_map.size, m, 1)))
-    if k == 1 and e.spec.dtype.kind in "fc" and a.spec.dtype is b.spec.dtype is e.spec.dtype:
-        return _batch_outer(
-            batch_map, e, (batch_map.expand_to_batch(a, x), batch_map.expand_to_batch(b, y))
-        )
-    return batch_leading_axis(batch_map, e, args)
+        rows = pending_view(x, ("reshape", (size * math.prod(left[:-1]), k)))
+        return _multiply(batch_map, e, rows, y)
+    if x is a and right in ((k,), (k, 1)):  # a shared first operand: rows times the transposed one
+        rows = pending_view(y, ("reshape", (size, k)))
+        other = pending_view(x, ("permute", (1, 0))) if len(left) == 2 else x
+        return _multiply(batch_map, e, rows, other)
+    x, y = batch_map.expand_to_batch(a, x), batch_map.expand_to_batch(b, y)
+    if k == 1 and len(left) == len(right) == 2 and _is_plain(e):
+        return _batch_outer(batch_map, e, (x, y))
+    return _multiply(
+        batch_map,
+        e,
+        x if len(left) == 2 else pending_view(x, ("reshape", (size, 1, k))),
+        y if len(right) == 2 else pending_view(y, ("reshape", (size, k, 1))),
+    )
+
+
+def _multiply(batch_map: BatchMap, e: Expr, x: Expr, y: Expr) -> Expr:
+    """Return the product of matrices that stands for all examples, in their shape."""
+    *stack, rows, _ = x.spec.shape
+    columns = y.spec.shape[-1:] if len(y.spec.shape) > 1 else ()
+    product = batch_map.make_node(ops.MATMUL, (x, y), (*stack, rows, *columns), e)
+    shape = (batch_map.size, *e.spec.shape)
+    return product if product.spec.shape == shape else pending_view(product, ("reshape", shape))
+
+
+def _is_plain(e: Expr) -> bool:
+    """Return True for a product of floats or complex numbers without casts."""
+    a, b = e.args
+    return e.spec.dtype.kind in "fc" and a.spec.dtype is b.spec.dtype is e.spec.dtype
 
 
 def _batch_outer(batch_map: BatchMap, e: Expr, operands: tuple[Expr, Expr]) -> Expr:
     """Batch a column times a row as a broadcast product: there is nothing to sum."""
     shape = (batch_map.size, *e.spec.shape)
     product = batch_map.make_plain_node(ops.MULTIPLY, operands, shape, e)
-    # The generated kernel begins with +0, so that it gives no -0.
-    return (
-        batch_map.make_plain_node(ops.ADD, (product, 0.0), shape, e)
-        if e.attrs == ops.NO_VENDOR_ATTRS
-        else product
-    )
+    # A sum of products begins with +0, so it is no -0.
+    return batch_map.make_plain_node(ops.ADD, (product, 0.0), shape, e)
 
 
 def _batch_cumulative(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:

@@ -258,7 +258,7 @@ def _key(
 
     The expressions of tensors are appended to `exprs`. No gradient flows through them.
     """
-    key: list[object] = [current().reproducible]
+    key: list[object] = [current().vendor_products]
     if creates and options.get("device") is None:  # the result is on the default device
         device = default_device()
         if device.opened is None:

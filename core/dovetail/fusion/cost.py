@@ -44,3 +44,8 @@ def _sum_costs(decisions: Decisions, i: int) -> int:
         return 0
     below = sum(recompute_cost(decisions, index[a]) for a in expr.args if type(a) is Expr)
     return min(expr.op.cost + below, COST_MAX)
+
+
+def keeps_device_idle(count: int, n: int, concurrency: int) -> bool:
+    """Return True if `count` sums of `n` terms are worth splitting: they occupy a part of it."""
+    return count < concurrency * ROWS_PER_UNIT_MIN and n * count > SPLIT_ELEMENTS_MIN

@@ -49,11 +49,13 @@ class PlanGraph:
         target: WriteTarget | None = None,
         near: int = 0,
         max_buffers: int = 0,
+        ordered_calls: frozenset[tuple[str, DType]] = frozenset(),
     ) -> None:
         self.near, self.max_buffers = near, max_buffers  # fields of `Capabilities`
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.roots, self.externally_referenced, self.target = roots, externally_referenced, target
         self.concurrency, self.library_calls = concurrency, library_calls
+        self.ordered_calls = ordered_calls  # by `interface.mark_ordered`
         self.output_nodes = frozenset(
             (*externally_referenced, *roots)
         )  # nodes that stay after the plan has run

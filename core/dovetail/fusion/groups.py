@@ -168,6 +168,7 @@ class OwnKernels(NamedTuple):
     output: MemoryOperand
     casts: tuple[DType, ...]
     is_library_call: bool
+    is_ordered: bool  # True if the call has the bits of the kernels, and may compute parts of them
     copies: bool  # True if an op that updates its first operand starts from a copy of it
 
 

@@ -15,7 +15,7 @@ from ..graph.expr import Attrs, Expr
 from ..ir.language import Buffer, Store, Value, const, load
 from ..layout import Shape
 from ..ops.arithmetic import convert
-from .cost import BLOCKS_PER_UNIT
+from .cost import BLOCKS_PER_UNIT, COLUMNS_PER_ROW, keeps_device_idle
 from .decisions import Decisions
 from .groups import OwnKernels, Term
 from .kernel_emitter import KernelEmitter, widen_half
@@ -185,6 +185,9 @@ class OpLaunches:
         self._operands: list[MemoryOperand] = [*kernels.inputs, kernels.output]
         casts = zip(expr.args, kernels.casts, strict=True)
         self._casts = [c for a, c in casts if type(a) is Expr]
+        self._calls = kernels.is_library_call
+        self.calls_vendor = kernels.is_library_call and not kernels.is_ordered
+        self._viewed: dict[int, int] = {}  # view -> the operand that it views
         # operand -> the memory to allocate at the first launch that names it
         self._allocations: dict[int, tuple[tuple[int, int], ...]] = {
             self.result: decisions.allocations_of(kernels.node)
@@ -208,7 +211,8 @@ class OpLaunches:
 
         For the result and temporaries it is their own dtype.
         """
-        return self._casts[operand] if operand < self.result else self._operands[operand].dtype
+        base = self._viewed.get(operand, operand)
+        return self._casts[base] if base < self.result else self._operands[base].dtype
 
     def block(self, rows: Shape, n: int, least: int) -> int:
         """Return the length of blocks, at least `least`, into which `rows` of `n` elements are cut.
@@ -227,6 +231,63 @@ class OpLaunches:
         number = len(self._operands) - 1
         self._allocations[number] = ((slot, math.prod(shape) * dtype.itemsize),)
         return number
+
+    def pieces(self, operand: int, axis: int, start: int, size: int, count: int) -> int:
+        """Return the number of a view: `count` pieces of `size` elements along an axis.
+
+        They begin at `start`; their number is a new axis, the first one.
+        """
+        shape, strides, offset = self._operands[operand].view
+        step, axis = strides[axis], axis % len(shape)
+        view = lay.StridedView(
+            (count, *shape[:axis], size, *shape[axis + 1 :]),
+            (size * step, *strides),
+            offset + start * step,
+        )
+        return self._add_view(operand, view)
+
+    def reshape(self, operand: int, shape: Shape) -> int:
+        """Return the number of a view in a shape with more or fewer axes of size 1."""
+        view = lay.apply_move(self._operands[operand].view, ("reshape", shape))
+        assert view is not None
+        return self._add_view(operand, view)
+
+    def rows(self, operand: int, start: int, count: int) -> int:
+        """Return the number of a view: `count` elements of the first axis, from `start` on."""
+        shape, strides, offset = self._operands[operand].view
+        view = lay.StridedView((count, *shape[1:]), strides, offset + start * strides[0])
+        return self._add_view(operand, view)
+
+    def _add_view(self, operand: int, view: lay.StridedView) -> int:
+        """Add an operand that views another one; return its number."""
+        self._operands.append(self._operands[operand]._replace(view=view))
+        self._viewed[len(self._operands) - 1] = operand
+        return len(self._operands) - 1
+
+    def occupies_part(self, shape: Shape, n: int) -> bool:
+        """Return True if sums of `n` terms, in this shape, are too few to occupy the device."""
+        count = math.prod(shape[:-1]) * -(-shape[-1] // COLUMNS_PER_ROW)
+        return keeps_device_idle(count, n, self.concurrency)
+
+    def launch_or_call(self, name: str, build: Callable[[OpSite], None], *operands: int) -> None:
+        """Append a call of the device's routine for the op, if it has one, else a launch."""
+        if self._calls:
+            self.call(operands)
+        else:
+            self.launch(name, build, *operands)
+
+    def call(self, operands: Sequence[int]) -> None:
+        """Append a call of the device's routine for the op over these operands."""
+        *inputs, output = [self._operands[k] for k in operands]
+        nbytes = math.prod(output.view.shape) * output.dtype.itemsize
+        why = (self._decisions.materialised[self._node],)
+        fresh = self._take_allocations(operands)
+        self.steps.append(PlannedCall(self.op, tuple(inputs), output, fresh, why, nbytes))
+
+    def _take_allocations(self, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Return the allocations of operands that no step before has named."""
+        bases = [self._viewed.get(k, k) for k in operands]
+        return tuple(f for k in bases for f in self._allocations.pop(k, ()))
 
     def launch(
         self,
@@ -263,7 +324,7 @@ class OpLaunches:
         memory = [self._operands[k] for k in operands]
         site = OpSite(name, memory, casts, self.attrs, scalar, self._node, changes)
         build(site)
-        fresh = tuple(f for k in operands for f in self._allocations.pop(k, ()))
+        fresh = self._take_allocations(operands)
         self.steps.append(site.build_step(self._decisions, fresh, why))
 
 
@@ -286,34 +347,33 @@ def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
             return Rejection.TARGET_HAZARD
         copies = copies and not in_place
     casts = graph.casts_of(i)
-    has_call = (expr.op.name, casts[0]) in graph.library_calls
-    uses_call = has_call and expr.op.vendor(expr.attrs, expr.spec.shape, casts[0])
-    is_call = uses_call and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
+    name = expr.op.name, casts[0]
+    is_ordered = name in graph.ordered_calls
+    is_call = (
+        (is_ordered or name in graph.library_calls)
+        and (is_ordered or expr.op.vendor(expr.attrs, expr.spec.shape, casts[0]))
+        and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
+    )
     output = MemoryOperand(decisions.slot_of[i], decisions.memory_layout(i), expr.spec.dtype)
-    return OwnKernels(i, tuple(inputs), output, casts, is_call, copies)
+    return OwnKernels(i, tuple(inputs), output, casts, is_call, is_ordered, copies)
 
 
 def build_op_launches(
     decisions: Decisions, kernels: OwnKernels
 ) -> list[PlannedLaunch | PlannedCall]:
     """Build the launches of a node with own kernels, or the library call in their place."""
-    i, expr = kernels.node, decisions.graph.nodes[kernels.node]
+    expr = decisions.graph.nodes[kernels.node]
     assert expr.op is not None
-    if kernels.is_library_call:
-        nbytes = expr.spec.size * expr.spec.dtype.itemsize
-        why = (decisions.materialised[i],)
-        return [
-            PlannedCall(
-                expr.op, kernels.inputs, kernels.output, decisions.allocations_of(i), why, nbytes
-            )
-        ]
     launches = OpLaunches(decisions, kernels)
+    operands = range(launches.result + 1)
+    if kernels.is_library_call and not expr.op.calls:
+        launches.call(operands)
+        return launches.steps
     if kernels.copies:
         launches.copy()
     if expr.op.launches is not None:
         expr.op.launches(launches)
     else:
-        operands = range(launches.result + 1)
         changes = (-1,) if expr.op.updates else ()
         launches.launch(expr.op.name, expr.op.build, *operands, changes=changes)
     return launches.steps

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..dtypes import bool_, int64
 from ..ir.language import CHUNK, Value, const, load, reduce_loop, where
-from .cost import COLUMNS_PER_ROW, ROWS_PER_UNIT_MIN, SPLIT_ELEMENTS_MIN
+from .cost import COLUMNS_PER_ROW, keeps_device_idle
 from .decisions import Decisions
 from .domain import Domain
 from .groups import Access, FusionGroup, SplitRows, Term
@@ -36,7 +36,7 @@ def _keeps_device_idle(rows: Domain, concurrency: int) -> bool:
     n, count = math.prod(rows.row), math.prod(rows.outer)
     if count and rows.full and len(rows.full) - 1 not in rows.axes:  # columns
         count = -(-count // min(COLUMNS_PER_ROW, rows.full[-1]))
-    return n > CHUNK and count < concurrency * ROWS_PER_UNIT_MIN and n * count > SPLIT_ELEMENTS_MIN
+    return n > CHUNK and keeps_device_idle(count, n, concurrency)
 
 
 def count_partial_results(term: Term) -> int:

@@ -146,7 +146,7 @@ def _explain_act(
             sizes=tuple(sizes.get(m, 0) for m in memory[1]),
         )
     name, device = prefix + act.op.name, str(opened.device)
-    return LaunchReport(name, device, "", "", "", "vendor routine", (), act.nbytes, 0, *memory)
+    return LaunchReport(name, device, "", "", "", "library call", (), act.nbytes, 0, *memory)
 
 
 def _explain_launch(
@@ -165,7 +165,7 @@ def _explain_launch(
             why,
             "",
             "",
-            "vendor routine",
+            "library call",
             (),
             step.nbytes,
             fresh,

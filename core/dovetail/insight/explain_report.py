@@ -33,7 +33,7 @@ class LaunchReport(NamedTuple):
     why: str
     text: str  # in the kernel IR; empty for a routine
     source: str  # the backend's code, if asked for
-    # the place of its program: "in memory", "on disk", "to be compiled"; or "vendor routine",
+    # the place of its program: "in memory", "on disk", "to be compiled"; or "library call",
     # "host routine"
     origin: str
     grid: tuple[int, ...]

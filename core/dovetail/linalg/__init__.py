@@ -18,9 +18,9 @@ from ..functions.products.matrix_products import (
     matmul,
     matrix_transpose,
     outer,
-    reproducible,
     tensordot,
     vecdot,
+    vendor_products,
 )
 from ..lazy_import import late
 
@@ -86,7 +86,6 @@ __all__ = [
     "outer",
     "pinv",
     "qr",
-    "reproducible",
     "slogdet",
     "solve",
     "solve_triangular",
@@ -96,6 +95,7 @@ __all__ = [
     "trace",
     "vecdot",
     "vector_norm",
+    "vendor_products",
 ]
 
 

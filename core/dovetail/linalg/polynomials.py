@@ -182,7 +182,7 @@ def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     Leading zeros stay, unlike in NumPy's, so that no shape depends on values. It is `convolve`.
     Shapes: vectors or numbers; n and m elements give n + m - 1.
     Dtypes: numbers, promoted.
-    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError for what is no vector or has no elements, DTypeError, DeviceError.
 
     >>> import dovetail as dt

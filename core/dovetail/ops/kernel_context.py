@@ -135,6 +135,30 @@ class Launches(Protocol):
     def temporary(self, dtype: DType, shape: Shape) -> int:
         """Allocate memory that lives until the last launch that names it, and return its number."""
 
+    def pieces(self, operand: int, axis: int, start: int, size: int, count: int) -> int:
+        """Return the number of a view: `count` pieces of `size` elements along an axis.
+
+        They begin at `start`; their number is a new axis, the first one.
+        """
+
+    @property
+    def calls_vendor(self) -> bool:
+        """Return True if a vendor's routine computes the op, with sums in an order of its own."""
+
+    def reshape(self, operand: int, shape: Shape) -> int:
+        """Return the number of a view in a shape with more or fewer axes of size 1."""
+
+    def rows(self, operand: int, start: int, count: int) -> int:
+        """Return the number of a view: `count` elements of the first axis, from `start` on."""
+
+    def occupies_part(self, shape: Shape, n: int) -> bool:
+        """Return True if sums of `n` terms, in this shape, are too few to occupy the device."""
+
+    def launch_or_call(
+        self, name: str, build: Callable[[KernelSite], None], *operands: int
+    ) -> None:
+        """Add a call of the device's routine for the op, if it has one, else a launch."""
+
     def launch(
         self,
         name: str,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..dtypes import DType, bool_, int64
 from ..ir.language import Value, cast, const, eq, fma, fold_loop, ne, reduce_loop, where
-from .kernel_context import KernelSite, LoopStep
+from .kernel_context import KernelSite, Launches, LoopStep
 
 PRODUCT_BLOCK = 256  # products that a block of a sum of products has
 PRODUCT_BLOCKS = 256  # blocks of a group
@@ -14,11 +14,40 @@ BLOCK_ELEMENTS = 4096  # elements of a mask that one grid point reads
 COUNTS = "counts"  # as attrs: operand 1 has the count of each block, not the sum before it
 
 
-def matmul(site: KernelSite) -> None:
-    """Build the kernel of (..., m, k) @ (..., k, n), summed in the order of `sum_of_products`.
+def matmul(launches: Launches) -> None:
+    """Add the launches of (..., m, k) @ (..., k, n), summed in the order of `sum_of_products`.
 
-    The last grid axis walks a row.
+    A vector is a matrix of one row, or of one column. Few, long sums would occupy a part of the
+    device: there each block is a product of its own, and a second kernel adds the sums of blocks.
     """
+    x, y, result, length = 0, 1, launches.result, launches.shape(0)[-1]
+    row, column = len(launches.shape(x)) == 1, len(launches.shape(y)) == 1
+    if row or column:
+        shape = launches.shape(result)
+        result = launches.reshape(result, (1,) * row + shape + (1,) * column)
+        x = launches.reshape(x, (1, length)) if row else x
+        y = launches.reshape(y, (length, 1)) if column else y
+    shape = launches.shape(result)
+    blocks, left = divmod(length, PRODUCT_BLOCK)
+    if not blocks or launches.calls_vendor or not launches.occupies_part(shape, length):
+        launches.launch_or_call(launches.op.name, _multiply, x, y, result)
+        return
+    sums = launches.temporary(launches.dtype(0).compute, (blocks + (left > 0), *shape))
+    for first, count, size in ((0, blocks, PRODUCT_BLOCK), (blocks, 1, left)):
+        if size:
+            start = first * PRODUCT_BLOCK
+            launches.launch_or_call(
+                launches.op.name,
+                _multiply,
+                launches.pieces(x, -1, start, size, count),
+                launches.pieces(y, -2, start, size, count),
+                launches.rows(sums, first, count),
+            )
+    launches.launch("sum_of_blocks", _sum_blocks, sums, result, why="sums of blocks")
+
+
+def _multiply(site: KernelSite) -> None:
+    """Build the kernel of a product; the last grid axis walks a row."""
     *batch, m, n = [site.axis(-1, d) for d in range(site.rank(-1))]
 
     def factors(k: Value) -> tuple[Value, Value]:
@@ -30,16 +59,22 @@ def matmul(site: KernelSite) -> None:
     site.store(sum_of_products(length, extent, site.casts[0].compute, factors), *batch, m, n)
 
 
+def _sum_blocks(site: KernelSite) -> None:
+    """Build the kernel that adds the sums of blocks along the first axis of its operand."""
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    blocks, extent, dtype = site.size(0, 0), site.extent(0, 0), site.casts[0]
+    site.store(_sum_of_blocks(blocks, extent, dtype, lambda b: site.read(0, b, *at)), *at)
+
+
 def sum_of_products(
     length: Value, extent: int, dtype: DType, factors: Callable[[Value], tuple[Value, Value]]
 ) -> Value:
     """Return the sum over k < `length` of the products of `factors(k)`, in the order of products.
 
     Floats: a block of PRODUCT_BLOCK products starts at 0 and takes one fused multiply-add per k;
-    the sums of blocks are added in order, PRODUCT_BLOCKS of them to a group, and the groups
-    likewise. The first term of each such sum starts it: nothing is added to 0. The sum of no
-    products is 0. Integers wrap, so their order does not matter. `extent`: the length as a number,
-    by which loops are left out that would run once; it does not change the sum.
+    the sums of blocks are added as by `_sum_of_blocks`. The sum of no products is 0. Integers wrap,
+    so their order does not matter. `extent`: the length as a number, by which loops are left out
+    that would run once; it does not change the sum.
     """
     zero = const(0, dtype)
 
@@ -48,11 +83,31 @@ def sum_of_products(
         x, y = factors(k)
         return (fma(x, y, total) if dtype.kind in "fc" else total + x * y,)
 
-    def add_block(block: Value, first: Value, total: Value) -> tuple[Value]:
-        """Return `total` plus the sum of a block, or the sum alone for the first block."""
+    def sum_block(block: Value) -> Value:
+        """Return the sum of a block of products."""
         start = block * PRODUCT_BLOCK
         stop = where(start + PRODUCT_BLOCK < length, start + PRODUCT_BLOCK, length)
-        (added,) = fold_loop(start, stop, (zero,), add_product).results
+        return fold_loop(start, stop, (zero,), add_product).results[0]
+
+    if dtype.kind not in "fc" or extent <= PRODUCT_BLOCK:
+        return fold_loop(0, length, (zero,), add_product).results[0]
+    blocks = _ceil_div(length, PRODUCT_BLOCK)
+    return _sum_of_blocks(blocks, -(-extent // PRODUCT_BLOCK), dtype, sum_block)
+
+
+def _sum_of_blocks(
+    blocks: Value, extent: int, dtype: DType, sum_block: Callable[[Value], Value]
+) -> Value:
+    """Return the sum of `sum_block(b)` over b < `blocks`, in order, in groups of PRODUCT_BLOCKS.
+
+    The groups are added likewise. The first term of each sum starts it: nothing is added to 0.
+    `extent`: the number of blocks as a number; it does not change the sum.
+    """
+    zero = const(0, dtype)
+
+    def add_block(block: Value, first: Value, total: Value) -> tuple[Value]:
+        """Return `total` plus the sum of a block, or the sum alone for the first block."""
+        added = sum_block(block)
         return (where(eq(block, first), added, total + added),)
 
     def add_group(group: Value, total: Value) -> tuple[Value]:
@@ -62,10 +117,7 @@ def sum_of_products(
         (added,) = fold_loop(first, stop, (zero,), lambda b, t: add_block(b, first, t)).results
         return (where(eq(group, 0), added, total + added),)
 
-    if dtype.kind not in "fc" or extent <= PRODUCT_BLOCK:
-        return fold_loop(0, length, (zero,), add_product).results[0]
-    blocks = _ceil_div(length, PRODUCT_BLOCK)
-    if extent <= PRODUCT_BLOCK * PRODUCT_BLOCKS:
+    if extent <= PRODUCT_BLOCKS:
         start = const(0, int64)
         return fold_loop(0, blocks, (zero,), lambda b, t: add_block(b, start, t)).results[0]
     return fold_loop(0, _ceil_div(blocks, PRODUCT_BLOCKS), (zero,), add_group).results[0]

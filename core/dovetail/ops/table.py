@@ -95,6 +95,7 @@ class Op:
     # (attrs, the result's shape, the operands' dtype) -> True if a library call may replace it
     vendor: Callable[[Attrs, Shape, DType], bool] = lambda attrs, shape, d: attrs != NO_VENDOR_ATTRS
     widens: bool = True  # of `map`: the expression sees reduced precision as float32
+    calls: bool = False  # of `kernel`: `launches` adds library calls, too
     updates: bool = False  # of `kernel`: the result starts as the first operand, in its memory
     # Of `kernel`, how `vmap` batches it: more axes may be in "front" of those of its operands and
     # its result, or their "first" axis has independent rows; "": one after the other. `shared`: the
@@ -432,7 +433,8 @@ def _prefers_vendor(attrs: sort.SortAttrs, shape: Shape, few_bits: int) -> bool:
     return not attrs.descending and length >= VENDOR_SORT_ROW_ELEMENTS_MIN and not prefers_radix
 
 
-MATMUL = _kernel("matmul", rules.contracting, kernel_ops.matmul, 2, widens_gradient=False)
+MATMUL = _add_op(Op("matmul", "kernel", rules.contracting, launches=kernel_ops.matmul, calls=True,
+                    arity=2, widens_gradient=False))
 # Convolutions, of (x, w) or (x, w, bias); their gradients x of (y, w), and w of (x, y). attrs: a
 # `convolution.Geometry`.
 CONVOLUTION = _add_op(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,

@@ -15,5 +15,6 @@ cdef class OpenedDevice:
     cdef public ErrorCells faults
     cdef public object host_address
     cdef public object library_calls
+    cdef public object ordered_calls
     cdef public object programs
     cdef public bint has_streams

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from ..backend.faults import ErrorCells
-from ..backend.interface import Backend, LibraryCall, Program
+from ..backend.interface import Backend, LibraryCall, Program, is_ordered
 from ..backend.limits import has_limits
 from ..device_class import Device
 from ..dtypes import DType
@@ -39,6 +39,7 @@ class OpenedDevice:
         "has_streams",
         "host_address",
         "library_calls",
+        "ordered_calls",
         "programs",
         "takes_batches",
     )
@@ -55,6 +56,7 @@ class OpenedDevice:
     ) -> None:
         self.backend, self.device, self.allocator = backend, device, allocator
         self.library_calls = library_calls
+        self.ordered_calls = frozenset(k for k, r in library_calls.items() if is_ordered(r))
         self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
         self.takes_batches = _overrides_launch_all(
             backend

@@ -16,7 +16,7 @@ from ..dtypes import COMPLEX, DType, bool_, float32, int64
 from ..functions.creation import constructors
 from ..functions.indexing.index_reads import getitem, take
 from ..functions.indexing.index_writes import index_add
-from ..functions.products.matrix_products import matmul, reproducible, vecdot
+from ..functions.products.matrix_products import matmul, vecdot, vendor_products
 from ..functions.reductions.cumulative import cumulative_prod, cumulative_sum
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
@@ -225,7 +225,7 @@ def test_several_elements(kit: Kit, name: str, d: DType) -> None:
 
         def make(on: Device, place: Arrangement = place) -> T.Tensor:
             """Call the function on two tensors arranged by `place` on `on`."""
-            with reproducible():
+            with vendor_products(False):
                 return MULTI_ELEMENT_FUNCTIONS[name](place(x, d, on), place(y, d, on), on)
 
         cases.append((make, f"{name} of {d.name}, {place.__name__}"))

@@ -62,8 +62,8 @@ def einsum(
     larger axis with the same label.
     Dtypes: numbers, promoted, as for `matmul`; sums keep the dtype. A contraction of half precision
     that is not a single op is computed in float32 and rounded once.
-    Order: each contraction of two operands is a `matmul`: a vendor routine's order, unless within
-    `dt.reproducible()`. The path of three and more operands depends on their sizes.
+    Order: each contraction of two operands is a `matmul`, and has its order. The path of three and
+    more operands depends on their sizes.
     Raises: ArgumentError for subscripts that make no sense, ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt

@@ -7,9 +7,7 @@ from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, reduce, view_node, view
 
 
-@cython.locals(e1=Expr, e2=Expr, products=Expr, left=Expr, right=Expr)
+@cython.locals(left=Expr, right=Expr)
 cpdef _matmul(object name, object x1, object x2)
-@cython.locals(moved=Expr)
-cpdef Expr _apply_move(object x, object move)
 @cython.locals(s=Spec)
 cpdef Expr _with_dense_rows(Expr left, Expr right, object routine)

@@ -1,8 +1,8 @@
 """Matrix products by the `matmul` row, in the order of `ops.kernel_ops.sum_of_products`.
 
 If a backend offers a routine for products, `matmul` and its compositions use it. That of the CPU
-has the order of products; a vendor's (cuBLAS) has its own. `with dt.reproducible():` uses the
-generated kernel, whose bits are the same on every device.
+has the order of products; a vendor's (cuBLAS) has its own, and `with dt.vendor_products(False):`
+uses the generated kernel in its place.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from ... import layout as lay
 from ... import settings
-from ...argument_checks import integer, integers, named, shown
+from ...argument_checks import flag, integer, integers, named, shown
 from ...compat.keywords import MISSING, rebind_keywords
 from ...device_class import opened as open_device
-from ...dtypes import INTEGERS, DType, float32, float64
+from ...dtypes import DType, float32, float64
 from ...errors import ArgumentError, DeviceError, ShapeError
-from ...graph.expr import Attrs, Expr, Spec, node, spec
-from ...layout import Move, Shape
+from ...graph.expr import Expr, Spec, node, spec
+from ...layout import Shape
 from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import COPY, MATMUL, MULTIPLY, NO_VENDOR_ATTRS, SUM
@@ -34,7 +33,6 @@ from ...tensor.primitives import (
     reduce,
     remember_view,
     view,
-    view_node,
 )
 from ...tensor.promotion import Array, as_tensors, overrides_operators
 from ...tensor.tensor import Tensor, create_tensor, required, strided
@@ -42,7 +40,15 @@ from ...tensor.writes import write_out
 from ..shape import manipulation
 from ..variants import cache_graph
 
-__all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "tensordot", "vecdot"]
+__all__ = [
+    "diagonal",
+    "matmul",
+    "matrix_transpose",
+    "outer",
+    "tensordot",
+    "vecdot",
+    "vendor_products",
+]
 
 
 def matmul(
@@ -57,7 +63,7 @@ def matmul(
     Order: floats are summed in blocks of 256 products, each from 0 with one fused multiply-add per
     k, k ascending; blocks are added in order, in groups of 256 blocks. So the bits are the same for
     any batch and number of threads, and on every device, but for cuBLAS outside of
-    `dt.reproducible()`. There the product of two vectors is summed like `dt.sum`.
+    `dt.vendor_products(False)`.
     Raises: ShapeError if columns and rows do not fit, DTypeError (bool has no product; see
     `dt.any`), DeviceError.
 
@@ -80,52 +86,25 @@ def matmul_operator(self: Tensor, other: Array) -> Tensor:
     return NotImplemented if overrides_operators(other) else matmul(self, other)
 
 
-_EXACT_SUM_DTYPES = frozenset((float32, float64, *INTEGERS))  # summed in the dtype of the product
 WIDE_MULTIPLIES_MIN = 1 << 20  # from which casts of halves to float32 and back cost little
 COPY_TRANSPOSE_ROWS_MIN = 4  # rows of x1 from which a transposed x2 is copied
 
 
-class _MatmulPlan(NamedTuple):
-    """A product by `matmul`: moves of both operands and of the result; None for no move."""
-
-    result: Spec
-    first_move: Move | None
-    second_move: Move | None
-    result_move: Move | None
-
-
-class _SumPlan(NamedTuple):
-    """A product of two vectors as a sum of elementwise products."""
-
-    products: Spec
-    result: Spec
-    attrs: Attrs
-
-
-# Specs of two matrices or vectors of one dtype, and GENERATED or None -> the plan of the product.
-_plan_cache: LRUCache[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = LRUCache(4096)
+# Specs of two matrices or vectors of one dtype, and attrs -> the spec of their product.
+_result_specs: LRUCache[tuple[Spec, Spec, str | None], Spec] = LRUCache(4096)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
-    """Return the matrix product by a cached plan; other layouts are dispatched."""
+    """Return the matrix product; its spec is cached. Other layouts are dispatched."""
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return dispatch("matmul", name, (x1, x2), x1, x2)
-    how = NO_VENDOR_ATTRS if current().reproducible else None
-    e1, e2 = expr_of(x1), expr_of(x2)
-    key = (e1.spec, e2.spec, how)
-    plan = _plan_cache.young.get(key) or _plan_cache.find(key)
-    if plan is None:
+    how = None if current().vendor_products else NO_VENDOR_ATTRS
+    left, right = expr_of(x1), expr_of(x2)
+    key = (left.spec, right.spec, how)
+    result_spec = _result_specs.young.get(key) or _result_specs.find(key)
+    if result_spec is None:
         return _multiply_uncached(name, x1, x2, how)
-    if isinstance(plan, _SumPlan):
-        elements, total, attrs = plan
-        products = node(MULTIPLY, (e1, e2), elements)
-        return create_tensor(node(SUM, (products,), total, attrs))
-    result_spec, first, second, back = plan
-    left, right = _apply_move(x1, first), _apply_move(x2, second)
-    product = create_tensor(
-        node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how)
-    )
-    return product if back is None else create_tensor(_apply_move(product, back))
+    return create_tensor(node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how))
 
 
 def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
@@ -137,6 +116,7 @@ def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
     s = right.spec
     if (
         right.op is not None
+        or min(len(left.spec.shape), len(s.shape)) < 2
         or s.shape[-1] < 2
         or left.spec.shape[-2] < COPY_TRANSPOSE_ROWS_MIN
         or right.strides[-1] in (0, 1)
@@ -149,34 +129,8 @@ def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
     return node(COPY, (right,), s)
 
 
-def _are_vectors_to_sum(a: Spec, b: Spec) -> bool:
-    """Return True for vectors alike in length and dtype (no halves) to multiply as a sum."""
-    if a.dtype is not b.dtype or a.device is not b.device or a.dtype not in _EXACT_SUM_DTYPES:
-        return False
-    return len(a.shape) == len(b.shape) == 1 and a.shape == b.shape
-
-
-def _sum_of_products(x1: Tensor, x2: Tensor) -> Tensor:
-    """Return the product of two vectors as a sum of products, and cache its plan."""
-    products = apply(MULTIPLY, (x1, x2))._expr
-    total = reduce(SUM, create_tensor(products), (0,), False, x1.dtype)
-    if total._expr.op is SUM:  # it is still pending
-        plan = _SumPlan(products.spec, total._expr.spec, total._expr.attrs)
-        _plan_cache[x1._expr.spec, x2._expr.spec, None] = plan
-    return total
-
-
-def _apply_move(x: Tensor, move: Move | None) -> Expr:
-    """Return the view of a vector as a matrix, or back."""
-    moved = expr_of(x) if move is None else view_node(x, move)
-    assert moved is not None
-    return moved
-
-
 def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -> Tensor:
     """Check the operands of a product, record it and cache its plan. Raises: as `matmul`."""
-    if routine is None and _are_vectors_to_sum(x1._expr.spec, x2._expr.spec):
-        return _sum_of_products(x1, x2)
     if x1.device is not x2.device:
         raise DeviceError(
             f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
@@ -186,39 +140,41 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
             f"{name}: expected at least 1 dimension, got shapes {x1.shape} and {x2.shape}; "
             "use dt.multiply"
         )
-    a, b = _as_row(x1), _as_column(x2)
-    (_, _), dtype = MATMUL.dtypes(name, [a.dtype, b.dtype], None)
-    if a.shape[-1] != b.shape[-2]:
+    (_, _), dtype = MATMUL.dtypes(name, [x1.dtype, x2.dtype], None)
+    if x1.shape[-1] != x2.shape[max(x2.ndim - 2, 0)]:
         raise ShapeError(
             f"{name}: shapes {x1.shape} and {x2.shape} do not fit: "
-            f"{a.shape[-1]} columns against {b.shape[-2]} rows"
+            f"{x1.shape[-1]} columns against {x2.shape[max(x2.ndim - 2, 0)]} rows"
         )
-    if routine is None and _is_faster_in_float32(a, b, dtype):
+    if dtype.kind in "iu" and x1.ndim == x2.ndim == 1:  # in any order the sum has the same bits
+        return reduce(SUM, apply(MULTIPLY, (x1, x2)), (0,), False, dtype)
+    if routine is None and _is_faster_in_float32(x1, x2, dtype):
         wide = [_cast_to(x, float32) for x in (x1, x2)]
         return _cast_to(_matmul(name, *wide), dtype)
-    rows = ("reshape", (math.prod(a.shape[:-1]), a.shape[-1]))
-    if a.ndim > 2 and b.ndim == 2 and is_viewable(a, rows):  # one product, also in the gradient
-        product = _matmul(name, view(a, rows), x2)
-        return view(product, ("reshape", a.shape[:-1] + product.shape[1:]))
-    batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
-    operands = [_cast_to(_expand_to(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
-    shape = (*batch, a.shape[-2], b.shape[-1])
-    result_spec = spec(shape, dtype, a.device, name)
-    kept_shape = (
-        batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
-    )
-    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype:
-        _plan_cache[x1._expr.spec, x2._expr.spec, routine] = _MatmulPlan(
-            result_spec,
-            _move_to(x1, a),
-            _move_to(x2, b),
-            None if kept_shape == shape else ("reshape", kept_shape),
-        )
-    left, right = operands
-    result = create_tensor(
+    rows = ("reshape", (math.prod(x1.shape[:-1]), x1.shape[-1]))
+    if x1.ndim > 2 >= x2.ndim and is_viewable(x1, rows):  # one product, also in the gradient
+        product = _matmul(name, view(x1, rows), x2)
+        return view(product, ("reshape", x1.shape[:-1] + product.shape[1:]))
+    if 1 in (x1.ndim, x2.ndim) and max(x1.ndim, x2.ndim) > 2:  # a vector and a stack
+        return _multiply_stack(name, x1, x2)
+    batch = lay.broadcast_shapes(name, x1.shape[:-2], x2.shape[:-2])
+    left, right = (_cast_to(_expand_to(x, (*batch, *x.shape[-2:])), dtype)._expr for x in (x1, x2))
+    shape = batch + x1.shape[-2:-1] + (x2.shape[-1:] if x2.ndim > 1 else ())
+    result_spec = spec(shape, dtype, x1.device, name)
+    if max(x1.ndim, x2.ndim) <= 2 and x1.dtype is x2.dtype:
+        _result_specs[x1._expr.spec, x2._expr.spec, routine] = result_spec
+    return create_tensor(
         node(MATMUL, (left, _with_dense_rows(left, right, routine)), result_spec, routine)
     )
-    return result if kept_shape == shape else view(result, ("reshape", kept_shape))
+
+
+def _multiply_stack(name: str, x1: Tensor, x2: Tensor) -> Tensor:
+    """Return the products of a vector and a stack of matrices, on either side."""
+    if x1.ndim == 1:
+        product = _matmul(name, view(x1, ("reshape", (1, *x1.shape))), x2)
+        return view(product, ("reshape", (*product.shape[:-2], product.shape[-1])))
+    product = _matmul(name, x1, view(x2, ("reshape", (*x2.shape, 1))))
+    return view(product, ("reshape", product.shape[:-1]))
 
 
 def _is_faster_in_float32(a: Tensor, b: Tensor, dtype: DType) -> bool:
@@ -228,28 +184,13 @@ def _is_faster_in_float32(a: Tensor, b: Tensor, dtype: DType) -> bool:
     """
     if dtype.compute is not float32 or dtype is float32:
         return False
-    multiplies = a.size * b.shape[-1]
+    multiplies = a.size * (b.shape[-1] if b.ndim > 1 else 1)
     calls = open_device(a.device).library_calls
     return (
         multiplies >= WIDE_MULTIPLIES_MIN
         and ("matmul", float32) in calls
         and ("matmul", dtype) not in calls
     )
-
-
-def _as_row(x: Tensor) -> Tensor:
-    """Return a vector as a matrix of one row; others unchanged."""
-    return x if x.ndim > 1 else view(x, ("reshape", (1, *x.shape)))
-
-
-def _as_column(x: Tensor) -> Tensor:
-    """Return a vector as a matrix of one column; others unchanged."""
-    return x if x.ndim > 1 else view(x, ("reshape", (*x.shape, 1)))
-
-
-def _move_to(x: Tensor, target: Tensor) -> Move | None:
-    """Return the move from `x` to its view `target`."""
-    return None if target is x else ("reshape", target.shape)
 
 
 def _expand_to(x: Tensor, shape: Shape) -> Tensor:
@@ -306,8 +247,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None
     Shapes: broadcast; the axis, of one size in both, is removed.
     Dtypes: integers, floats and complex; the result has the promoted dtype, in which it is summed
     (float16 and bfloat16 in float32).
-    Order: it is a reduction, in the canonical order (docs/numerics.md): the same bits on every
-    device, unlike `matmul` outside of `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError if the axis has two sizes, AxisError, ArgumentError for an axis that is not
     negative, DTypeError for bool, DeviceError.
 
@@ -318,8 +258,25 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None
     x1, x2 = as_tensors("vecdot", x1, x2)
     axis = integer("vecdot", axis, "axis")
     dtype = _vecdot_dtype(x1.shape, x2.shape, x1.dtype, x2.dtype, axis)
-    product = apply(MULTIPLY, (conjugate(x1), x2))
-    return reduce(SUM, strided("vecdot", product), (product.ndim + axis,), False, dtype)
+    x1 = conjugate(x1)
+    if dtype.kind in "iu" or type(x1) is not Tensor or type(x2) is not Tensor:
+        product = strided("vecdot", apply(MULTIPLY, (x1, x2)))
+        return reduce(SUM, product, (product.ndim + axis,), False, dtype)
+    row, column = _move_axis_last(x1, axis), _move_axis_last(x2, axis)
+    product = _matmul(
+        "vecdot",
+        view(row, ("reshape", (*row.shape[:-1], 1, row.shape[-1]))),
+        view(column, ("reshape", (*column.shape, 1))),
+    )
+    return view(product, ("reshape", product.shape[:-2]))
+
+
+def _move_axis_last(x: Tensor, axis: int) -> Tensor:
+    """Return a view with an axis, counted from the end, as the last one."""
+    if axis == -1:
+        return x
+    order = [d for d in range(x.ndim) if d != x.ndim + axis]
+    return view(x, ("permute", (*order, x.ndim + axis)))
 
 
 def conjugate(x: Tensor) -> Tensor:
@@ -370,7 +327,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = N
     axes, paired in order.
     Shapes: the free axes of x1, then those of x2.
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
-    Order: that of `matmul`: a vendor routine's, unless within `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError if the sizes of a pair differ, AxisError, ArgumentError, DTypeError,
     DeviceError.
 
@@ -428,20 +385,25 @@ def _parse_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
     )
 
 
-class reproducible(settings.Switch):
-    """A context in which all devices give the same bits, because no vendor routine is used.
+class vendor_products(settings.Switch):
+    """A context in which products may use a vendor's routine (True), or have one order (False).
 
-    Products of matrices recorded in this context use the generated kernel: k ascending, with one
-    fused multiply-add each. The context of the call counts, not the time of the computation.
-    Outside of it only products of float matrices can differ (docs/numerics.md).
+    A vendor's routine sums in an order of its own. It is allowed by default, and there is one only
+    on CUDA: cuBLAS, of `dovetail-cuda[matmul]`. Elsewhere, and with False everywhere, a product has
+    the same bits on every device. The context in which a product is recorded counts, not the time
+    of the computation. DOVETAIL_VENDOR_PRODUCTS=0 in the environment sets False for the process.
+    See docs/numerics.md.
+
+    `enabled`: True or False.
+    Raises: ArgumentTypeError for others.
 
     >>> import dovetail as dt
     >>> a = dt.ones((2, 2), device="reference")
-    >>> with dt.reproducible():
+    >>> with dt.vendor_products(False):
     ...     y = a @ a
     >>> y.tolist()
     [[2.0, 2.0], [2.0, 2.0]]
     """
 
-    def __init__(self) -> None:
-        super().__init__(reproducible=True)
+    def __init__(self, enabled: bool = True) -> None:
+        super().__init__(vendor_products=flag("vendor_products", enabled, "enabled"))

@@ -29,7 +29,7 @@ def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     of the others; for a number or a 0-dimensional tensor the elementwise product. See `matmul`.
     Shapes: (..., k) and (k,) or (..., k, m).
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
-    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -53,7 +53,7 @@ def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     With a number or a 0-dimensional tensor it is the elementwise product.
     Shapes: (..., k) and (..., k): the free axes of x1, then those of x2.
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
-    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -152,7 +152,7 @@ def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
 
     Shapes: (..., n, k) and (..., k) give (..., n).
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
-    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError if columns and elements do not fit, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -174,7 +174,7 @@ def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Complex vectors are conjugated.
     Shapes: (..., n) and (..., n, k) give (..., k).
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
-    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError if elements and rows do not fit, DTypeError, DeviceError.
 
     >>> import dovetail as dt

@@ -134,7 +134,7 @@ def cov(
     Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
     for one.
     Dtypes: all; integers and bool give float32. The second factor of complex ones is conjugated.
-    Order: the products are summed as by `matmul`, unless within `dt.reproducible()`.
+    Order: the products are summed as by `matmul`.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError unless `correction` is a number.
 
     >>> import dovetail as dt
@@ -226,7 +226,7 @@ def corrcoef(
     Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
     for one.
     Dtypes: all; integers and bool give float32.
-    Order: the products are summed as by `matmul`, unless within `dt.reproducible()`.
+    Order: the products are summed as by `matmul`.
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt

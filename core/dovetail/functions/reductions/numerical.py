@@ -333,7 +333,7 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None 
     elements, "valid" those in which the shorter vector is inside the other.
     Shapes: vectors of at least one element.
     Dtypes: numbers, promoted.
-    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -353,7 +353,7 @@ def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | Non
     elements, "valid" those in which the shorter vector is inside the other.
     Shapes: vectors of at least one element.
     Dtypes: numbers, promoted.
-    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Order: that of `matmul`.
     Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
 
     >>> import dovetail as dt

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
 
-from .small_products import prefer_generated_products
-
 __all__ = ["scaled_dot_product_attention"]
 
 Tensor: TypeAlias = dt.Tensor
@@ -324,8 +322,7 @@ class _Attention(dt.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """Return attention and the row sums' logarithms; save them with the operands."""
         ctx.options = options
-        with prefer_generated_products(q):
-            out, sums = _Forward(q, k, v, mask, keep, options).compute()
+        out, sums = _Forward(q, k, v, mask, keep, options).compute()
         ctx.save_for_backward(q, k, v, mask, keep, out, sums)
         return out, sums
 
@@ -335,9 +332,8 @@ class _Attention(dt.autograd.Function):
         q, k, v, mask, keep, out, sums = ctx.saved_tensors
         slope = dt.sum(g * out, axis=-1, keepdims=True) - g_sums
         needs = ctx.needs_input_grad
-        with prefer_generated_products(q):
-            backward = _Backward((q, k, v, mask), keep, ctx.options, g, sums, slope, needs)
-            return (*backward.compute(), None, None)
+        backward = _Backward((q, k, v, mask), keep, ctx.options, g, sums, slope, needs)
+        return (*backward.compute(), None, None)
 
 
 class _Forward(NamedTuple):

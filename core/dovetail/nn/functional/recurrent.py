@@ -14,7 +14,6 @@ import dovetail as dt
 from dovetail.extend import is_mapping, widen_halves
 
 from .recurrent_steps import gru_back, gru_step, lstm_back, lstm_step
-from .small_products import prefer_generated_products
 
 __all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]
 
@@ -305,9 +304,8 @@ class _Layer(dt.autograd.Function):
         """Run the layer's kernels; save inputs, outputs, gates and cells."""
         x, h, c, *weights, options = args
         state = (h,) if c is None else (h, c)
-        with prefer_generated_products(x):
-            run = _LayerRun(x, state, Weights(*weights), options)
-            results = run.forward()
+        run = _LayerRun(x, state, Weights(*weights), options)
+        results = run.forward()
         ctx.options = options
         ctx.save_for_backward(x, h, c, *weights, results[0], run.gates, run.cells)
         return results
@@ -320,9 +318,8 @@ class _Layer(dt.autograd.Function):
         if dt.is_grad_enabled() or is_mapping():
             return (*_differentiable_backward(ctx, g), None)
         state = (h,) if c is None else (h, c)
-        with prefer_generated_products(x):
-            run = _LayerRun(x, state, weights, ctx.options, *outputs)
-            return (*run.backward(g, ctx.needs_input_grad), None)
+        run = _LayerRun(x, state, weights, ctx.options, *outputs)
+        return (*run.backward(g, ctx.needs_input_grad), None)
 
 
 def _differentiable_backward(ctx: Any, g: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
