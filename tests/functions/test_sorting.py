@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from dovetail.device_class import opened
 from dovetail.functions.sorting.stable_sort import order_of
 from dovetail.ops import sort as radix
+from support.numpy_sorts import numpy_sorts
 
 DEVICES = ["reference", "cpu"]
 DTYPES = ["f2", "f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"]
@@ -237,10 +239,9 @@ def test_argsort_has_no_gradient() -> None:
 
 
 @pytest.fixture
-def routines(request: pytest.FixtureRequest) -> None:
-    """Return True if the cpu backend of this machine has a sort routine."""
-    if ("sort", dt.float32) not in opened(dt.device("cpu")).library_calls:
-        pytest.skip("no vector instructions that the routine uses, or many threads")
+def routines() -> Iterator[None]:
+    with numpy_sorts():
+        yield
 
 
 @pytest.mark.usefixtures("routines")

@@ -93,8 +93,9 @@ class CpuBackend(BindingBackend):
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         """Return matmul by packed panels, and sorts by NumPy if the pool has few threads."""
+        c = self._compiler
         products = {("matmul", d): matmul for d in (float32, float64)}
-        return {**products, **sort_routines(self.get_num_threads(), self._compiler.native)}
+        return {**products, **sort_routines(self.get_num_threads(), c.native, c.cpu)}
 
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand

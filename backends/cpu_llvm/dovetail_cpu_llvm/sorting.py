@@ -32,6 +32,9 @@ from .memory import Array, operand_array
 
 SORT_THREADS_MAX = 8  # with more of them the generated passes are faster
 VECTOR_BYTES_MIN = 32  # bytes: NumPy's sort is vectorised with AVX2 and AVX-512
+# NumPy's sort stores selected lanes of AVX-512, which these execute as microcode: a million float32
+# take 33 ms, the passes 12 ms (one thread, Zen 5, 2026-11-30).
+SLOW_COMPRESS_CPUS = frozenset(("znver4", "znver5"))
 CHUNK_WORDS = 1 << 14  # words that stay in cache from one function to the next
 WORD_BITS, HALF_WORD_BITS = 64, 32  # bits; words of half as many take half the time
 # elements that NumPy's stable `argsort` orders before words are made (of data that
@@ -40,9 +43,12 @@ STABLE_ARGSORT_ELEMENTS_MAX = 1 << 8
 MINUS_ZERO = {4: (np.int32, -(1 << 31)), 8: (np.int64, -(1 << 63))}  # the least of all patterns
 
 
-def sort_routines(threads: int, vector: int) -> Mapping[tuple[str, DType], LibraryCall]:
-    """Return the routines by op and dtype; none for many threads or for narrow vectors."""
-    if threads > SORT_THREADS_MAX or vector < VECTOR_BYTES_MIN:
+def sort_routines(threads: int, vector: int, cpu: str) -> Mapping[tuple[str, DType], LibraryCall]:
+    """Return the routines by op and dtype; none where the generated passes are faster.
+
+    They are with many threads, and on CPUs with narrow vectors or slow stores of selected lanes.
+    """
+    if threads > SORT_THREADS_MAX or vector < VECTOR_BYTES_MIN or cpu in SLOW_COMPRESS_CPUS:
         return {}
     routines = {"sort": partial(sort, threads), "argsort": partial(argsort, threads)}
     kinds = (float32, float64, int32, int64, uint32, uint64)

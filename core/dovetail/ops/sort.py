@@ -332,7 +332,7 @@ class _RadixPass(NamedTuple):
 
     def _build_move(self, site: KernelSite, size: int) -> None:
         """Build the kernel that moves each block's words to their positions."""
-        table, totals = self.table, self.table + 1
+        table, totals, n = self.table, self.table + 1, site.number("n", self.passes.n)
         at, start, stop = self._declare_block(site, table, size)
 
         def store_start(d: Value, before: Value) -> LoopStep:
@@ -348,7 +348,9 @@ class _RadixPass(NamedTuple):
             e = self.read(site, at[:-1], k)
             d = self._extract_digit(site, e)
             position = site.read(table, *at, d)
-            new = site.stored(self.write(site, at[:-1], e), *at[:-1], cast(position, int64))
+            # It is below n; a file of a captured function is loaded only if that can be seen.
+            index = where(cast(position, int64) < n, cast(position, int64), n - 1)
+            new = site.stored(self.write(site, at[:-1], e), *at[:-1], index)
             return (), [new, site.put(table, position + 1, *at, d)]
 
         site.builder.effect(fold_loop(start, stop, (), step))

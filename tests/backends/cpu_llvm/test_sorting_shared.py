@@ -13,7 +13,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail_cpu_llvm import parallel_numpy
+from dovetail_cpu_llvm import parallel_numpy, sorting
+from support.numpy_sorts import numpy_sorts
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 N, N_EVEN = 10_007, 10_006
@@ -21,8 +22,10 @@ CPU = "cpu"
 
 
 @pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(parallel_numpy, "PART_ELEMENTS_MIN", 1 << 10)
+    with numpy_sorts(threads=2):
+        yield
 
 
 @pytest.fixture
@@ -75,6 +78,16 @@ def test_sort_of_rows_in_parts_equals_a_stable_sort(
     found, expected = dt.sort(x, axis=-1).numpy(), np.take_along_axis(a, order, -1)
     unsigned = f"u{a.itemsize}"
     assert np.array_equal(found.view(unsigned), expected.view(unsigned))
+
+
+@pytest.mark.parametrize(("threads_used", "vector", "cpu"), [
+    (sorting.SORT_THREADS_MAX + 1, 64, "any"), (1, 16, "any"), (1, 64, "znver4"),
+])  # fmt: skip
+def test_sort_routines_are_left_out_where_passes_are_faster(
+    threads_used: int, vector: int, cpu: str
+) -> None:
+    assert not sorting.sort_routines(threads_used, vector, cpu)
+    assert ("sort", dt.float32) in sorting.sort_routines(1, 64, "any")
 
 
 def test_part_count_grows_with_size_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,10 +25,10 @@ from ...locks import Lock
 from ...ops import table as ops
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, create_tensor
-from ..creation.constructors import complex_from_parts, extents
-from ..datatypes import DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
+from ..creation.constructors import arange, complex_from_parts, extents
+from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, real_dtype
 from ..indexing.index_reads import take
-from ..sorting.stable_sort import order_of
+from ..sorting.stable_sort import order_of, sort_by_bits
 from ..variants import accept_out
 
 __all__ = [
@@ -51,6 +51,7 @@ LAZY_FUNCTIONS = {  # name -> the module that is loaded at its first use
     ), "samplers"),
 }  # fmt: skip
 Extents = int | Sequence[int]
+PACKED_POSITION_BITS_MAX = 22  # bits of a key that hold its position; 42 random ones are left
 ALL_UINT64 = (0, 0)  # scalars of RANDOM_BELOW for all integers: 2**64, which wraps to 0, from 0 on
 
 
@@ -295,7 +296,7 @@ class Generator:
         """Return the integers 0..x-1, or the slices of a tensor `x`, in random order.
 
         The slices are those along the first axis. Random 64-bit keys are drawn and sorted on the
-        device, ties by position.
+        device, ties by position; up to 2**22 slices by as many upper bits as leave room for them.
         Shapes: (x,), or that of the tensor.
         Dtypes: int64, or that of the tensor.
         Raises: ArgumentError for a tensor of no dimensions or a negative int, DeviceError.
@@ -312,7 +313,11 @@ class Generator:
         (x,) = dimensions("permutation", (integer("permutation", x, "x", 0),))
         kinds = (uint64, uint64)
         keys = self._draw(ops.RANDOM_BELOW, (x,), ALL_UINT64, kinds, uint64, device)
-        return order_of(keys, 64)
+        bits = max(x - 1, 1).bit_length()
+        if bits > PACKED_POSITION_BITS_MAX:
+            return order_of(keys, 64)
+        position, low = arange(x, dtype=uint64, device=keys.device), (1 << bits) - 1
+        return cast(sort_by_bits(keys >> bits << bits | position, bits) & low, int64)
 
     def _draw(
         self,
@@ -590,7 +595,7 @@ def permutation(
     """Return the integers 0..x-1, or the slices of a tensor `x`, in random order.
 
     The slices are those along the first axis. Random 64-bit keys are drawn and sorted on the
-    device, ties by position.
+    device, ties by position; up to 2**22 slices by as many upper bits as leave room for them.
     `generator`: the generator to use; default: that of this process.
     Shapes: (x,), or that of the tensor.
     Dtypes: int64, or that of the tensor.

@@ -202,6 +202,14 @@ def order_of(keys: Tensor, bits: int) -> Tensor:
     return _sort_last_axis(ops.ARGSORT, keys, _cached_order(False, 0, max(bits, 1)), 0)
 
 
+def sort_by_bits(words: Tensor, first: int) -> Tensor:
+    """Return a vector of uint64 in the order of its bits from `first` on, without a host read.
+
+    The bits below must ascend already where the others are equal.
+    """
+    return _sort_last_axis(ops.SORT, words, _cached_order(False, first, 64), 0)
+
+
 def _dispatch_sort(x: Tensor, axis: int, descending: bool) -> Tensor:
     """Sort a tensor of another layout along an axis.
 
