@@ -58,6 +58,32 @@ def test_float32_product_equals_the_sums_of_numpy(k: int, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("k", [*LENGTHS, 40_000])
+def test_product_of_vectors_equals_the_sums_of_numpy(k: int, device: str) -> None:
+    generator = np.random.default_rng(k)
+    a, b = generator.standard_normal((2, 3, k)).astype("f4")
+    want = [summed(a[i : i + 1], b[i, :, None])[0, 0] for i in range(3)]
+    x, y = dt.asarray(a, device=device), dt.asarray(b, device=device)
+    with dt.vendor_products(False):
+        assert [(x[i] @ y[i]).item() for i in range(3)] == want
+        assert dt.vecdot(x, y).tolist() == want
+        assert dt.vecdot(x.mT, y.mT, axis=-2).tolist() == want
+        assert dt.einsum("ik,ik->i", x, y).tolist() == want
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_long_product_of_complex_vectors_equals_the_sums_of_numpy(device: str) -> None:
+    generator = np.random.default_rng(4)
+    a, b = (
+        (generator.standard_normal(17_000) + 1j * generator.standard_normal(17_000)).astype("c8")
+        for _ in "ab"
+    )
+    x, y = dt.asarray(a, device=device), dt.asarray(b, device=device)
+    with dt.vendor_products(False):
+        assert (x @ y).item() == summed(a[None], b[:, None])[0, 0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("k", [1, 257, 600])
 def test_complex64_product_equals_the_sums_of_numpy(k: int, device: str) -> None:
     generator = np.random.default_rng(k)

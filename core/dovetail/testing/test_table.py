@@ -618,6 +618,9 @@ PRODUCTS = (
     ((5, 0), (0, 3)),
     ((70, 130), (130, 65)),
     ((3, 600), (600, 5)),  # several blocks of products
+    ((600,), (600,)),
+    ((40,), (40, 3)),
+    ((3, 600), (600,)),
 )
 LONG_PRODUCT = PRODUCT_BLOCK * PRODUCT_BLOCKS + 300  # several groups of blocks
 
@@ -639,11 +642,12 @@ def test_matmul(kit: Kit, d: DType) -> None:
         kit.check_agreements(cases)
 
 
-def test_matmul_of_several_groups(kit: Kit) -> None:
-    """Check the generated kernel for a product that is longer than a group of blocks."""
+@pytest.mark.parametrize("columns", [(3,), ()], ids=["matrix", "vector"])
+def test_matmul_of_several_groups(kit: Kit, columns: tuple[int, ...]) -> None:
+    """Check the generated kernels for a product that is longer than a group of blocks."""
     x, y = (
         finite_values(float32, (2, LONG_PRODUCT), 1),
-        finite_values(float32, (LONG_PRODUCT, 3), 2),
+        finite_values(float32, (LONG_PRODUCT, *columns), 2),
     )
 
     def make(on: Device) -> T.Tensor:

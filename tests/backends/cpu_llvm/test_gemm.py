@@ -101,6 +101,40 @@ def test_long_product_adds_groups_of_blocks(dtype: dt.DType) -> None:
     assert_same(parts[0] + parts[1], wanted)
 
 
+PAIRS = ((1, 5), (16, 64), (17, 100), (40, 256), (5, 1000), (3, 33 * BLOCK + 7))
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("shape", PAIRS, ids=str)
+def test_products_of_pairs_of_vectors_have_the_bits_of_the_reference(
+    shape: tuple[int, int], dtype: dt.DType
+) -> None:
+    a, b = values(*shape, dtype=dtype), values(*shape, seed=1, dtype=dtype)
+    wanted = np.stack([expected(x, y) for x, y in zip(a, b, strict=True)])
+    for first in ARRANGEMENTS.values():
+        x, y = dt.asarray(first(a), device=CPU), dt.asarray(b, device=CPU)
+        assert_same(dt.vecdot(x, y), wanted)
+        assert_same(dt.vecdot(x.mT, y.mT, axis=-2), wanted)
+        assert_same(x[-1] @ y[-1], wanted[-1])
+    stacked = dt.stack([y, x, y], axis=1)
+    assert_same(dt.vecdot(stacked, y[:, None]), dt.vecdot(stacked, y[:, None].copy()).numpy())
+    assert_same(dt.vecdot(stacked, y[:, None])[:, 1], expected_pairs(x, y))
+
+
+def expected_pairs(x: dt.Tensor, y: dt.Tensor) -> Any:
+    """Return the products of pairs of rows on the reference device."""
+    return np.stack([expected(a, b) for a, b in zip(x.numpy(), y.numpy(), strict=True)])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_long_product_of_vectors_has_equal_bits_for_any_number_of_threads(
+    threads: int, set_threads: Callable[[int], None]
+) -> None:
+    set_threads(threads)
+    a, b = values(300_000), values(300_000, seed=1)
+    assert_same(dt.asarray(a, device=CPU) @ dt.asarray(b, device=CPU), expected(a, b))
+
+
 def test_sum_of_no_products_is_zero() -> None:
     x, y = dt.ones((3, 0), device=CPU), dt.ones((0, 4), device=CPU)
     assert_same(x @ y, np.zeros((3, 4), np.float32))
