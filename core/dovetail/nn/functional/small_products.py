@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import dovetail as dt
 from dovetail.extend import capabilities
-
-_prefers_generated: dict[object, bool] = {}
 
 
 def prefer_generated_products(x: dt.Tensor) -> AbstractContextManager[object]:
@@ -16,6 +15,10 @@ def prefer_generated_products(x: dt.Tensor) -> AbstractContextManager[object]:
     They are on devices whose points run on processors with their own caches: the step of an LSTM
     of 128 takes 0.88 of the time with them, as a routine for products has a call of its own.
     """
-    if x.device not in _prefers_generated:
-        _prefers_generated[x.device] = capabilities(x.device).near > 0
-    return dt.reproducible() if _prefers_generated[x.device] else nullcontext()
+    return dt.reproducible() if _has_near_caches(x.device) else nullcontext()
+
+
+@cache
+def _has_near_caches(device: dt.Device) -> bool:
+    """Return True if the points of a device run on processors with their own caches."""
+    return capabilities(device).near > 0
