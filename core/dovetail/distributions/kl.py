@@ -85,10 +85,11 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     >>> D.kl_divergence(D.Normal(zero, 1.0), D.Normal(zero + 1.0, 1.0)).tolist()
     [0.5]
     """
-    rule = _resolve_rule(type(p), type(q))
+    pair: tuple[type, type] = type(p), type(q)
+    rule = _resolve_rule(*pair)
     if rule is None:
         raise dt.NotYetError(
-            f"kl_divergence: dovetail has no rule for {type(p).__name__} and {type(q).__name__}; "
+            f"kl_divergence: dovetail has no rule for {pair[0].__name__} and {pair[1].__name__}; "
             "add one with register_kl, or use the mean of p.log_prob(x) - q.log_prob(x) over "
             "samples of p"
         )
