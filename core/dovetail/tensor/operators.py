@@ -119,8 +119,10 @@ _power = _build_binary_methods(ops.POW)[0]
 
 def power(self: Tensor, other: object) -> Result:
     """Return `self ** other`; the int 2 is recorded as a squaring, except of bools."""
-    if type(other) is int and other == 2 and self.dtype is not bool_:
-        return apply(ops.SQUARE, (self,))
+    if type(other) is int and other == 2:
+        dtype = expr_of(self).spec.dtype if type(self) is Tensor else self.dtype
+        if dtype is not bool_:
+            return apply(ops.SQUARE, (self,))
     return _power(self, other)
 
 
