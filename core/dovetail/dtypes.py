@@ -135,14 +135,20 @@ class DType(DTypeRecord):
 
     @property
     def min(self) -> int:
-        """Return the smallest value of an integer dtype, 0 for bool. Raises: AttributeError."""
+        """Return the smallest value of an integer dtype, 0 for bool.
+
+        Raises: AttributeError, for floats and complex numbers.
+        """
         if self.kind in "fc":
             raise AttributeError
         return -(1 << (self.bits - 1)) if self.kind == "i" else 0
 
     @property
     def max(self) -> int:
-        """Return the largest value of an integer dtype, 1 for bool. Raises: AttributeError."""
+        """Return the largest value of an integer dtype, 1 for bool.
+
+        Raises: AttributeError, for floats and complex numbers.
+        """
         if self.kind in "fc":
             raise AttributeError
         return 1 if self.kind == "b" else (1 << (self.bits - (self.kind == "i"))) - 1
