@@ -189,6 +189,58 @@ def test_error_of_a_parameter_of_an_inner_function_names_both() -> None:
         transform("a")
 
 
+INDICES = dt.asarray([[1, 2, 3]])
+INTEGERS: dict[str, tuple[Callable[[Any], Any], int, str]] = {
+    "embedding": (lambda n: F.embedding(INDICES, dt.ones((4, 2)), n), 1, "padding_idx"),
+    "embedding_bag": (lambda n: F.embedding_bag(INDICES, dt.ones((4, 2)), padding_idx=n), 1, "pa"),
+    "one_hot": (lambda n: F.one_hot(INDICES, n), 4, "num_classes"),
+    "multi_margin_loss": (lambda n: F.multi_margin_loss(X, dt.asarray([0, 1]), n), 2, "p"),
+    "group_norm": (lambda n: F.group_norm(dt.ones((2, 4)), n), 2, "num_groups"),
+    "layer_norm": (lambda n: F.layer_norm(X, n), 3, "normalized_shape"),
+    "multi_head_attention_forward": (lambda n: _attend(2, n), 2, "num_heads"),
+    "multi_head": (lambda n: _attend(n, 1), 2, "embed_dim_to_check"),
+    "dirac_": (lambda n: nn.init.dirac_(dt.ones((4, 2, 3)), n), 2, "groups"),
+    "pad_packed_sequence": (lambda n: _pad(n), 5, "total_length"),
+    "GRU": (lambda n: nn.GRU(2, n), 3, "hidden_size"),
+    "GRUCell": (lambda n: nn.GRUCell(n, 2), 3, "input_size"),
+    "Unflatten": (lambda n: nn.Unflatten(n, (3, 1))(X), 1, "dim"),
+    "ZeroPad2d": (lambda n: nn.ZeroPad2d(n)(dt.ones((1, 1, 2, 2))), 1, "padding"),
+    "ModuleList.insert": (lambda n: nn.ModuleList([nn.ReLU()]).insert(n, nn.Tanh()), 0, "index"),
+    "StepLR": (lambda n: _schedule("StepLR", n), 2, "step_size"),
+    "CosineAnnealingWarmRestarts": (
+        lambda n: _schedule("CosineAnnealingWarmRestarts", 2, n), 2, "T_mult",
+    ),
+    "OneCycleLR": (lambda n: _schedule("OneCycleLR", 0.1, n), 2, "total_steps"),
+    "Multinomial": (lambda n: dt.distributions.Multinomial(n, dt.ones(2)), 3, "total_count"),
+}  # fmt: skip
+
+
+def _attend(size: int, heads: int) -> Any:
+    x, w = dt.ones((3, 1, 2)), dt.ones((6, 2))
+    return F.multi_head_attention_forward(
+        x, x, x, size, heads, w, None, None, None, False, 0.0, w[:2], None
+    )
+
+
+def _pad(length: int) -> Any:
+    packed = nn.utils.rnn.pack_sequence([dt.ones(2)])
+    return nn.utils.rnn.pad_packed_sequence(packed, total_length=length)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integer_parameter_accepts_integers_of_numpy_and_refuses_floats_and_bools(
+    name: str,
+) -> None:
+    call, n, parameter = INTEGERS[name]
+    call(n)
+    call(np.int64(n))
+    for wrong in (float(n), True):
+        with pytest.raises(
+            dt.ArgumentTypeError, match=rf"{name}.*: {parameter}.* must be an int.*, got {wrong}"
+        ):
+            call(wrong)
+
+
 def test_insert_beyond_the_end_of_a_module_list_appends() -> None:
     modules = nn.ModuleList([nn.ReLU()])
     modules.insert(2**70, nn.Tanh())

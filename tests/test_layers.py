@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,26 +77,40 @@ def arrows_for_types(tree: ast.Module, name: str) -> set[str]:
     return arrows(ast.Module(blocks, []), name)
 
 
+def late_calls(tree: ast.AST) -> list[ast.expr]:
+    """Return the first argument of each call of `import_module` or `__import__` in `tree`."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.args]
+    names = ("import_module", "__import__")
+    return [c.args[0] for c in calls if ast.unparse(c.func).split(".")[-1].endswith(names)]
+
+
 def late_arrows(tree: ast.Module, name: str) -> set[str]:
     """Return the core modules that `import_module` gets as text in the module `name`."""
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.args]
-    called = [c for c in calls if ast.unparse(c.func).split(".")[-1].endswith("import_module")]
-    given = [c.args[0].value for c in called if isinstance(c.args[0], ast.Constant)]
+    given = [a.value for a in late_calls(tree) if isinstance(a, ast.Constant)]
     full = (resolve_name(m, package(name)) if m.startswith(".") else m for m in given)
     return {m.removeprefix("dovetail.") for m in full if m.startswith("dovetail.")} & {*MODULES}
 
 
+IMPORT_IN_CYTHON = re.compile(
+    r"^[ \t]*(?:from ([\w.]+) c?import (\([^)]*\)|[^\n]*)|c?import ([^\n]*))", re.MULTILINE
+)
+
+
+def cython_arrows(text: str, name: str) -> set[str]:
+    """Return the core modules that the text of a `.pxd` or `.pyx` of the module `name` imports."""
+    used = set()
+    for source, members, modules in IMPORT_IN_CYTHON.findall(text):
+        base = resolve_name(source, package(name)) if source.startswith(".") else source
+        inner = [f"{base}.{m}" for m in re.findall(r"\w+", members)]
+        used |= {base, *inner, *re.findall(r"[\w.]+", modules)}
+    ours = {u.removeprefix("dovetail.") for u in used if u.startswith("dovetail.")} & {*MODULES}
+    return {u for u in ours if not (CORE / u.replace(".", "/")).is_dir()} - {name}
+
+
 def compiled_arrows(name: str) -> set[str]:
     """Return the modules of the core that the `.pxd` and the `.pyx` of the module `name` import."""
-    used = set()
-    for suffix in (".pxd", ".pyx"):
-        path = CORE / f"{name.replace('.', '/')}{suffix}"
-        for line in path.read_text().splitlines() if path.exists() else ():
-            if match := re.match(r"\s*(?:from ([\w.]+) c?import|c?import ([\w.]+))", line):
-                module = match[1] or match[2]
-                full = resolve_name(module, package(name)) if module[0] == "." else module
-                used.add(full.removeprefix("dovetail."))
-    return {u for u in used & {*MODULES} if not (CORE / u.replace(".", "/")).is_dir()} - {name}
+    paths = [CORE / f"{name.replace('.', '/')}{suffix}" for suffix in (".pxd", ".pyx")]
+    return {u for p in paths if p.exists() for u in cython_arrows(p.read_text(), name)}
 
 
 def is_for_types(node: ast.AST) -> bool:
@@ -239,6 +254,25 @@ def test_import_against_the_contract_is_detected() -> None:
     assert arrows(tree, "ir.verify") == {"ops.table"}
 
 
+@pytest.mark.parametrize(
+    ("find", "text"),
+    [
+        (arrows, "from ..tensor import tensor"),
+        (arrows, "try:\n    import dovetail.tensor.tensor\nexcept ImportError:\n    pass"),
+        (arrows_for_types, "if TYPE_CHECKING:\n    from ..tensor.tensor import Tensor"),
+        (late_arrows, 'def f():\n    return import_module("..tensor.tensor", __package__)'),
+        (late_arrows, '__import__("dovetail.tensor.tensor")'),
+        (cython_arrows, "from dovetail.tensor.tensor cimport (\n    create_tensor,\n)"),
+        (cython_arrows, "from dovetail.tensor cimport tensor"),
+        (cython_arrows, "from ..tensor.tensor import Tensor"),
+        (cython_arrows, "cimport cython, dovetail.tensor.tensor as t"),
+    ],
+)
+def test_planted_import_of_each_kind_is_against_the_contract(find: Any, text: str) -> None:
+    planted = text if find is cython_arrows else ast.parse(text)
+    assert against({"ir.verify": find(planted, "ir.verify")}) == ["ir.verify -> tensor.tensor"]
+
+
 def test_packages_import_only_what_the_contract_allows() -> None:
     assert {room(name) for name in MODULES} == {*MAY_IMPORT, *GROUND, *DOORS, *OUTSIDE_CORE}
     assert against(GRAPH) == []
@@ -267,6 +301,21 @@ def test_late_imports_against_the_contract_are_listed() -> None:
     # `np.add.reduce` of tensors: NumPy functions are built from those that they belong to
     others["functions.elementwise.op_functions"].remove("functions.numpy.ufunc_methods")
     assert cycle({name: GRAPH[name] | others.get(name, set()) for name in MODULES}) == []
+
+
+# Modules that import by a name from a table or from outside, which is not read here: packages'
+# lazy names, methods and functions of `functions` itself, commands, plugins and installed packages.
+IMPORTS_BY_TABLE = {
+    "__init__", "lazy_import", "functions.io.files", "functions.methods",
+    "functions.numpy.protocol", "functions.variants", "plugins.entry", "tensorboard",
+}  # fmt: skip
+
+
+def test_modules_that_import_by_a_table_are_listed() -> None:
+    later = {
+        n for n, t in MODULES.items() if any(type(a) is not ast.Constant for a in late_calls(t))
+    }
+    assert {n for n in later if room(n) not in ("commands", "testing")} <= IMPORTS_BY_TABLE
 
 
 def test_contract_has_no_unused_permission_and_no_cycle() -> None:

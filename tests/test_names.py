@@ -43,6 +43,24 @@ def test_dtype_equals_its_accepted_specifications() -> None:
     assert x.dtype in ("float32", "float64") and x.dtype in {"float32", "float64"}
 
 
+@pytest.mark.parametrize("d", [dt.float16, dt.bfloat16, dt.float32, dt.float64])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_dtype_of_floats_has_no_ends_but_a_hint(d: dt.DType, name: str) -> None:
+    assert not hasattr(d, name)
+    with pytest.raises(AttributeError, match=rf"^{d.name}: .* use dt\.finfo\('{d.name}'\)\.{name}"):
+        getattr(d, name)
+    assert isinstance(getattr(dt.finfo(d.name), name), float)
+
+
+def test_dtype_has_the_ends_of_its_numbers() -> None:
+    assert (dt.bool.min, dt.bool.max) == (0, 1)
+    for d in (dt.int8, dt.uint8, dt.int32, dt.uint32, dt.int64, dt.uint64):
+        limits = np.iinfo(d.name)
+        assert (d.min, d.max) == (limits.min, limits.max)
+    with pytest.raises(AttributeError, match=r"^complex64: .*use dt\.finfo\('float32'\)\.max"):
+        dt.complex64.max  # noqa: B018 - that is the test
+
+
 def test_device_equals_its_names() -> None:
     cpu, second = dt.device("cpu"), dt.device("opencl:1")
     assert cpu == "cpu" and cpu == "cpu" and cpu == "cpu:0" and cpu != "opencl"

@@ -84,6 +84,11 @@ class DType(DTypeRecord):
     if not TYPE_CHECKING:  # a type checker must report misspelt names
 
         def __getattr__(self, name: str) -> NoReturn:
+            if name in ("min", "max"):  # of floats and complex numbers, whose properties raise
+                raise AttributeError(
+                    f"{self.name}: only dtypes of integers and bool have {name}; use "
+                    f"dt.finfo({self.part.name!r}).{name}"
+                )
             raise hints.missing_attribute(self, name)
 
     __hash__ = DTypeRecord.__hash__  # a class with an `__eq__` does not inherit it
@@ -130,13 +135,23 @@ class DType(DTypeRecord):
 
     @property
     def min(self) -> int:
-        """Return the smallest value of an integer dtype."""
+        """Return the smallest value of an integer dtype, 0 for bool.
+
+        Raises: AttributeError, for floats and complex numbers.
+        """
+        if self.kind in "fc":
+            raise AttributeError
         return -(1 << (self.bits - 1)) if self.kind == "i" else 0
 
     @property
     def max(self) -> int:
-        """Return the largest value of an integer dtype."""
-        return (1 << (self.bits - (self.kind == "i"))) - 1
+        """Return the largest value of an integer dtype, 1 for bool.
+
+        Raises: AttributeError, for floats and complex numbers.
+        """
+        if self.kind in "fc":
+            raise AttributeError
+        return 1 if self.kind == "b" else (1 << (self.bits - (self.kind == "i"))) - 1
 
 
 bool_ = DType("bool", "b8", "b", 1)

@@ -144,7 +144,7 @@ def graph_key(graph: RandomGraph, given: list[Any]) -> tuple[Any, int]:
     """Return the key of a graph and the number of its leaves."""
     root, held = build(graph, given)
     evaluation = one.Evaluation([root._expr])
-    return evaluation._whole_key()[0], len(evaluation.leaves) + 0 * len(held)
+    return evaluation.whole_key()[0], len(evaluation.graph.leaves) + 0 * len(held)
 
 
 def test_guards_agree_with_keys(empty_caches: Callable[[], set[Any]]) -> None:
@@ -199,7 +199,7 @@ def test_guards_of_writes_agree_with_keys(empty_caches: Callable[[], set[Any]]) 
                 return None, 0 * len(held)
             copy = node(COPY, (pop(value),), given[at]._expr.spec)
             evaluation = one.Evaluation([copy], given[at]._expr)
-            return evaluation._whole_key()[0], len(evaluation.leaves)
+            return evaluation.whole_key()[0], len(evaluation.graph.leaves)
 
         wanted, count = key_of(graph, at)
         if wanted is None:

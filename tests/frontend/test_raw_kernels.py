@@ -267,6 +267,9 @@ def test_grids_and_groups_cover_every_point(kind: str) -> None:
     for grid, group in [((1, 2, 3, 4), None), ((-1,), None), ((2,), (1, 1)), ((), None)]:
         with pytest.raises(dt.ArgumentError, match="one to three natural numbers"):
             k(out, 5, grid=grid, group=group)
+    for grid, group in [((5, 3), (2, 0)), (15, 0), (15, -1), (15, ())]:
+        with pytest.raises(dt.ArgumentError, match=r"^at: .* those of group= positive, got"):
+            k(out, 5, grid=grid, group=group)
     with pytest.raises(dt.ArgumentTypeError):
         k(out, 5, grid=2.5)
 

@@ -189,6 +189,12 @@ def test_python_numbers_are_weakly_typed(
         assert found.tolist() == [number] * 3
 
 
+def test_int_powers_of_bools_are_integers(device: dt.Device) -> None:
+    x = dt.asarray([True, False], device=device)
+    for power in (1, 2, 3):
+        assert (x**power).dtype is dt.int64 and (x**power).tolist() == [1, 0]
+
+
 def test_finfo_iinfo_and_isdtype_equal_numpy() -> None:
     for name in ("float16", "float32", "float64"):
         ours, theirs = dt.finfo(name), np.finfo(name)
@@ -343,7 +349,9 @@ def test_to_moves_between_devices_and_dtypes(device: dt.Device) -> None:
         (lambda x: dt.add(x, x, out=dt.empty(3, dtype=dt.float64)), dt.DTypeError, "float64"),
         (lambda x: dt.add(x, x, out=np.empty(3)), dt.DTypeError, "out= must be a tensor"),
         (lambda x: dt.where(x, x, x), dt.DTypeError, "the condition must be bool"),
-        (lambda x: dt.subtract(x > 0, x > 0), dt.DTypeError, "subtract: expected .* got bool"),
+        (lambda x: (x > 0) - (x > 0), dt.DTypeError, r"subtract: .* use x \^ y or x.astype\("),
+        (lambda x: -(x > 0), dt.DTypeError, r"negative: .* got bool; use ~x or x.astype\(dt.int8"),
+        (lambda x: (x > 0) // (x > 0), dt.DTypeError, r"got bool; use x.astype\(dt.int8\)"),
         (lambda x: dt.isclose(1, 2), dt.DTypeError, "at least one operand"),
         (lambda x: x.add_(), TypeError, "missing 1 required positional argument"),
         (lambda x: dt.real(x > 0), dt.DTypeError, "real: expected .* got bool"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from captured import Pair, bits, device, same, vector
 from dovetail.capture.closures import Closure
+from dovetail.capture.jit import ARGUMENT_KINDS_MAX
 
 __all__ = ["device"]
 
@@ -42,6 +43,15 @@ def test_new_shapes_dtypes_and_strides_are_captured_once_each(device: dt.Device)
     for x in (vector(8), vector(9), vector(8, dt.float64), square, square.T, vector(8), square.T):
         assert bits(f(x)) == bits(x.sum(axis=0))
     assert f.captures == 5
+
+
+def test_kind_of_arguments_in_use_is_not_captured_again_after_many_others() -> None:
+    f = dt.jit(lambda x: x * 2)
+    for n in range(1, 200):
+        f(dt.ones(n, device="reference"))
+        if n % 5 == 0:
+            f(dt.ones(1, device="reference"))
+    assert f.captures == 199 and len(f.list_captures()) <= ARGUMENT_KINDS_MAX
 
 
 def test_views_at_other_offsets_need_no_new_capture(device: dt.Device) -> None:

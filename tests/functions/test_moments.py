@@ -65,6 +65,14 @@ def test_covariances_equal_numpy(device: dt.Device, options: dict[str, Any]) -> 
         assert_close(dt.corrcoef(dt.asarray(a[0])), np.corrcoef(a[0]))
 
 
+@pytest.mark.parametrize("name", ["fweights", "aweights"])
+def test_covariance_with_a_negative_weight_in_a_tensor_is_nan(device: dt.Device, name: str) -> None:
+    weights = {name: dt.asarray([2, -1, 1], device=device)}
+    assert dt.isnan(dt.cov(dt.asarray(A[:2, :3], device=device), **weights)).all().item()
+    jitted = dt.jit(lambda x, w: dt.cov(x, **{name: w}))
+    assert dt.isnan(jitted(dt.asarray(A[:2, :3], device=device), weights[name])).all().item()
+
+
 def test_gradients_of_moments() -> None:
     x = dt.asarray(A[:3, :4], device="reference").requires_grad_()
     w = dt.asarray(np.abs(A[:3, 1:5]), device="reference").requires_grad_()
@@ -85,6 +93,8 @@ def test_wrong_arguments_of_moments_raise() -> None:
         (lambda: dt.ptp(x > 0), dt.DTypeError, "ptp"),
         (lambda: dt.cov(dt.ones((2, 2, 2), device="reference")), dt.ShapeError, "cov: expected"),
         (lambda: dt.cov(x, fweights=[1.5, 1, 1]), dt.ArgumentError, "fweights must be integers"),
+        (lambda: dt.cov(x, fweights=[2, -1, 1]), dt.ArgumentError, "cov: fweights must not be"),
+        (lambda: dt.cov(x, aweights=np.array([2, -0.5, 1])), dt.ArgumentError, "got -0.5"),
         (lambda: dt.cov(x, aweights=[1.5]), dt.ShapeError, "cov: aweights"),
         (lambda: dt.cov(x, correction="a"), dt.ArgumentTypeError, "cov: correction"),
         (lambda: dt.corrcoef(x, dt.ones((2, 4), device="reference")), dt.ShapeError, "corrcoef"),

@@ -304,3 +304,9 @@ def test_shared_submodule_is_listed_once() -> None:
     assert [*net.modules()] == [net, inner, net[1]]
     assert [*net.modules(remove_duplicate=False)] == [net, inner, net[1], inner]
     assert [*net.modules(False)] == [m for _, m in net.named_modules(remove_duplicate=False)]
+
+
+def test_activations_are_instances_of_the_classes_of_pytorch_only() -> None:
+    assert isinstance(nn.ReLU6(), nn.Hardtanh)
+    assert not isinstance(nn.CELU(), nn.ELU)
+    assert not isinstance(nn.Softshrink(), nn.Hardshrink)

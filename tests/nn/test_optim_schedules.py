@@ -258,7 +258,7 @@ def test_schedule_step_before_the_optimizer_step_warns() -> None:
     ("make", "said"),
     [
         (lambda o: S.StepLR(3, 1), "optimizer must be an Optimizer, got 3"),
-        (lambda o: S.StepLR(o, 0), "step_size must be a positive int, got 0"),
+        (lambda o: S.StepLR(o, 0), "step_size must be at least 1, got 0"),
         (lambda o: S.StepLR(o, 2, last_epoch=3), "needs 'initial_lr'"),
         (
             lambda o: S.ConstantLR(o, factor=1.5),
@@ -266,7 +266,7 @@ def test_schedule_step_before_the_optimizer_step_warns() -> None:
         ),
         (lambda o: S.LinearLR(o, start_factor=0), "start_factor must be greater than 0"),
         (lambda o: S.ConstantLR(o, factor=0), "factor must be greater than 0"),
-        (lambda o: S.CosineAnnealingLR(o, 0), "T_max must be a positive int, got 0"),
+        (lambda o: S.CosineAnnealingLR(o, 0), "T_max must be at least 1, got 0"),
         (lambda o: S.CosineAnnealingWarmRestarts(o, 2.5), "T_0 must be an int, got 2.5"),
         (lambda o: S.OneCycleLR(o, 0.1), "total_steps, or epochs"),
         (lambda o: S.OneCycleLR(o, 0.1, total_steps=5, pct_start=2), "pct_start"),

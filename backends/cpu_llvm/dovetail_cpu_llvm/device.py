@@ -115,10 +115,6 @@ class CpuBackend(BindingBackend):
         """
         return compile_raw(self.info.fingerprint, source, name, arguments, options)
 
-    def park_threads(self) -> None:
-        """Let idle threads of the pool sleep at once, in place of a spin for the next launch."""
-        self._launcher.pool.park_workers()
-
     def get_num_threads(self) -> int:
         """Return the number of threads that share a large launch."""
         register(self)

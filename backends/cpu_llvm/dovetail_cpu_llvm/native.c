@@ -24,15 +24,6 @@ static PyObject *resize(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *rest(PyObject *module, PyObject *args)
-{
-    Py_ssize_t pool;
-    if (!PyArg_ParseTuple(args, "n", &pool))
-        return NULL;
-    pool_rest((struct pool *)pool);
-    Py_RETURN_NONE;
-}
-
 static PyObject *work(PyObject *module, PyObject *args)
 {
     Py_ssize_t pool, id;
@@ -49,7 +40,6 @@ static PyMethodDef methods[] = {
     {"bind_sequence", bind_sequence, METH_O, "bind_sequence((block, ...)): return a replay."},
     {"init", init, METH_VARARGS, "init(pool, workers): initialize a pool at an address."},
     {"resize", resize, METH_VARARGS, "resize(pool, workers): set how many workers take part."},
-    {"rest", rest, METH_VARARGS, "rest(pool): have idle workers sleep at once."},
     {"work", work, METH_VARARGS, "work(pool, id): run a worker in this thread, for ever."},
     {NULL, NULL, 0, NULL},
 };

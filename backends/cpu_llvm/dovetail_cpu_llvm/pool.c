@@ -103,14 +103,6 @@ typedef void tile_function(void *arguments, int64_t begin, int64_t end);
 #define ACQUIRE(w) atomic_load_explicit(&(w), memory_order_acquire)
 #define RELEASE(w, value) atomic_store_explicit(&(w), value, memory_order_release)
 
-/* Write a word that other cores read often and that rarely changes: their caches keep it. */
-#define UPDATE(w, value)             \
-    do {                             \
-        int64_t new_value = (value); \
-        if (READ(w) != new_value)    \
-            WRITE(w, new_value);     \
-    } while (0)
-
 /* What belongs to one thread of a launch. Worker i has seat i, the launching thread the last. */
 struct seat {
     _Alignas(LINE) word next; /* the first tile of its range that no thread has taken */
@@ -134,7 +126,6 @@ struct pool {
     word is_far;
     _Alignas(LINE) mutex_type mutex;
     condition_type condition;
-    _Alignas(LINE) word rest; /* 1: idle workers sleep at once */
     _Alignas(LINE) word ping;
     _Alignas(LINE) word pong;
 #if HAS_AFFINITY
@@ -173,7 +164,9 @@ static void record_worker(struct seat *seat)
 
 static void record_launcher_core(struct pool *pool)
 {
-    UPDATE(pool->launcher, sched_getcpu());
+    int64_t core = sched_getcpu();
+    if (READ(pool->launcher) != core) /* which rarely changes: the caches of other cores keep it */
+        WRITE(pool->launcher, core);
 }
 
 /* Keep a thread (0: the calling one) off a core, until `sched_setaffinity` to all cores. */
@@ -285,7 +278,7 @@ static void pool_work(struct pool *pool, int64_t id)
         int spins = 0;
         while ((generation = ACQUIRE(pool->generation)) == seen) {
             PAUSE();
-            if (++spins == WORKER_SPINS_MAX || READ(pool->rest)) {
+            if (++spins == WORKER_SPINS_MAX) {
                 leave_launcher_core(pool, seat); /* a worker does not sleep while kept off a core */
                 generation = sleep_until_job(pool, seen);
                 break;
@@ -449,7 +442,6 @@ static void pool_share(struct pool *pool, tile_function *function, void *argumen
     for (int64_t i = 0; i <= workers; i++)
         WRITE(pool->seats[i].next, i * range);
     atomic_store(&pool->open, 1);
-    UPDATE(pool->rest, 0);
     atomic_fetch_add(&pool->generation, 1);
     if (atomic_load(&pool->sleepers) && sharing == WITH_ALL) {
         keep_sleepers_off(pool);
@@ -478,12 +470,6 @@ static void pool_share(struct pool *pool, tile_function *function, void *argumen
 static void pool_resize(struct pool *pool, int64_t workers)
 {
     WRITE(pool->workers, workers);
-}
-
-/* Have idle workers sleep at once: the threads of another library are about to need the cores. */
-static void pool_rest(struct pool *pool)
-{
-    WRITE(pool->rest, 1);
 }
 
 /* Initialize a pool that no thread uses: a new one, or that of the parent after a fork. */

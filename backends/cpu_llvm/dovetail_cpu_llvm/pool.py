@@ -82,11 +82,6 @@ class Pool:
         """Run the worker loop of pool.c; the bound method keeps the pool's state alive."""
         native.work(self.state, worker)  # of a bound method: the state lives as long as the thread
 
-    def park_workers(self) -> None:
-        """Let idle workers sleep at once: the threads of another library need the cores."""
-        if native:
-            native.rest(self.state)
-
     def _after_fork(self) -> None:
         """Initialize the pool of a forked child, which has none of the parent's threads."""
         self._started = 0

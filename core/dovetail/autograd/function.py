@@ -199,17 +199,13 @@ class FunctionNode(Node):
         return restore
 
 
-class _Backward(Protocol):
-    """An interface of a class with a static method `backward(ctx, *gradients)`."""
+class _FunctionSubclass(Protocol[*Ts, R_co]):
+    """The interface of a subclass of Function."""
 
     @staticmethod
     @_allow_other_parameters
     def backward(ctx: Context, *gradients: Tensor) -> object:
         """Return a gradient, or None, for each argument of `forward`."""
-
-
-class _FunctionSubclass(_Backward, Protocol[*Ts, R_co]):
-    """The interface of a subclass of Function."""
 
     @staticmethod
     def forward(ctx: Context, /, *args: *Ts) -> R_co:

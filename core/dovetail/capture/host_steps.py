@@ -11,6 +11,7 @@ from ..backend.interface import Replay
 from ..backend.streams import wait_for_stream
 from ..engine.traced_numbers import Env
 from ..errors import LinAlgError
+from ..lru_cache import LRUCache
 from ..memory.pointer import StreamHandle
 from ..ops.host_routines import HostCall
 from ..plugins.device_handle import OpenedDevice
@@ -43,7 +44,7 @@ class HostReplay:
     ) -> None:
         self.opened, self.call, self.line, self.run = opened, call, line, run
         self.inputs, self.results = inputs, results
-        self.arrays: dict[tuple[int, int], np.ndarray] = {}
+        self.arrays: LRUCache[tuple[int, int], np.ndarray] = LRUCache(CACHED_ARRAYS_MAX)
 
     def __call__(self, at: Addresses, env: Env, stream: StreamHandle) -> None:
         wait_for_stream(self.opened, stream)
@@ -70,10 +71,8 @@ class HostReplay:
         address = self.opened.host_address(at[2 * slot], at[2 * slot + 1] + offset)
         if address is None:
             return None
-        array = self.arrays.get((k, address))
+        array = self.arrays.find((k, address))
         if array is None:
-            if len(self.arrays) >= CACHED_ARRAYS_MAX:
-                self.arrays.clear()
             array = self.arrays[k, address] = array_at(address, x, k >= len(self.inputs))
         return array
 

@@ -32,6 +32,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..functions.datatypes import default_dtype_listeners, get_default_dtype
 from ..graph.expr import storage_of
 from ..locks import Lock
+from ..lru_cache import LRUCache
 from ..settings import Settings, current
 from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor
@@ -51,7 +52,7 @@ from .session import Capture, CaptureFailure, CaptureSession, relax_overlaps
 
 __all__ = ["constant", "jit"]
 
-ARGUMENT_KINDS_MAX = 64  # of arguments, that a function is captured for; beyond, the oldest goes
+ARGUMENT_KINDS_MAX = 128  # kinds of arguments with captures; the half that was used last stays
 CAPTURE_TRIES_MAX = (
     3  # to capture a function that binds names to new tensors, as the first call of one may
 )
@@ -61,7 +62,6 @@ CAPTURES_PER_KIND_MAX = 16  # captures of one kind of arguments, which differ in
 P = ParamSpec("P")  # what the function takes
 Rest = ParamSpec("Rest")  # but for the instance, where it is a method
 R = TypeVar("R")
-T = TypeVar("T")
 Instance = TypeVar("Instance")
 
 
@@ -87,12 +87,15 @@ class Captured(RecentExecutables, Generic[P, R]):
         self._function = function
         self._static_names = static_argnames
         self._static_positions = _positions(function, static_argnames)
-        self._captures: dict[Hashable, list[Capture | CaptureFailure]] = {}
+        self._captures: LRUCache[Hashable, list[Capture | CaptureFailure]] = LRUCache(
+            ARGUMENT_KINDS_MAX
+        )
         self._recent = ()
-        self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
+        # By kind: how often it changed what it leads to.
+        self._tries: LRUCache[Hashable, int] = LRUCache(ARGUMENT_KINDS_MAX)
         self._lock = Lock(waited=False)
         # By the keys of static arguments: paths of objects with modes that they lead to.
-        self._modes: dict[Hashable, list[ClosurePath]] = {}
+        self._modes: LRUCache[Hashable, list[ClosurePath]] = LRUCache(ARGUMENT_KINDS_MAX)
         self.captures = 0
         _instances.add(ref(self, _instances.discard))
 
@@ -106,26 +109,24 @@ class Captured(RecentExecutables, Generic[P, R]):
     ) -> tuple[list[tuple[str, CapturedProgram]], list[str]]:
         """Return (description, program) of stored captures for such arguments; failure reasons."""
         _, key = self._make_key(self._flat(args, {}), current())
-        captures = self._captures.get(key, ())
+        captures = self._captures.find(key) or ()
         reasons = [c.reason for c in captures if isinstance(c, CaptureFailure)]
         return _programs([c for c in captures if isinstance(c, Capture)]), reasons
 
     def list_captures(self) -> list[Capture]:
         """Return all captures that succeeded: kind by kind, the latest of a kind first."""
-        captures_in_order = [c for captures in self._captures.values() for c in captures]
+        captures_in_order = [c for captures in self._captures.entries().values() for c in captures]
         return [c for c in captures_in_order if isinstance(c, Capture)]
 
     def captures_for_context(self) -> list[Capture]:
         """Return the captures that calls would replay in this context, with this closure."""
         context, matching = _context(current()), list[Capture]()
-        for key, captures in self._captures.items():
+        for key, captures in self._captures.entries().items():
             kind, modes = cast("tuple[tuple[Hashable, ...], object]", key)
             for c in [c for c in captures if isinstance(c, Capture)]:
                 leaves = c.trace.leaves
-                is_in_mode = (
-                    read_modes(self._modes.get(_static_keys(_statics(leaves)), [])) == modes
-                )
-                if is_in_mode and kind[: len(context)] == context:
+                paths = self._modes.find(_static_keys(_statics(leaves))) or []
+                if read_modes(paths) == modes and kind[: len(context)] == context:
                     matching += [c] if c.executable.inputs.read_closure(leaves) is not None else []
         return matching
 
@@ -221,7 +222,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         """
         leaves, key = _key(self._error_name, flat, settings)
         statics = _statics(leaves)
-        modes = self._modes.get(_static_keys(statics))
+        modes = self._modes.find(_static_keys(statics))
         if modes is None:
             closure = Closure([self._function], [(i, x.value) for i, x in statics])
             modes = self._set_modes(leaves, closure)
@@ -231,7 +232,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         """Store and return the paths of objects with modes; drop the closure's other values."""
         modes = closure.modes()
         closure.drop_values()
-        _store_bounded(self._modes, _static_keys(_statics(leaves)), modes)
+        self._modes[_static_keys(_statics(leaves))] = modes
         return modes
 
     def _replay(self, flat: FlatTree, key: Hashable, settings: Settings) -> Any:
@@ -239,7 +240,7 @@ class Captured(RecentExecutables, Generic[P, R]):
 
         A replayed capture becomes the most recent one.
         """
-        for capture in self._captures.get(key, ()):
+        for capture in self._captures.find(key) or ():
             if isinstance(capture, CaptureFailure):
                 return self._run(
                     flat, [x.value if type(x) is StaticArgument else x for x in flat.leaves]
@@ -275,16 +276,16 @@ class Captured(RecentExecutables, Generic[P, R]):
                 )
             raise
         if isinstance(capture, CaptureFailure) and capture.is_retryable:
-            tries = self._tries[key] = self._tries.get(key, 0) + 1
+            tries = self._tries[key] = (self._tries.find(key) or 0) + 1
             if tries < CAPTURE_TRIES_MAX:
                 return result
         self._set_modes(flat.leaves, session.closure_after)  # there may be others than before
-        before = self._captures.get(key, [])
+        before = self._captures.find(key) or []
         if isinstance(capture, Capture):
             self.captures += 1
             relax_overlaps(capture, [c for c in before if isinstance(c, Capture)])
             self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
-        _store_bounded(self._captures, key, [capture, *before][:CAPTURES_PER_KIND_MAX])
+        self._captures[key] = [capture, *before][:CAPTURES_PER_KIND_MAX]
         return result
 
 
@@ -374,13 +375,6 @@ def _programs(captures: Sequence[Capture]) -> list[tuple[str, CapturedProgram]]:
         for c in captures
         if c.backward is not None
     ]
-
-
-def _store_bounded(cache: dict[Hashable, T], key: Hashable, value: T) -> None:
-    """Store a value for one kind of arguments; evict the oldest kind if there are too many."""
-    if len(cache) >= ARGUMENT_KINDS_MAX and key not in cache:
-        del cache[next(iter(cache))]
-    cache[key] = value
 
 
 def _statics(leaves: Sequence[object]) -> list[tuple[int, StaticArgument]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -17,7 +18,9 @@ from ..device_class import opened as open_device
 from ..dtypes import uint8
 from ..engine import evaluate as engine
 from ..engine import tracer_api
+from ..engine.batched_write import BatchedWrite
 from ..engine.evaluation import Evaluation
+from ..engine.graph_key import OrderedGraph
 from ..engine.launching import BoundCall, BoundKernel, BoundPlan
 from ..engine.traced_numbers import Environment, TracedNumber
 from ..errors import CaptureError
@@ -237,16 +240,30 @@ class CaptureTracer(tracer_api.Tracer):
     # --- evaluations
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
         """Record an evaluation, and run it unless dry; return False if its target overlaps."""
-        self._require_device(evaluation.device)
-        plan = evaluation.bind()
+        execute = partial(evaluation.execute, reports_checks=reports_checks)
+        return self._record_plan(evaluation.graph, evaluation.bind, execute)
+
+    def run_batch(self, write: BatchedWrite) -> bool:
+        """Record a batched write, and run it unless dry; return False if operands overlap."""
+        return self._record_plan(write.evaluation.graph, write.bind, write.execute)
+
+    def _record_plan(
+        self,
+        graph: OrderedGraph,
+        bind: Callable[[], BoundPlan],
+        execute: Callable[[BoundPlan], None],
+    ) -> bool:
+        """Record the plan of a graph, and execute it unless dry; return False if one overlaps."""
+        self._require_device(graph.device)
+        plan = bind()
         if plan.plan.target_overlaps:
             return False
-        leaf_places = [self.locate(e) for e in evaluation.leaves]
-        if evaluation.target is not None:
-            leaf_places.append(self.locate(evaluation.target))
+        leaf_places = [self.locate(e) for e in graph.leaves]
+        if graph.target is not None:
+            leaf_places.append(self.locate(graph.target))
         numbers = [
             self.environment.number(e.args, k)
-            for e in evaluation.nodes
+            for e in graph.nodes
             if e.op is not None
             for k, a in enumerate(e.args)
             if type(a) is not Expr
@@ -254,16 +271,14 @@ class CaptureTracer(tracer_api.Tracer):
         stored = [(i, slot) for i, slot in plan.kept if slot >= len(leaf_places)]
         if self.is_dry:
             for i, _ in stored:
-                convert_to_leaf(evaluation.nodes[i], _null_storage(evaluation.nodes[i].spec))
+                convert_to_leaf(graph.nodes[i], _null_storage(graph.nodes[i].spec))
         else:
             engine.counters.evaluations += 1
-            evaluation.execute(plan, reports_checks)
+            execute(plan)
         for i, slot in stored:
-            self._slots_by_storage[evaluation.nodes[i].storage] = (
-                self._slots + slot - len(leaf_places),
-                0,
-            )
-        self._record_steps(plan, leaf_places, numbers, evaluation.nodes)
+            slot += self._slots - len(leaf_places)
+            self._slots_by_storage[graph.nodes[i].storage] = slot, 0
+        self._record_steps(plan, leaf_places, numbers, graph.nodes)
         return True
 
     def _record_steps(

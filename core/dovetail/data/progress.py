@@ -32,7 +32,6 @@ class Track(Explained, Generic[T]):
         self.items, self.description = items, description
         self.total = len(items) if total is None and isinstance(items, Sized) else total
         self._progress: Progress | None = None
-        self._task: Any = None
         self._status = ""
 
     def __len__(self) -> int:
@@ -54,7 +53,6 @@ class Track(Explained, Generic[T]):
         )
         with Progress(*columns, console=console) as self._progress:
             task = self._progress.add_task(self.description, total=self.total, said="")
-            self._task = task
             try:
                 for item in self.items:
                     yield item

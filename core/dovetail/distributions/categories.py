@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import widen_halves
+from dovetail.extend import arguments, widen_halves
 
 from ..nn.functional.precision import is_half
 from . import constraints, noise
@@ -301,12 +301,9 @@ class Multinomial(_OfKinds):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        is_int = isinstance(total_count, int) and not isinstance(total_count, bool)
-        if not is_int or not 0 <= total_count < 2**63:
-            raise dt.ArgumentError(
-                f"Multinomial: total_count must be an int in 0..2**63 - 1, got {total_count!r}"
-            )
-        self.total_count = total_count
+        self.total_count = arguments.integer(
+            "Multinomial", total_count, "total_count", 0, arguments.LARGEST
+        )
         shape = self._set_category_parameters(probs, logits)
         super().__init__(shape[:-1], shape[-1:], validate_args)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias, TypeVar
 
 import dovetail as dt
@@ -17,7 +18,6 @@ Rule: TypeAlias = "Callable[..., Tensor]"
 R = TypeVar("R", bound=Rule)
 
 _RULES: dict[tuple[type, type], Rule] = {}
-_RESOLVED: dict[tuple[type, type], Rule | None] = {}
 
 
 def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Callable[[R], R]:
@@ -46,12 +46,13 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
     def add(rule: R) -> R:
         """Store the rule for both classes, drop all resolved pairs, and return the rule."""
         _RULES[type_p, type_q] = rule
-        _RESOLVED.clear()
+        _resolve_rule.cache_clear()
         return rule
 
     return add
 
 
+@cache
 def _resolve_rule(p: type, q: type) -> Rule | None:
     """Return the rule of the nearest bases, or None; warn if those of p and q have two rules."""
     fits = [(a, b) for a, b in _RULES if issubclass(p, a) and issubclass(q, b)]
@@ -84,10 +85,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     >>> D.kl_divergence(D.Normal(zero, 1.0), D.Normal(zero + 1.0, 1.0)).tolist()
     [0.5]
     """
-    pair = type(p), type(q)
-    if pair not in _RESOLVED:
-        _RESOLVED[pair] = _resolve_rule(*pair)
-    rule = _RESOLVED[pair]
+    pair: tuple[type, type] = type(p), type(q)
+    rule = _resolve_rule(*pair)
     if rule is None:
         raise dt.NotYetError(
             f"kl_divergence: dovetail has no rule for {pair[0].__name__} and {pair[1].__name__}; "

@@ -19,21 +19,22 @@ from .launching import BoundPlan, launch_plan
 _plans: LRUCache[tuple[Hashable, ...], BoundPlan] = programs.create_program_cache(1024)
 
 
-class BatchedWrite(Evaluation):
-    """An evaluation that writes each root into its target, or into rows of it.
+class BatchedWrite:
+    """An evaluation of several roots that writes each into its target, or into rows of it.
 
     row_indices: the leaf with the indices of the rows.
     """
 
-    __slots__ = ("row_indices", "targets")
+    __slots__ = ("evaluation", "row_indices", "targets")
 
     def __init__(
         self, roots: Sequence[Expr], targets: Sequence[Expr], row_indices: Expr | None = None
     ) -> None:
-        super().__init__(roots)
+        self.evaluation = Evaluation(roots)
         self.targets, self.row_indices = targets, row_indices
+        graph = self.evaluation.graph
         for r in roots:
-            self.uses[self.index[r]] += 1  # the references from `roots`
+            graph.uses[graph.index[r]] += 1  # the references from `roots`
 
     def has_unaliased_targets(self) -> bool:
         """Return True if targets are dense and unaliased, only `roots` has values, no leaf is lazy.
@@ -42,13 +43,14 @@ class BatchedWrite(Evaluation):
         """
         if any(t.storage.overlap is not None for t in self.targets):
             return False
-        roots = {self.index[r] for r in self.roots}
+        graph = self.evaluation.graph
+        roots = {graph.index[r] for r in graph.roots}
         storages = {id(t.storage) for t in self.targets}
         return (
             len(roots) == len(storages) == len(self.targets)
-            and not self.lazy_leaves
+            and not graph.lazy_leaves
             and all(t.strides == t.spec.strides for t in self.targets)
-            and roots.isdisjoint(self.externally_referenced_nodes())
+            and roots.isdisjoint(graph.externally_referenced_nodes())
         )
 
     def find_index_slots(self, row_indices: Expr) -> tuple[int, ...]:
@@ -57,7 +59,7 @@ class BatchedWrite(Evaluation):
             return ()
         return tuple(
             slot
-            for slot, e in enumerate(self.leaves)
+            for slot, e in enumerate(self.evaluation.graph.leaves)
             if e.storage is row_indices.storage
             and e.offset == row_indices.offset
             and e.spec.size == row_indices.spec.size
@@ -66,14 +68,15 @@ class BatchedWrite(Evaluation):
 
     def bind(self) -> BoundPlan:
         """Return the cached or new plan; append targets to the leaves unless operands overlap."""
-        key, referenced, roots, _ = self._whole_key()
-        write_targets = [self.write_target(t) for t in self.targets]
+        graph = self.evaluation.graph
+        key, referenced, roots, _ = self.evaluation.whole_key()
+        write_targets = [graph.write_target(t) for t in self.targets]
         at = None if self.row_indices is None else self.find_index_slots(self.row_indices)
         key_with_targets = (*key, *write_targets, at)
         plan = _plans.find(key_with_targets)
         if plan is None:
-            opened = open_device(self.device)
-            unwritten_plan = self._build_plan(referenced, roots, None)
+            opened = open_device(graph.device)
+            unwritten_plan = self.evaluation.build_plan(referenced, roots, None)
             writing_plan = (
                 redirect_to_targets(unwritten_plan, roots, write_targets)
                 if at is None
@@ -81,35 +84,36 @@ class BatchedWrite(Evaluation):
             )
             counters.plans += 1
             plan = _plans[key_with_targets] = programs.bind_plan(
-                opened, writing_plan, len(self.scalars)
+                opened, writing_plan, len(graph.scalars)
             )
         if not plan.plan.target_overlaps:
-            self.leaves = [*self.leaves, *self.targets]
+            graph.leaves = [*graph.leaves, *self.targets]
         return plan
 
-    def run(self, reports_checks: bool = True) -> bool:
+    def run(self) -> bool:
         """Run or trace the writes; return False, unwritten, if operands overlap or it is refused.
 
         A refused write is done one by one by the caller.
         """
         recorder = tracer_api.current()
         if recorder is not None:
-            return recorder.run(self, reports_checks)
+            return recorder.run_batch(self)
         counters.evaluations += 1
         plan = self.bind()
         if plan.plan.target_overlaps:
             return False
-        self.execute(plan, reports_checks)
+        self.execute(plan)
         return True
 
-    def execute(self, plan: BoundPlan, reports_checks: bool) -> None:
-        """Launch the plan on the current stream; `reports_checks` matters only under a profile."""
+    def execute(self, plan: BoundPlan) -> None:
+        """Launch the plan on the current stream."""
         if events.profiles:
-            super().execute(plan, reports_checks)
+            self.evaluation.execute(plan, reports_checks=False)
             return
-        opened = open_device(self.device)
-        stream = current_handle(self.device)
-        launch_plan(opened, plan, self.nodes, self.leaves, self.scalars, None, stream)
+        graph = self.evaluation.graph
+        opened = open_device(graph.device)
+        stream = current_handle(graph.device)
+        launch_plan(opened, plan, graph.nodes, graph.leaves, graph.scalars, None, stream)
 
 
 def write_batch(
@@ -131,7 +135,7 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
         return False
     recorder = tracer_api.current()
     if recorder is not None:
-        for e in reversed(Evaluation(roots).nodes):
+        for e in reversed(Evaluation(roots).graph.nodes):
             if e.op is not None:
                 recorder.evaluate_earlier(e)
     if any(r.op is None for r in roots):
@@ -141,13 +145,13 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
         if pending is not None:
             evaluate((pending,), False)
             storage_of(t)
-    evaluation = BatchedWrite(roots, targets, at)
-    if not evaluation.has_unaliased_targets() or _is_recomputed(evaluation):
+    write = BatchedWrite(roots, targets, at)
+    if not write.has_unaliased_targets() or _is_recomputed(write):
         return False
-    _evaluate_readers(evaluation)
-    if not evaluation.run(False):
+    _evaluate_readers(write)
+    if not write.run():
         return False
-    _synchronize(open_device(evaluation.device), targets)
+    _synchronize(open_device(write.evaluation.graph.device), targets)
     return True
 
 
@@ -156,23 +160,23 @@ def _is_one_device(exprs: Sequence[Expr]) -> bool:
     return all(e.spec.device is exprs[0].spec.device for e in exprs)
 
 
-def _is_recomputed(evaluation: BatchedWrite) -> bool:
+def _is_recomputed(write: BatchedWrite) -> bool:
     """Return True if a node outside would recompute a node inside that reads a target's memory."""
-    inside = evaluation.index
+    inside = write.evaluation.graph.index
     return any(
         e in inside and reads(e, t) and is_recomputed(e, inside)
-        for t in evaluation.targets
+        for t in write.targets
         for e in find_readers(storage_of(t))
     )
 
 
-def _evaluate_readers(evaluation: BatchedWrite) -> None:
+def _evaluate_readers(write: BatchedWrite) -> None:
     """Compute the pending nodes outside of this evaluation that read the targets' memory."""
     pending_readers = {
         e: None
-        for t in evaluation.targets
+        for t in write.targets
         for e in find_readers(storage_of(t))
-        if e not in evaluation.index and reads(e, t)
+        if e not in write.evaluation.graph.index and reads(e, t)
     }
     if pending_readers:
         evaluate([*pending_readers], reports_checks=False)

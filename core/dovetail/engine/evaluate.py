@@ -139,9 +139,9 @@ def _sketch_device(roots: Sequence[Expr]) -> Sketch:
     """Plan the pending work of roots of one device, without compiling or running."""
     evaluation = Evaluation(roots)
     plan = evaluation.plan()
-    stored = [(slot, evaluation.nodes[i].spec) for i, slot in plan.output_slots]
+    stored = [(slot, evaluation.graph.nodes[i].spec) for i, slot in plan.output_slots]
     opened = open_device(roots[0].spec.device)
-    return Sketch(opened, plan, [e.spec for e in evaluation.leaves], stored)
+    return Sketch(opened, plan, [e.spec for e in evaluation.graph.leaves], stored)
 
 
 def compile_ahead(exprs: Sequence[Expr]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from ..backend import faults
@@ -32,10 +32,14 @@ Checks: TypeAlias = dict[
 ]  # by the position of the node that they belong to
 
 
-class Evaluation(OrderedGraph):
+class Evaluation:
     """One evaluation of a graph."""
 
-    __slots__ = ()
+    __slots__ = ("graph",)
+
+    def __init__(self, roots: Sequence[Expr], target: Expr | None = None) -> None:
+        """`target`: the leaf into which the one root is to be written."""
+        self.graph = OrderedGraph(roots, target)
 
     def run(self, reports_checks: bool = True) -> bool:
         """Evaluate or trace the graph; return False, unwritten, if an operand overlaps the target.
@@ -53,81 +57,81 @@ class Evaluation(OrderedGraph):
                 return False
             self.execute(bound_plan, reports_checks)
         except Exception as error:
-            provenance.add_lines_to_error(error, self.nodes)
+            provenance.add_lines_to_error(error, self.graph.nodes)
             raise
         return True
 
     def discount_references(self, other_references: int) -> None:
         """Count `other_references` as known uses of the value, if it does not read its target."""
+        graph = self.graph
         if (
             other_references
-            and self.target is not None
-            and not self.write_target(self.target).overlapping_slots
+            and graph.target is not None
+            and not graph.write_target(graph.target).overlapping_slots
         ):
-            self.uses[-2] += other_references  # the last is the copy into the target
+            graph.uses[-2] += other_references  # the last is the copy into the target
 
     def plan(self) -> Plan:
         """Return the plan; a new plan is neither compiled nor cached."""
-        key, referenced, roots, target = self._whole_key()
+        key, referenced, roots, target = self.whole_key()
         cached = _plans.find(key)
-        return self._build_plan(referenced, roots, target) if cached is None else cached.plan
+        return self.build_plan(referenced, roots, target) if cached is None else cached.plan
 
     def bind(self) -> BoundPlan:
         """Return the bound plan from the cache; plan, compile and cache that of a new graph."""
-        key, referenced, roots, target = self._whole_key()
+        graph = self.graph
+        key, referenced, roots, target = self.whole_key()
         plan = _plans.young.get(key) or _plans.find(key)
         # the graph will come again
-        likely = plan is not None or len(self.nodes) >= CACHED_NODES_MIN
+        likely = plan is not None or len(graph.nodes) >= CACHED_NODES_MIN
         if plan is None:
-            new_plan = self._build_plan(referenced, roots, target)
+            new_plan = self.build_plan(referenced, roots, target)
             counters.plans += 1
-            plan = programs.bind_plan(open_device(self.device), new_plan, len(self.scalars))
+            plan = programs.bind_plan(open_device(graph.device), new_plan, len(graph.scalars))
             _plans[key] = plan
         if likely and not plan.is_cached:
             plan.is_cached = True
-            plan_cache.cache_graph(self, plan, referenced, target)
+            plan_cache.cache_graph(graph, plan, referenced, target)
         return plan
 
-    def _whole_key(
+    def whole_key(
         self,
     ) -> tuple[tuple[Hashable, ...], tuple[int, ...], tuple[int, ...], WriteTarget | None]:
         """Append the last parts to `key`, once; return key, referenced nodes, roots and target."""
-        referenced, roots, target = (
-            self.externally_referenced_nodes(),
-            tuple([self.index[r] for r in self.roots]),
-            None,
-        )
-        key = self.key
+        graph, target = self.graph, None
+        referenced = graph.externally_referenced_nodes()
+        roots = tuple([graph.index[r] for r in graph.roots])
+        key = graph.key
         key.append(referenced)
         key.append(roots)
-        if self.target is not None:
-            target = self.write_target(self.target)
+        if graph.target is not None:
+            target = graph.write_target(graph.target)
             key.append(target)
         return tuple(key), referenced, roots, target
 
-    def _build_plan(
+    def build_plan(
         self, referenced: tuple[int, ...], roots: tuple[int, ...], target: WriteTarget | None
     ) -> Plan:
         """Plan the graph for the device's capabilities; record the time in the profiles."""
         start = time.perf_counter_ns()
-        opened = open_device(self.device)
-        leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
-        calls = frozenset(opened.library_calls)
+        graph = self.graph
+        opened = open_device(graph.device)
+        leaf_slot = {graph.index[e]: slot for slot, e in enumerate(graph.leaves)}
         can = opened.backend.info.capabilities
-        graph = PlanGraph(
-            self.nodes,
-            self.index,
+        plan_graph = PlanGraph(
+            graph.nodes,
+            graph.index,
             leaf_slot,
             roots,
             referenced,
             can.concurrency,
-            calls,
+            frozenset(opened.library_calls),
             target,
             can.near,
             can.max_buffers,
             opened.ordered_calls,
         )
-        plan = fusion.plan(graph)
+        plan = fusion.plan(plan_graph)
         events.note("plan", start, steps=len(plan.steps))
         return plan
 
@@ -137,11 +141,11 @@ class Evaluation(OrderedGraph):
         Raises: IndexOutOfRange where the host waits: for a target, and by `reports_checks` on
         devices that are not asynchronous.
         """
-        device, t = self.device, self.target
+        device, t = self.graph.device, self.graph.target
         opened = device.opened or open_device(device)
         stream = current_handle(device)
         waits = t is not None or (reports_checks and not opened.backend.asynchronous)
-        arguments = opened, plan, self.nodes, self.leaves, self.scalars, t, stream
+        arguments = opened, plan, self.graph.nodes, self.graph.leaves, self.graph.scalars, t, stream
         if plan.is_prompt(opened, waits) and not flags.has_unresolved_checks:
             launch_plan(*arguments)
             return
@@ -151,7 +155,7 @@ class Evaluation(OrderedGraph):
             """Launch a step with deferred checks, collect those, and settle all if `waits`."""
             numbers = launches.numbers
             for i, check in run_deferred(opened, step, launches.addresses, numbers, stream):
-                check.line = self.nodes[i].check_line
+                check.line = self.graph.nodes[i].check_line
                 checks[i] = (*checks.get(i, ()), check)
             if waits:
                 faults.settle_checks([check for of_node in checks.values() for check in of_node])
@@ -165,9 +169,9 @@ class Evaluation(OrderedGraph):
         if depends is None or not checks:
             return
         for i, _ in plan.kept:
-            if self.nodes[i].op is None:  # else it went into the target
+            if self.graph.nodes[i].op is None:  # else it went into the target
                 own = [c for j in depends(i) for c in checks.get(j, ())]
-                self.nodes[i].storage.checks = tuple(own)
+                self.graph.nodes[i].storage.checks = tuple(own)
 
     def _checks_of_leaves(self, waits: bool) -> Checks:
         """Return open or failed checks of leaves by position; if `waits`, settle all and return {}.
@@ -175,25 +179,25 @@ class Evaluation(OrderedGraph):
         Raises: IndexOutOfRange, if `waits`. The target's checks are settled, too.
         """
         if waits:
-            targets = () if self.target is None else (storage_of(self.target),)
+            targets = () if self.graph.target is None else (storage_of(self.graph.target),)
             faults.settle_checks(
-                faults.inherited_checks((*(e.storage for e in self.leaves), *targets))
+                faults.inherited_checks((*(e.storage for e in self.graph.leaves), *targets))
             )
             return {}
         checks_by_node = (
-            (self.index[e], faults.inherited_checks((e.storage,))) for e in self.leaves
+            (self.graph.index[e], faults.inherited_checks((e.storage,))) for e in self.graph.leaves
         )
         return {i: checks for i, checks in checks_by_node if checks}
 
     def _build_dependency_query(self, checked: Iterable[int]) -> Callable[[int], list[int]]:
         """Return a function that maps a position to the `checked` positions that it depends on."""
         bits = {i: 1 << k for k, i in enumerate(sorted(checked))}
-        sources = dict(self.lazy_leaves)
+        sources = dict(self.graph.lazy_leaves)
         masks: list[int] = []
-        for i, e in enumerate(self.nodes):
+        for i, e in enumerate(self.graph.nodes):
             mask = bits.get(i, 0) | (masks[sources[i]] if i in sources else 0)
             for a in e.args:
                 if type(a) is Expr:
-                    mask |= masks[self.index[a]]
+                    mask |= masks[self.graph.index[a]]
             masks.append(mask)
         return lambda i: [j for j, bit in bits.items() if masks[i] & bit]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..backend.interface import Scalar, StreamHandle
     from ..ops.host_routines import HostCall
     from ..tensor.tensor import Tensor
+    from .batched_write import BatchedWrite
     from .evaluation import Evaluation
     from .launching import BoundKernel
 
@@ -80,10 +81,14 @@ class Tracer(ABC):
 
     @abstractmethod
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
-        """Run or trace an evaluation; return False, with nothing done, if the target overlaps.
+        """Run or trace an evaluation; return False, with nothing done, if the target overlaps."""
 
-        A tracer may refuse batched writes in the same way; the caller then writes one by one.
+    def run_batch(self, write: BatchedWrite) -> bool:
+        """Run or trace a batched write; return False, unwritten, if the caller must write singly.
+
+        By default each is refused.
         """
+        return False
 
     def record_allocation(self, storage: Storage) -> None:
         """Report to the outer tracer, if any, that memory without contents was allocated."""
@@ -213,8 +218,8 @@ class Tracer(ABC):
         return nullcontext()
 
 
-class BatchTracer(Tracer):
-    """The tracer of a function of one example that runs for all of them: that of `vmap`."""
+class BatchTracer(ABC):
+    """The interface to the batches of a tracer of a function of one example, that of `vmap`."""
 
     @abstractmethod
     def run_outside(self, action: Callable[[], T]) -> T:

@@ -195,19 +195,20 @@ class RawKernel:
     def _check_grid(self, leaves: Sequence[Expr], grid: PointCounts, group: PointCounts) -> Grid:
         """Return the checked grid, by default with a point for each element of the first output.
 
-        Raises: ArgumentError unless grid and group have one to three numbers of at least 0, equally
-        many; ArgumentTypeError for numbers that are no ints.
+        Raises: ArgumentError unless grid and group have one to three numbers, equally many, of at
+        least 0 and 1; ArgumentTypeError for numbers that are no ints.
         """
         size = leaves[self._written[0]].spec.size
         points = (size,) if grid is None else integers(self.__name__, grid, "grid")
         group_points = None if group is None else integers(self.__name__, group, "group")
-        for each in (points, group_points or points):
-            is_sized = 1 <= len(each) <= GRID_AXES_MAX and len(each) == len(points)
-            if not is_sized or min(each) < 0:
-                raise ArgumentError(
-                    f"{self.__name__}: grid= and group= must be one to three natural numbers each, "
-                    f"the same number of both, got {grid} and {group}"
-                )
+        is_sized = 1 <= len(points) <= GRID_AXES_MAX and min(points) >= 0
+        if group_points is not None:
+            is_sized = is_sized and len(group_points) == len(points) and min(group_points) > 0
+        if not is_sized:
+            raise ArgumentError(
+                f"{self.__name__}: grid= and group= must be one to three natural numbers each, the "
+                f"same number of both, those of group= positive, got {grid} and {group}"
+            )
         return Grid(points, group_points)
 
 

@@ -18,7 +18,6 @@ from ..autograd.tape import TapeLeaf
 from ..backend.interface import Scalar
 from ..engine import evaluate as engine
 from ..engine import tracer_api
-from ..engine.batched_write import BatchedWrite
 from ..engine.evaluation import Evaluation
 from ..engine.launching import BoundKernel
 from ..errors import TransformError
@@ -54,7 +53,7 @@ READ_ADVICE = (
 )
 
 
-class VmapTracer(tracer_api.BatchTracer):
+class VmapTracer(tracer_api.Tracer, tracer_api.BatchTracer):
     """The tracer of a function that runs on one example for all of `size`."""
 
     def __init__(self, name: str, size: int, randomness: str = "different") -> None:
@@ -178,15 +177,14 @@ class VmapTracer(tracer_api.BatchTracer):
     # --- evaluations
 
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
-        """Evaluate for all examples; return False for a batched write, which the caller splits."""
-        if isinstance(evaluation, BatchedWrite):
-            return False
-        roots = [r for r in evaluation.roots if r.op is not None]
-        if evaluation.target is None and not reports_checks:
+        """Evaluate for all examples."""
+        target = evaluation.graph.target
+        roots = [r for r in evaluation.graph.roots if r.op is not None]
+        if target is None and not reports_checks:
             roots = [r for r in roots if not self._leads_to_overwritten_memory(r)]
         lifted = [self.run_outside(partial(self.lifting.lift, r)) for r in roots]
-        if evaluation.target is not None:
-            self._write(roots[0], lifted[0], evaluation.target)
+        if target is not None:
+            self._write(roots[0], lifted[0], target)
             return True
         shared = [r for r, f in zip(roots, lifted, strict=True) if f is r]
         if shared:

@@ -19,7 +19,6 @@ from ..capture.pytree import FlatTree, flatten, rebuild
 from ..dtypes import DType
 from ..engine import evaluate as engine
 from ..engine import tracer_api
-from ..engine.batched_write import BatchedWrite
 from ..engine.evaluation import Evaluation
 from ..errors import CaptureError, DovetailError, LayoutError
 from ..functions.creation.from_values import asarray
@@ -307,13 +306,12 @@ class GraphTracer(tracer_api.Tracer):
     # --- evaluations
 
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
-        """Record an evaluation's roots, fold small constants; return False for a batched write."""
-        if isinstance(evaluation, BatchedWrite):  # several writes at once are done one by one
-            return False
-        roots = [r for r in evaluation.roots if r.op is not None]
+        """Record an evaluation's roots, and fold small constants."""
+        graph = evaluation.graph
+        roots = [r for r in graph.roots if r.op is not None]
         nodes = [self.value(r) for r in roots]
-        if evaluation.target is not None:
-            self._write(nodes[0], evaluation.target)
+        if graph.target is not None:
+            self._write(nodes[0], graph.target)
             return True
         for r, n in zip(roots, nodes, strict=True):
             if r.op is None or r.op is TRACED:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from ..dtypes import DType, int64
@@ -405,12 +406,12 @@ def _arg_takes_right(
 
 def _lowest(d: DType) -> Value:
     """Return a constant: -infinity for floats, else the least number of the dtype."""
-    return const(-math.inf if d.kind == "f" else d.min, d)
+    return const(-math.inf if d.kind in "fc" else d.min, d)
 
 
 def _highest(d: DType) -> Value:
     """Return a constant: infinity for floats, else the largest number of the dtype."""
-    return const(math.inf if d.kind == "f" else d.max, d)
+    return const(math.inf if d.kind in "fc" else d.max, d)
 
 
 def _select_tuple(c: Value, a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]:
@@ -437,7 +438,7 @@ _COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _PairRule]] = {
     "max": (lambda d: (_lowest(d),), lambda a, b: _choose_better(lambda x, y: x < y, a[0], b[0])),
     "min": (lambda d: (_highest(d),), lambda a, b: _choose_better(lambda x, y: y < x, a[0], b[0])),
     "and": (
-        lambda d: (const(1 if d.kind == "b" else (-1 if d.kind == "i" else d.max), d),),
+        lambda d: (const(d.max if d.kind in "bu" else -1, d),),
         lambda a, b: (a[0] & b[0],),
     ),
     "or": (lambda d: (const(0, d),), lambda a, b: (a[0] | b[0],)),
@@ -460,30 +461,24 @@ def is_combine(name: str | None) -> bool:
     return name is not None and name.partition(COMBINE_NAME_SEPARATOR)[0] in _COMBINES
 
 
-_combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
-
-
+@cache
 def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
     """Return the combine `name` for carried values of `dtypes`, in the kernel IR; cached.
 
     Raises: KeyError for an unknown name, ValueError for a name in words of other dtypes.
     """
-    key = (name, dtypes)
-    if key not in _combine_cache:
-        base, _, codes = name.partition(COMBINE_NAME_SEPARATOR)
-        if codes:
-            in_words = lower_combine(combine(base, parse_dtype_codes(codes)), name)
-            if tuple(v.dtype for v in in_words.left) != dtypes:
-                raise ValueError(name)
-            _combine_cache[key] = in_words
-            return in_words
-        identity, rule = _COMBINES[name]
-        left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
-        right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))
-        scheduler = _ValuePlacer()
-        for v in left + right:
-            scheduler.bind(v, v, scheduler.open_scopes[0])
-        result = tuple(scheduler.operand(v) for v in rule(left, right))
-        body = tuple(s for s in scheduler.open_scopes[0].statements if isinstance(s, Value))
-        _combine_cache[key] = Combine(name, tuple(identity(*dtypes)), left, right, body, result)
-    return _combine_cache[key]
+    base, _, codes = name.partition(COMBINE_NAME_SEPARATOR)
+    if codes:
+        in_words = lower_combine(combine(base, parse_dtype_codes(codes)), name)
+        if tuple(v.dtype for v in in_words.left) != dtypes:
+            raise ValueError(name)
+        return in_words
+    identity, rule = _COMBINES[name]
+    left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
+    right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))
+    scheduler = _ValuePlacer()
+    for v in left + right:
+        scheduler.bind(v, v, scheduler.open_scopes[0])
+    result = tuple(scheduler.operand(v) for v in rule(left, right))
+    body = tuple(s for s in scheduler.open_scopes[0].statements if isinstance(s, Value))
+    return Combine(name, tuple(identity(*dtypes)), left, right, body, result)

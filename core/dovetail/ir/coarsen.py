@@ -37,50 +37,30 @@ def coarsen(kernel: Kernel, count: int) -> Kernel | None:
             point.value(v)
     for s in stores:
         for point in points:
-            point.store(s)
+            _store(point, s)
     ints, grid = (*kernel.ints, EXTENT_NAME), (*kernel.grid[:-1], extent)
     return kernel.with_body(tuple(points[0].statements), ints=ints, grid=grid)
 
 
-def _point_cloners(kernel: Kernel, count: int, step: Value) -> list[_CoarsenedPoint]:
+def _point_cloners(kernel: Kernel, count: int, step: Value) -> list[PointCloner]:
     """Return cloners for the first point and the points that it does as well, in one block.
 
     A point beyond the grid has the index of the first.
     """
     axis = len(kernel.grid) - 1
     at = first_index = grid_index(axis, kernel.index)
-    points = [first := _CoarsenedPoint(axis, first_index, None)]
+    points = [first := PointCloner(axis, first_index, None)]
     for _ in range(1, count):
         at = at + step
         inside = at < kernel.grid[-1]
-        points.append(_CoarsenedPoint(axis, where(inside, at, first_index), inside, first))
+        points.append(PointCloner(axis, where(inside, at, first_index), inside, first))
     return points
 
 
-class _CoarsenedPoint(PointCloner):
-    """A cloner for one point, which reuses each value that is the same for the first point."""
-
-    def __init__(
-        self, axis: int, index: Value, inside: Value | None, first: _CoarsenedPoint | None = None
-    ) -> None:
-        super().__init__(axis, index, inside)
-        self.first = first
-        if first is not None:
-            self.statements, self.emitted = first.statements, first.emitted
-            self.emit(index)
-
-    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
-        """Return the first point's value if its arguments are the same, else None."""
-        if self.first is None:
-            return None
-        value = self.first.replacements[v]
-        same = all(a is b for a, b in zip(args, value.args, strict=True))
-        return value if same else None
-
-    def store(self, s: Store) -> None:
-        """Append this point's store, under the condition that the point is inside the grid."""
-        when, inside = None if s.when is None else self.operand(s.when), self.inside
-        both = inside if when is None else when if inside is None else inside & when
-        if both is not None:
-            self.emit(both)
-        self.statements.append(Store(s.buffer, self.operand(s.index), self.operand(s.value), both))
+def _store(point: PointCloner, s: Store) -> None:
+    """Append a point's store, under the condition that the point is inside the grid."""
+    when, inside = None if s.when is None else point.operand(s.when), point.inside
+    both = inside if when is None else when if inside is None else inside & when
+    if both is not None:
+        point.emit(both)
+    point.statements.append(Store(s.buffer, point.operand(s.index), point.operand(s.value), both))

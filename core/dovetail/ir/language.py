@@ -43,6 +43,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..dtypes import DType, bool_, complex64, complex128, float32, int64
 from ..errors import InternalError
+from ..lru_cache import LRUCache
 
 LANES = 32
 CHUNK = 4096
@@ -220,17 +221,16 @@ Operand = Value | int | float | bool
 
 
 CONSTANTS_MAX = 10_000  # constants in the cache
-_const_cache: dict[tuple[DType, object], Value] = {}  # equal ones are one object, and placed once
+# Equal ones are one object, and placed once.
+_constants: LRUCache[tuple[DType, object], Value] = LRUCache(CONSTANTS_MAX)
 
 
 def const(value: float | int | bool, dtype: DType) -> Value:
     """Return a cached constant. An integer must be in range; a float32 is rounded to float32."""
     key = (dtype, exact_key(value))
-    cached = _const_cache.get(key)
+    cached = _constants.find(key)
     if cached is None:
-        if len(_const_cache) >= CONSTANTS_MAX:
-            _const_cache.clear()
-        cached = _const_cache[key] = _build_constant(value, dtype)
+        cached = _constants[key] = _build_constant(value, dtype)
     return cached
 
 

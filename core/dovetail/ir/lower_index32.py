@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..dtypes import DType, int32, int64
+from ..dtypes import int32, int64
 from .builder import Kernel
 from .language import OPERANDS, Atomic, Block, Loop, Store, Value, cast, const, walk
 from .rewrite import Cloner
@@ -29,8 +29,7 @@ def lower_index_width(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """
     if kernel.index.bits == capabilities.index_bits:
         return kernel
-    cloner = _Int32Cloner(kernel) if kernel.index is int64 else _IndexCloner(kernel, int64)
-    return cloner.clone_kernel(kernel)
+    return _IndexCloner(kernel).clone_kernel(kernel)
 
 
 class _IndexUses:
@@ -107,11 +106,18 @@ def _add_int64_ids(ids: set[int], values: Iterable[Value]) -> None:
 
 
 class _IndexCloner(Cloner):
-    """A cloner that gives the kernel's integers other bits; `operand` keeps their old width."""
+    """A cloner that gives integers of 64 bits 32, and those of 32 bits 64.
 
-    def __init__(self, kernel: Kernel, index: DType) -> None:
+    `operand` gives a value in its old width, `index_operand` in the new one. To int32, values that
+    are computed from the kernel's integers are computed in the widths in which they are wanted.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
         super().__init__()
-        self.index, self.ints = index, frozenset(kernel.ints)
+        self.ints = frozenset(kernel.ints)
+        self.uses = _IndexUses(kernel) if kernel.index is int64 else None
+        self.index = int64 if self.uses is None else int32
+        self.narrowed: dict[int, Value] = {}  # id of an old value -> the value in 32 bits
 
     def clone_kernel(self, kernel: Kernel) -> Kernel:
         """Return the kernel with indices, bounds and extents in the new width."""
@@ -120,6 +126,8 @@ class _IndexCloner(Cloner):
 
     def index_operand(self, v: Value) -> Value:
         """Return an integer of the old kernel as an index, a bound or an extent of the new one."""
+        if id(v) in self.narrowed:
+            return self.narrowed[id(v)]
         if v.op == "const":
             return const(_wrap_int32(int(v.number)), self.index)
         return self.index_value(v) if _is_int(v, self.ints) else cast(self.operand(v), self.index)
@@ -133,16 +141,27 @@ class _IndexCloner(Cloner):
         return cast(self.index_value(v), v.dtype) if _is_int(v, self.ints) else super().operand(v)
 
     def value(self, v: Value) -> None:
-        """Copy a value's statement; the index of a load gets the new width."""
-        args = self.operands(v.args)
+        """Emit a value's statement in its old width, in 32 bits or in both, as its users need."""
+        args, uses = self.operands(v.args), self.uses
+        if uses is not None:
+            if uses.is_computed_narrow(v):
+                self.narrowed[id(v)] = self._compute_in_32_bits(v)
+                self.emit(self.narrowed[id(v)])
+            if uses.is_pure_comparison(v):
+                args = tuple(map(self.index_operand, v.args))
+            elif v.dtype is int64 and id(v) not in uses.wide_ids:
+                return
         if v.op == "load":
             args = (self.index_operand(v.index), *args[1:])
-        self.emit_copy(v, args)
-
-    def emit_copy(self, v: Value, args: tuple[Value, ...]) -> None:
-        """Emit a copy of a value with other arguments, and record it as the replacement."""
         self.replacements[v] = self.copy_with_args(v, args)
         self.emit(self.replacements[v])
+
+    def _compute_in_32_bits(self, v: Value) -> Value:
+        """Return a new value: the operation in int32."""
+        if v.op == "cast":
+            return cast(self.operand(v.args[0]), int32)
+        args = (self.index_operand(a) if a.dtype is int64 else self.operand(a) for a in v.args)
+        return Value(v.op, int32, tuple(args))
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
         """Return the copy of a store or an atomic, whose index has the new width."""
@@ -168,39 +187,6 @@ class _IndexCloner(Cloner):
                 self.emitted.add(v)
                 new.body = (*new.body, v)
         return new
-
-
-class _Int32Cloner(_IndexCloner):
-    """A cloner that computes an int64 value in the widths in which it is wanted.
-
-    `operand` gives it in 64 bits, `index_operand` in 32.
-    """
-
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel, int32)
-        self.uses = _IndexUses(kernel)
-        self.narrowed: dict[int, Value] = {}  # id of an old value -> the value in 32 bits
-
-    def index_operand(self, v: Value) -> Value:
-        """Return an integer of the old kernel in 32 bits: the narrowed value if there is one."""
-        return self.narrowed.get(id(v)) or super().index_operand(v)
-
-    def value(self, v: Value) -> None:
-        """Emit a value's statement in 32 bits, in 64 bits or in both, as its users need."""
-        if self.uses.is_computed_narrow(v):
-            new = self.narrowed[id(v)] = self._compute_in_32_bits(v)
-            self.emit(new)
-        if self.uses.is_pure_comparison(v):
-            self.emit_copy(v, tuple(map(self.index_operand, v.args)))
-        elif v.dtype is not int64 or id(v) in self.uses.wide_ids:
-            super().value(v)
-
-    def _compute_in_32_bits(self, v: Value) -> Value:
-        """Return a new value: the operation in int32."""
-        if v.op == "cast":
-            return cast(self.operand(v.args[0]), int32)
-        args = (self.index_operand(a) if a.dtype is int64 else self.operand(a) for a in v.args)
-        return Value(v.op, int32, tuple(args))
 
 
 def _is_int(v: Value, ints: frozenset[str]) -> bool:

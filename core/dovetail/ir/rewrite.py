@@ -179,18 +179,30 @@ class PointCloner(Cloner):
     """A cloner that computes the values of one of several points that a new point joins.
 
     `index`: this point's index along `axis`. `inside`: the condition that there is such a point
-    (None: certainly).
+    (None: certainly). `first`: the first point, whose equal values this one reuses.
     """
 
-    def __init__(self, axis: int, index: Value, inside: Value | None) -> None:
+    def __init__(
+        self, axis: int, index: Value, inside: Value | None, first: PointCloner | None = None
+    ) -> None:
         super().__init__()
-        self.axis, self.index, self.inside = axis, index, inside
+        self.axis, self.index, self.inside, self.first = axis, index, inside, first
+        if first is not None:
+            self.statements, self.emitted = first.statements, first.emitted
+            self.emit(index)
 
     def operand(self, v: Value) -> Value:
         """Return the point's index for the grid index along its axis, else the replacement."""
         if v.op == "index" and v.axis == self.axis:
             return self.index
         return super().operand(v)
+
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Return the first point's value if its arguments are the same, else None."""
+        if self.first is None:
+            return None
+        value = self.first.replacements[v]
+        return value if all(a is b for a, b in zip(args, value.args, strict=True)) else None
 
 
 def fresh_names(kernel: Kernel, names: Sequence[str]) -> tuple[str, ...]:

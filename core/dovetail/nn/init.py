@@ -229,7 +229,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
             f"dirac_: expected a tensor with 3, 4 or 5 dimensions, got shape {tensor.shape}"
         )
     out, inner, *window = tensor.shape
-    if groups < 1 or out % groups:
+    if arguments.integer("dirac_", groups, "groups") < 1 or out % groups:
         raise dt.ShapeError(
             f"dirac_: the number of output channels must be divisible by groups, got {out} and "
             f"{groups}"

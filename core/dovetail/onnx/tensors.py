@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -171,6 +170,3 @@ def _parse_number(fields: dict[str, str], key: str, default: int, name: str) -> 
             f"onnx.load: the {key} of {name} must be a number, got {text[:40]!r}"
         )
     return int(text)
-
-
-Reader = Callable[[Any], np.ndarray]  # of a TensorProto

@@ -47,9 +47,14 @@ def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DTyp
     if dtype.kind not in allowed:
         raise DTypeError(
             f"{op}: expected {_describe_kinds(allowed)}, got {dtype.name}; use "
-            + ("dt.real, dt.imag or dt.abs" if dtype.kind == "c" else "astype()")
+            f"{_BOOL_EQUIVALENTS.get(op, '') if dtype.kind == 'b' else ''}"
+            f"{_CONVERSIONS.get(dtype.kind, 'astype()')}"
         )
     return dtype
+
+
+_CONVERSIONS = {"b": "x.astype(dt.int8)", "c": "dt.real, dt.imag or dt.abs"}
+_BOOL_EQUIVALENTS = {"negative": "~x or ", "subtract": "x ^ y or "}
 
 
 def _promote(op: str, a: DType, b: DType) -> DType:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .optimizer import Optimizer
 from .schedules import (
@@ -175,10 +176,11 @@ class OneCycleLR(_Moving):
         self._attach(optimizer)
         if total_steps is None and epochs is not None and steps_per_epoch is not None:
             total_steps = epochs * steps_per_epoch
-        if not isinstance(total_steps, int) or total_steps <= 0:
+        if total_steps is None:
             raise dt.ArgumentError(
                 f"{self._name}: total_steps, or epochs and steps_per_epoch, must be positive ints"
             )
+        total_steps = arguments.integer(self._name, total_steps, "total_steps", 1)
         if not 0.0 <= pct_start <= 1.0:
             raise dt.ArgumentError(
                 f"{self._name}: pct_start must be between 0 and 1, got {pct_start}"
@@ -255,12 +257,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:
-        for name, value in (("T_0", T_0), ("T_mult", T_mult)):
-            if not isinstance(value, int) or value < 1:
-                raise dt.ArgumentError(
-                    f"{self._name}: {name} must be a positive int, got {value!r}"
-                )
-        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        self.T_0 = arguments.integer(self._name, T_0, "T_0", 1)
+        self.T_mult = arguments.integer(self._name, T_mult, "T_mult", 1)
+        self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:

@@ -213,7 +213,7 @@ class StepLR(_Scaled):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.step_size, self.gamma = _check_positive(self._name, "step_size", step_size), gamma
+        self.step_size, self.gamma = arguments.integer(self._name, step_size, "step_size", 1), gamma
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self) -> float:
@@ -311,7 +311,7 @@ class PolynomialLR(_Scaled):
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
-        self.total_iters = _check_positive(self._name, "total_iters", total_iters)
+        self.total_iters = arguments.integer(self._name, total_iters, "total_iters", 1)
         if not power >= 0:
             raise dt.ArgumentError(f"{self._name}: power must be at least 0, got {power}")
         self.power = power
@@ -334,7 +334,7 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
-        self.T_max, self.eta_min = _check_positive(self._name, "T_max", T_max), eta_min
+        self.T_max, self.eta_min = arguments.integer(self._name, T_max, "T_max", 1), eta_min
         super().__init__(optimizer, last_epoch)
 
     def _wave(self, epoch: int) -> float:
@@ -666,13 +666,6 @@ def _is_compatible(name: str, new: object, old: object) -> bool:
 
 
 _PERIODS = ("step_size", "T_0", "T_i", "T_max", "T_mult")  # divisors, which must not be 0
-
-
-def _check_positive(name: str, option: str, value: int) -> int:
-    """Return the value. Raises: ArgumentError unless it is a positive int."""
-    if not isinstance(value, int) or value <= 0:
-        raise dt.ArgumentError(f"{name}: {option} must be a positive int, got {value!r}")
-    return value
 
 
 def _check_range(name: str, option: str, value: float, low: float, high: float) -> float:

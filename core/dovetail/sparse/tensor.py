@@ -221,16 +221,6 @@ def required_sparse(op: str, x: Any) -> Entries:
     return x  # type: ignore[no-any-return]  # narrowed by `required`
 
 
-def required_coo(op: str, x: Any) -> COO:
-    """Return `x` if it is COO. Raises: LayoutError for another layout, DTypeError for no tensor."""
-    if not isinstance(required(op, x), COO):
-        raise dt.LayoutError(
-            f"{op}: expected a sparse tensor, got {x.dtype.name}{list(x.shape)} of layout "
-            f"{x.layout.name}; use x.to_sparse()"
-        )
-    return x  # type: ignore[no-any-return]  # narrowed by `required`
-
-
 def coo(pattern: Pattern, values: Tensor) -> COO:
     """Build the COO tensor of a pattern and its values."""
     x: COO = object.__new__(COO)

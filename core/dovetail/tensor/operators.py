@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import NotImplementedType
 
+from ..dtypes import bool_
 from ..errors import ShapeError
 from ..graph.expr import binary_node, node
 from ..lru_cache import LRUCache
@@ -117,9 +118,11 @@ _power = _build_binary_methods(ops.POW)[0]
 
 
 def power(self: Tensor, other: object) -> Result:
-    """Return `self ** other`; the int 2 is recorded as a squaring."""
+    """Return `self ** other`; the int 2 is recorded as a squaring, except of bools."""
     if type(other) is int and other == 2:
-        return apply(ops.SQUARE, (self,))
+        dtype = expr_of(self).spec.dtype if type(self) is Tensor else self.dtype
+        if dtype is not bool_:
+            return apply(ops.SQUARE, (self,))
     return _power(self, other)
 
 

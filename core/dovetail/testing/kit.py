@@ -21,6 +21,7 @@ from ..engine.evaluate import compile_ahead, plan_pending
 from ..graph.expr import storage_of
 from ..ir.builder import Kernel
 from ..ir.legalize import UNSIGNED_BY_ITEMSIZE, legalize
+from ..lru_cache import LRUCache
 from ..memory import DataPtr
 from ..ops import table as ops
 from ..plugins.device_handle import OpenedDevice
@@ -53,7 +54,7 @@ class Kit:
     opened: OpenedDevice
     reproduce: str
     comparisons: int = 0
-    _programs: ClassVar[dict[tuple[Device, str], Program]] = {}  # by the kernel's text
+    _programs: ClassVar[LRUCache[tuple[Device, str], Program]] = LRUCache(PROGRAM_CACHE_MAX)
 
     @property
     def device(self) -> Device:
@@ -165,20 +166,18 @@ class Kit:
     def program(self, kernel: Kernel) -> Program:
         """Return the compiled program of a kernel, from the cache if it is known."""
         self.compile([kernel])
-        return self._programs[self.device, str(kernel)]
+        return self._programs.young[self.device, str(kernel)]
 
     def compile(self, kernels: Sequence[Kernel]) -> None:
         """Legalise, compile and cache kernels that are new, in one call of the backend."""
         programs, device = self._programs, self.device
-        new = {str(k): k for k in kernels if (device, str(k)) not in programs}
-        if len(programs) + len(new) > PROGRAM_CACHE_MAX:
-            programs.clear()
-            new = {str(k): k for k in kernels}
+        new = {str(k): k for k in kernels if programs.find((device, str(k))) is None}
         legal = [legalize(k, self.backend.info.capabilities) for k in new.values()]
         compiled = (
             self.backend.compile_all(legal) if len(legal) > 1 else map(self.backend.compile, legal)
         )
-        programs.update(zip([(device, text) for text in new], compiled, strict=True))
+        for text, program in zip(new, compiled, strict=True):
+            programs[device, text] = program
 
     def _put(self, a: Array) -> DataPtr:
         """Copy an array into new device memory with guard elements on both sides, and return it."""

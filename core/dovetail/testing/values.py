@@ -111,6 +111,9 @@ def specials(d: DType) -> Array:
         return np.array([False, True])
     if d.kind == "f":
         return _special_floats(d)
+    if d.kind == "c":
+        floats = _special_floats(d.part)
+        return np.stack([floats, floats[::-1]], 1).view(host_dtype(d))[:, 0]
     some = {0, 1, 2, 3, 7, 31, 33, 100, d.max - 1, d.max, d.max // 2, d.max // 2 + 1}
     some |= {-n for n in some} | {d.min, d.min + 1, d.max // 255, d.max // 3}
     return np.array(sorted(n for n in some if d.min <= n <= d.max), host_dtype(d))

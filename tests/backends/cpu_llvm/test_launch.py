@@ -353,16 +353,6 @@ def wait_for_sleepers(backend: Any, count: int) -> None:
         time.sleep(0.001)
 
 
-@compiled
-def test_parked_workers_wake_for_the_next_launch(backend: Any, set_threads: Any) -> None:
-    set_threads(4)
-    program, x = backend.compile(row_sums()), np.ones((3000, 1000), "f4")
-    for _ in range(100):
-        assert run_large(backend, program, x).sum() == 3_000_000
-        backend.park_threads()
-    wait_for_sleepers(backend, 3)
-
-
 def set_distance(fields: Any, *, far: bool) -> None:
     """Set the measured distance between threads and prevent a new measurement."""
     fields["is_far"], fields["probed"] = far, 1 << 62

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import flag, named, real
@@ -130,12 +133,14 @@ def cov(
 
     `y`: more variables. `rowvar`: False means a variable in each column. `correction`: c in the
     divisor n - c; NumPy's `ddof`, and with 0 its `bias=True`. `fweights`: the number of times that
-    each observation counts. `aweights`: its weight.
+    each observation counts. `aweights`: its weight. If a tensor holds a negative weight, the result
+    is NaN.
     Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
     for one.
     Dtypes: all; integers and bool give float32. The second factor of complex ones is conjugated.
     Order: the products are summed as by `matmul`.
-    Raises: ShapeError, DTypeError, DeviceError, ArgumentError unless `correction` is a number.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError unless `correction` is a number, and
+    for negative weights that are not in a tensor.
 
     >>> import dovetail as dt
     >>> dt.cov(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()
@@ -200,8 +205,9 @@ def _compute_covariance(
 def _check_weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
     """Return weights as a vector in the variables' real dtype.
 
+    Negative ones of a tensor are NaN, because its values are not read.
     Raises: ShapeError unless there is one for each observation, ArgumentError for `fweights` that
-    are floats.
+    are floats, and for negative numbers that are not in a tensor.
     """
     vector = w if isinstance(w, Tensor) else as_operand(op, w, (rows,))
     if vector.shape != (rows.shape[1],):
@@ -213,7 +219,10 @@ def _check_weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
         raise ArgumentError(
             f"{op}: fweights must be integers, got {vector.dtype.name}; use aweights"
         )
-    return cast(vector, rows.dtype.part)
+    vector = cast(vector, rows.dtype.part)
+    if not isinstance(w, Tensor) and (least := np.asarray(w).min(initial=0)) < 0:
+        raise ArgumentError(f"{op}: {name} must not be negative, got {least}")
+    return apply(ops.WHERE, (apply(ops.LESS, (vector, 0.0)), math.nan, vector))
 
 
 @accept_out

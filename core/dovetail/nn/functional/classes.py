@@ -237,7 +237,7 @@ def multi_margin_loss(
     op = "multi_margin_loss"
     reduction = resolve_reduction(op, reduction, size_average, reduce)
     require_floats(op, input)
-    if p not in (1, 2):
+    if arguments.integer(op, p, "p") not in (1, 2):
         raise dt.ArgumentError(f"{op}: p must be 1 or 2, got {p}")
     if input.ndim > 2:
         raise dt.ShapeError(

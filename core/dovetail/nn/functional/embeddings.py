@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import in_range, read_at
+from dovetail.extend import arguments, in_range, read_at
 
 from .precision import cast_like, require_floats, require_tensors, widen_half
 from .softmax_functions import length
@@ -67,16 +67,17 @@ def _check_input(op: str, input: Tensor, weight: Tensor) -> None:
         )
 
 
-def _padding_row(op: str, padding_idx: int | None, rows: int) -> int | None:
+def padding_row(op: str, padding_idx: int | None, rows: int) -> int | None:
     """Return the padding row counted from the start, None for None.
 
-    Raises: ArgumentError if it is out of range.
+    Raises: ArgumentTypeError if it is no int, ArgumentError if it is out of range.
     """
     if padding_idx is None:
         return None
-    if not -rows <= padding_idx < rows:
-        raise dt.ArgumentError(f"{op}: padding_idx {padding_idx} is out of range for {rows} rows")
-    return padding_idx % rows
+    row = arguments.integer(op, padding_idx, "padding_idx")
+    if not -rows <= row < rows:
+        raise dt.ArgumentError(f"{op}: padding_idx {row} is out of range for {rows} rows")
+    return row % rows
 
 
 def renormalize_rows(weight: Tensor, at: Tensor, max_norm: float, norm_type: float) -> None:
@@ -138,7 +139,7 @@ def embedding(
     [[3.0, 4.0], [1.0, 2.0]]
     """
     _check_input("embedding", input, weight)
-    padding = _padding_row("embedding", padding_idx, weight.shape[0])
+    padding = padding_row("embedding", padding_idx, weight.shape[0])
     if max_norm is not None:
         input = in_range("embedding", input, weight.shape[0])
         renormalize_rows(weight, input, max_norm, norm_type)
@@ -181,7 +182,7 @@ def embedding_bag(
     _require_bags(op, input, offsets, mode, per_sample_weights)
     if offsets is not None:
         _require_offsets(op, offsets, include_last_offset)
-    padding = _padding_row(op, padding_idx, weight.shape[0])
+    padding = padding_row(op, padding_idx, weight.shape[0])
     if max_norm is not None:
         input = in_range(op, input, weight.shape[0])
         renormalize_rows(weight, input, max_norm, norm_type)
@@ -336,6 +337,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             f"one_hot: classes must have an integer dtype, got {tensor.dtype.name}; use "
             "x.astype(dt.int64)"
         )
+    num_classes = arguments.integer("one_hot", num_classes, "num_classes")
     if num_classes == -1:
         if not tensor.size:
             raise dt.ArgumentError(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import widen_halves
+from dovetail.extend import arguments, widen_halves
 
 from .attention import scaled_dot_product_attention
 from .dropouts import dropout
@@ -76,7 +76,8 @@ def multi_head_attention_forward(
     """
     require_tensors("multi_head_attention_forward", query, key, value)
     is_unbatched = query.ndim == 2
-    _require_fitting(query, key, value, embed_dim_to_check, num_heads)
+    size = arguments.integer(OP_NAME, embed_dim_to_check, "embed_dim_to_check")
+    _require_fitting(query, key, value, size, arguments.integer(OP_NAME, num_heads, "num_heads"))
     _require_bias("in_proj_bias", in_proj_bias, 3 * embed_dim_to_check)
     _require_bias("out_proj_bias", out_proj_bias, out_proj_weight.shape[0])
     projected = _project_inputs(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import dovetail as dt
+from dovetail.extend import arguments
 
 from .precision import cast_like, require_floats, require_same_dtype_or_float32, widen_half
 
@@ -32,7 +33,7 @@ def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[i
     Raises: ShapeError unless the shape of `x` ends in them, DTypeError unless `x` has floats.
     """
     require_floats(op, x)
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    sizes = arguments.integers(op, shape, "normalized_shape")
     if not sizes or x.shape[-len(sizes) :] != sizes:
         raise dt.ShapeError(
             f"{op}: the input's shape must end in normalized_shape {sizes}, got shape {x.shape}"
@@ -298,7 +299,7 @@ def group_norm(
     """
     _require_channels("group_norm", input, weight=weight, bias=bias)
     channels = input.shape[1]
-    if num_groups < 1 or channels % num_groups:
+    if arguments.integer("group_norm", num_groups, "num_groups") < 1 or channels % num_groups:
         raise dt.ShapeError(
             f"group_norm: the number of channels must be divisible by num_groups, got {channels} "
             f"(input of shape {input.shape}) and {num_groups}"

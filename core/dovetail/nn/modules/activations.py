@@ -233,7 +233,19 @@ class Hardswish(_InPlace):
         return ""
 
 
-class ELU(_InPlace):
+class _Exponential(_InPlace):
+    """The base of functions with an exponential below 0, scaled by `alpha`."""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def extra_repr(self) -> str:
+        """Return the options that `repr` shows."""
+        return self._append_inplace(f"alpha={self.alpha}")
+
+
+class ELU(_Exponential):
     """x where it is positive, else alpha * (exp(x) - 1): `elu`.
 
     >>> import dovetail as dt
@@ -241,20 +253,12 @@ class ELU(_InPlace):
     [0.0, 2.0]
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__(inplace)
-        self.alpha = alpha
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply `dt.nn.functional.elu`."""
         return F.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Return the options that `repr` shows."""
-        return self._append_inplace(f"alpha={self.alpha}")
 
-
-class CELU(ELU):
+class CELU(_Exponential):
     """x where it is positive, else alpha * (exp(x / alpha) - 1): `celu`.
 
     >>> import dovetail as dt
@@ -348,7 +352,19 @@ class Mish(_InPlace):
         return F.mish(input, self.inplace)
 
 
-class Hardshrink(Module):
+class _Shrink(Module):
+    """The base of functions that are 0 up to a magnitude of `lambd`."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        """Return the options that `repr` shows."""
+        return f"{self.lambd}"
+
+
+class Hardshrink(_Shrink):
     """x where its magnitude is greater than lambd, else 0: `hardshrink`.
 
     >>> import dovetail as dt
@@ -356,20 +372,12 @@ class Hardshrink(Module):
     [0.0, 2.0]
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply `dt.nn.functional.hardshrink`."""
         return F.hardshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:
-        """Return the options that `repr` shows."""
-        return f"{self.lambd}"
 
-
-class Softshrink(Hardshrink):
+class Softshrink(_Shrink):
     """x, moved towards 0 by lambd, but not beyond: `softshrink`.
 
     >>> import dovetail as dt

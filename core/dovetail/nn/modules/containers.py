@@ -173,7 +173,7 @@ class Sequential(_Row):
                 f"Sequential: expected a Module, got {type(module).__name__}"
             )
         every = self._list()
-        _insert(every, index, module)
+        _insert("Sequential.insert", every, index, module)
         self._renumber(every)
         return self
 
@@ -234,7 +234,7 @@ class ModuleList(_Row):
     def insert(self, index: int, module: Module) -> None:
         """Insert a module before an index."""
         every = self._list()
-        _insert(every, index, module)
+        _insert("ModuleList.insert", every, index, module)
         self._renumber(every)
 
     def extend(self, modules: Iterable[Module]) -> Self:
@@ -533,9 +533,10 @@ class ParameterDict(Module):
         return format_repr(type(self).__name__, [], inner)
 
 
-def _insert(modules: list[Module], index: int, module: Module) -> None:
+def _insert(name: str, modules: list[Module], index: int, module: Module) -> None:
     """Insert a module into a list, like `list.insert`, for an int of any size."""
-    modules.insert(max(-len(modules), min(index, len(modules))), module)
+    at = arguments.integer(name, index, "index")
+    modules.insert(max(-len(modules), min(at, len(modules))), module)
 
 
 def _as_pairs(name: str, source: Any) -> list[tuple[str, Any]]:

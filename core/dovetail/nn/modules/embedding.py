@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import arguments
 
 from .. import functional as F
 from .. import init
+from ..functional.embeddings import padding_row
 from ..functional.sizes import check_counts
 from .linear import empty_parameter
 from .module import Module
@@ -43,11 +43,7 @@ class _Table(Module):
         shape.
         """
         name = type(self).__name__
-        if padding is not None:
-            padding = arguments.integer(name, padding, "padding_idx")
-        if padding is not None and not -rows <= padding < rows:
-            raise dt.ArgumentError(f"{name}: padding_idx {padding} is out of range for {rows} rows")
-        self.padding_idx = None if padding is None else padding % rows
+        self.padding_idx = padding_row(name, padding, rows)
         if weight is None:
             self.weight = empty_parameter((rows, columns), device, dtype)
             self.weight.requires_grad_(learnt)

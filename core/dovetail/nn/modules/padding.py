@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
 import dovetail as dt
@@ -45,7 +46,7 @@ class _Padding(Module):
         super().__init__()
         op = type(self).__name__
         widths = arguments.integers(op, padding, "padding")
-        widths = widths * (2 * self.axes) if isinstance(padding, int) else widths
+        widths = widths if isinstance(padding, Sequence) else widths * (2 * self.axes)
         if len(widths) != 2 * self.axes:
             raise dt.ArgumentError(
                 f"{op}: padding must be one number or {2 * self.axes}, got {padding!r}"

@@ -27,15 +27,6 @@ Tensor: TypeAlias = dt.Tensor
 MODES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
 
 
-def _check_count(name: str, what: str, value: object) -> int:
-    """Return the value. Raises: ArgumentTypeError unless an int, ArgumentError below 1."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise dt.ArgumentTypeError(f"{name}: {what} must be an int, got {value!r}")
-    if value < 1:
-        raise dt.ArgumentError(f"{name}: {what} must be at least 1, got {value}")
-    return value
-
-
 def _uninitialized_parameter(shape: Sequence[int], device: DeviceLike, dtype: DTypeLike) -> Tensor:
     """Return a parameter with arbitrary contents."""
     return Parameter(dt.empty(tuple(shape), dtype=dtype, device=device))
@@ -84,8 +75,9 @@ class RNNBase(Module):
                 f"{name}: mode must be one of {', '.join(steps.GATES)}, got {mode!r}"
             )
         self.mode = mode
-        self.input_size = _check_count(name, "input_size", input_size)
-        self.hidden_size = _check_count(name, "hidden_size", hidden_size)
+        self.input_size, self.hidden_size = check_counts(
+            name, 1, input_size=input_size, hidden_size=hidden_size
+        )
         self.num_layers = arguments.integer(name, num_layers, "num_layers", 1, LAYERS_MAX)
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
         if isinstance(dropout, bool):
@@ -451,8 +443,9 @@ class RNNCellBase(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        self.input_size = _check_count(name, "input_size", input_size)
-        self.hidden_size = _check_count(name, "hidden_size", hidden_size)
+        self.input_size, self.hidden_size = check_counts(
+            name, 1, input_size=input_size, hidden_size=hidden_size
+        )
         self.bias, n = bias, num_chunks * hidden_size
         self.weight_ih = _uninitialized_parameter((n, input_size), device, dtype)
         self.weight_hh = _uninitialized_parameter((n, hidden_size), device, dtype)

@@ -46,12 +46,9 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
-        if not isinstance(dim, int) or not isinstance(unflattened_size, list | tuple):
-            raise dt.ArgumentTypeError(
-                f"Unflatten: expected an axis and a tuple of sizes, got {dim!r} and "
-                f"{unflattened_size!r}"
-            )
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+        self.dim = arguments.integer("Unflatten", dim, "dim")
+        sizes = arguments.sequence("Unflatten", unflattened_size, "unflattened_size", "ints")
+        self.unflattened_size = arguments.integers("Unflatten", sizes, "unflattened_size")
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with more axes.

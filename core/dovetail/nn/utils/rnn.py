@@ -140,7 +140,9 @@ def pad_packed_sequence(
     ([[1, 4], [2, 0], [3, 0]], [3, 1])
     """
     data, sizes, _, inverse = sequence
-    steps = len(sizes) if total_length is None else total_length
+    steps = len(sizes)
+    if total_length is not None:
+        steps = arguments.integer("pad_packed_sequence", total_length, "total_length")
     if steps < len(sizes):
         raise dt.ArgumentError(
             f"pad_packed_sequence: total_length must be at least {len(sizes)}, the longest "
