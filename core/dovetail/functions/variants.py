@@ -10,12 +10,12 @@ op-table rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import cache, partial, wraps
+from functools import cache as cache_results
 from importlib import import_module
 from inspect import Parameter, getdoc, signature
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
-from ..argument_checks import Widen, names_request, sequence
+from ..argument_checks import sequence
 from ..compat.keywords import (
     Options,
     Parameters,
@@ -24,6 +24,8 @@ from ..compat.keywords import (
     parameters,
     rebind_keywords,
 )
+from ..declarations import Cache, Function, Widen, add_name, finish_wrapper, set_variants
+from ..declarations import public as public  # which needs what this module sets
 from ..errors import ArgumentError, DovetailError
 from ..tensor.c_fields import expr_of
 from ..tensor.tensor import Tensor, required, strided
@@ -38,7 +40,6 @@ from .half_precision import call_in_float32, holds_half, widen_halves
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Function = Callable[..., Any]
 
 CREATION_OPTIONS = ("dtype", "device")  # a creation function takes these from `out`
 KEYWORD_ONLY = ("generator",)
@@ -72,55 +73,17 @@ RANDOM_FUNCTION_MODULES: dict[str, str] = {
 }
 
 
-@overload
-def cache_graph(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
-@overload
-def cache_graph(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def cache_graph(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate like `accept_out`, and cache the function's graph by shapes, dtypes and options."""
-    if composed is None:
-        return partial(cache_graph, widen=widen)
-    return accept_out(
-        composed, widen=widen, graph_cache=CachedFunction(widen_halves(composed, widen))
-    )
+def wrap_with_out(function: Function, widen: Widen, cache: Cache) -> Function:
+    """Return the function with a wrapper that writes the result into `out`; see `public`.
 
-
-@overload
-def cache_creation(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
-@overload
-def cache_creation(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def cache_creation(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate like `cache_graph` a function that creates tensors without tensor arguments."""
-    if composed is None:
-        return partial(cache_creation, widen=widen)
-    return accept_out(
-        composed,
-        widen=widen,
-        graph_cache=CachedFunction(widen_halves(composed, widen), creates=True),
-    )
-
-
-@overload
-def accept_out(
-    composed: Callable[P, R], /, *, widen: Widen = True, graph_cache: CachedFunction | None = None
-) -> Callable[P, R]: ...
-@overload
-def accept_out(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def accept_out(
-    composed: Function | None = None,
-    /,
-    *,
-    widen: Widen = True,
-    graph_cache: CachedFunction | None = None,
-) -> Any:
-    """Decorate like `arguments.named`, and write the result into `out` if the caller passes it.
-
-    `composed` has the parameter `out` only for its signature; it never gets a value.
-    `graph_cache`: a cache of the function's graphs, which widens halves itself; see `cache_graph`.
+    The function has the parameter `out` only for its signature; it never gets a value.
     """
-    if composed is None:
-        return partial(accept_out, widen=widen)
-    function, name, widens = composed, composed.__name__, widen and graph_cache is None
+    graph_cache = (
+        CachedFunction(widen_halves(function, widen), creates=cache == "creation")
+        if cache
+        else None
+    )
+    widens = widen and graph_cache is None
 
     def call(*args: Any, out: Any = None, **options: Any) -> Any:
         """Call the function and write into `out` if given; translate other libraries' names."""
@@ -134,20 +97,50 @@ def accept_out(
             else:
                 result = function(*args, **options)
         except DovetailError as error:
-            if name not in str(error) and not names_request(error):
-                error.args = (f"{name}: {error}", *error.args[1:])
+            add_name(error, function.__name__)
             raise
         except TypeError:
             if accepts_arguments(function, args, options):
                 raise
         else:
-            return result if out is None else _write_out(name, result, out)
+            return result if out is None else _write_out(function.__name__, result, out)
         keywords = options if out is None else {**options, "out": out}
         return call_translated(call, function, args, keywords)
 
-    call.__code__ = call.__code__.replace(co_name=name)  # tracebacks show it
-    cast(Any, call).widen = widen
-    return wraps(function)(call)
+    return finish_wrapper(call, function, widen)
+
+
+set_variants(holds_half, call_in_float32, wrap_with_out)
+
+
+@overload
+def accept_out(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
+@overload
+def accept_out(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def accept_out(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
+    """Decorate by `public(out=True)`."""
+    declare = public(out=True, widen=widen)
+    return declare if composed is None else declare(composed)
+
+
+@overload
+def cache_graph(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
+@overload
+def cache_graph(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def cache_graph(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
+    """Decorate by `public(cache=True)`."""
+    declare = public(cache=True, widen=widen)
+    return declare if composed is None else declare(composed)
+
+
+@overload
+def cache_creation(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
+@overload
+def cache_creation(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def cache_creation(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
+    """Decorate by `public(cache="creation")`."""
+    declare = public(cache="creation", widen=widen)
+    return declare if composed is None else declare(composed)
 
 
 def _options_like_out(out: object, accepted: Parameters, options: Options) -> Options:
@@ -222,7 +215,7 @@ Raises: as `dt.random.{0}`; ReadOnlyError; GradientError for a leaf that require
 {1}"""
 
 
-@cache
+@cache_results
 def in_place_method(function: Function) -> Function:
     """Return the method that writes a function's result into its first operand."""
     name = function.__name__
@@ -235,7 +228,7 @@ def in_place_method(function: Function) -> Function:
     return _attach_signature(method, function, name, IN_PLACE_DOC, ("out",))
 
 
-@cache
+@cache_results
 def random_method(function: Function) -> Function:
     """Return the method that fills a tensor with samples of a function of `dt.random`."""
     name = function.__name__
