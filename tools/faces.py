@@ -1,6 +1,6 @@
-"""Generate the imports of `dovetail/__init__.py`, the stubs and the reference pages.
+"""Generate the imports of `dovetail/__init__.py`, tables of names, stubs and reference pages.
 
-They are generated from the `__all__`, the signatures and the docstrings of the modules.
+They are generated from the `__all__`, the declarations, signatures and docstrings of the modules.
 `python tools/faces.py` writes the files; `--check` compares them, and fails if they differ.
 """
 
@@ -26,6 +26,7 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "core" / "dovetail"
 INIT = CORE / "__init__.py"
+LAZY_METHODS_FILE = CORE / "functions" / "lazy_methods.py"
 METHOD_STUB_FILE = CORE / "tensor" / "signatures.pyi"
 FUNCTION_STUB_FILE = CORE / "functions" / "elementwise" / "signatures.pyi"
 SHOWN_STUB_FILE = CORE / "functions" / "shown.pyi"
@@ -494,22 +495,49 @@ def wrap_call(head: str, parts: list[str], tail: str, indent: str = "") -> Itera
         yield from (head, *(f"{indent}    {p}," for p in parts), f"{indent}{tail}")
 
 
+@cache
+def collect_methods() -> dict[str, Callable[..., object]]:
+    """Return the methods that the functions declare, by name."""
+    for path in sorted((CORE / "functions").rglob("*.py")):
+        module(".".join(path.relative_to(CORE).with_suffix("").parts).removesuffix(".__init__"))
+    tables = module("declarations")
+    names = sorted({*tables.METHODS, *tables.IN_PLACE_METHODS}, key=name_sort_key)
+    return {name: module("functions.methods").method_by_name(name) for name in names}
+
+
+def lazy_methods() -> str:
+    """Return the text of `functions/lazy_methods.py`."""
+    package, finder = "dovetail.functions.", module("functions.methods")
+    by_module: dict[str, list[str]] = {}
+    for name in collect_methods():
+        if (home := finder.declaring_module(name)) not in finder.LOADED_MODULES:
+            by_module.setdefault(home.removeprefix(package), []).append(name)
+    lines = [
+        '"""Methods that `public` declares in modules that are loaded at their first use.',
+        "",
+        "Written by tools/faces.py.",
+        '"""',
+        "",
+        "LAZY_METHODS = {  # module -> methods",
+    ]
+    for home in sorted(by_module):
+        names = " ".join(by_module[home])
+        one = f'    "{home}": "{names}",'
+        parts = textwrap.wrap(names, WIDTH - 12, drop_whitespace=False)
+        several = [f'    "{home}": (', *(f'        "{part}"' for part in parts), "    ),"]
+        lines += [one] if len(one) <= WIDTH else several
+    return "\n".join([*lines, "}"]) + "\n"
+
+
 def methods() -> dict[str, object]:
     """Return the methods of Tensor that its class body does not define, by name."""
     methods_by_name = {
-        **module("functions.methods").METHODS,
+        **collect_methods(),
+        **module("functions.methods").PROPERTIES,
         **module("autograd.engine").TENSOR_METHODS,
     }
     for name in SHIPPED_LAYOUTS:
         methods_by_name |= module(name).dovetail_layout_info().methods
-    late = module("functions.methods").LAZY_METHODS
-    methods_by_name |= {
-        name: getattr(module(f"functions.{home}"), name) for name, home in late.items()
-    }
-    forms = module("functions.variants")
-    methods_by_name |= forms.in_place_methods(
-        {*forms.IN_PLACE_FUNCTION_MODULES.values(), *forms.RANDOM_FUNCTION_MODULES.values()}
-    )
     methods_by_name.pop("__getattr__")  # type checkers must report unknown names
     return dict(sorted(methods_by_name.items(), key=lambda item: name_sort_key(item[0])))
 
@@ -747,6 +775,7 @@ def generated_files() -> dict[Path, str]:
     """Return the expected text of each generated file."""
     return {
         INIT: render_namespace(),
+        LAZY_METHODS_FILE: lazy_methods(),
         METHOD_STUB_FILE: method_stub(),
         FUNCTION_STUB_FILE: function_stub(),
         SHOWN_STUB_FILE: shown_stub(),

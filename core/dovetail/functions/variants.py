@@ -1,18 +1,16 @@
 """Variants of functions: `out=`, and methods `x.name_()` that write their result into the tensor.
 
-A function that allocates its result has a parameter `out` in its signature. The decorator
-`accept_out` writes the result there; the function never gets `out`. `in_place_method` builds the
-method that writes a result of equal shape into its first operand. `random_method` builds the method
-that fills a tensor with random numbers. `op_functions` and `primitives` build these variants of
-op-table rows.
+A function that allocates its result has a parameter `out` in its signature. The wrapper of
+`wrap_with_out` writes the result there; the function never gets `out`. `in_place_method` builds the
+method that writes a result of equal shape into its first operand, or that fills a tensor with
+random numbers. `op_functions` and `primitives` build these variants of op-table rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache as cache_results
-from importlib import import_module
-from inspect import Parameter, getdoc, signature
+from inspect import Parameter, Signature, getdoc, signature
 from typing import Any, ParamSpec, TypeVar, overload
 
 from ..argument_checks import sequence
@@ -43,34 +41,6 @@ R = TypeVar("R")
 
 CREATION_OPTIONS = ("dtype", "device")  # a creation function takes these from `out`
 KEYWORD_ONLY = ("generator",)
-# Functions whose results have the shape and dtype of their first operand, with their modules.
-IN_PLACE_FUNCTION_MODULES: dict[str, str] = {
-    name: home
-    for home, names in {
-        "creation.constructors": "tril triu",
-        "elementwise.composed": "fmax fmin fmod logaddexp2 unwrap",
-        "elementwise.decompose": "nan_to_num",
-        "elementwise.op_functions": "softmax log_softmax",
-        "elementwise.special_functions": "expit",
-        "reductions.cumulative": "cumulative_sum cumulative_prod cumulative_logsumexp",
-        "reductions.nan_functions": "nancumsum nancumprod",
-        "shape.copies": "roll",
-        "shape.manipulation": "flip",
-        "shape.orientation": "fliplr flipud",
-        "sorting.stable_sort": "sort",
-    }.items()
-    for name in names.split()
-}
-# Functions of `dt.random` that draw each element independently (`gamma_` and `beta_` draw rows).
-RANDOM_FUNCTION_MODULES: dict[str, str] = {
-    name: home
-    for home, names in {
-        "random": "uniform normal integers",
-        "random.samplers": "bernoulli exponential laplace truncated_normal",
-        "random.discrete_samplers": "binomial poisson",
-    }.items()
-    for name in names.split()
-}
 
 
 def wrap_with_out(function: Function, widen: Widen, cache: Cache) -> Function:
@@ -155,7 +125,7 @@ def create_with_out(
 ) -> Tensor:
     """Call a creation function with compatibility names or `out`, and write into `out` if given.
 
-    Creation functions call this themselves only when needed: `accept_out` would take half of the
+    Creation functions call this themselves only when needed: the wrapper would take half of the
     time of `dt.zeros`.
 
     scope: the function's locals.
@@ -217,7 +187,13 @@ Raises: as `dt.random.{0}`; ReadOnlyError; GradientError for a leaf that require
 
 @cache_results
 def in_place_method(function: Function) -> Function:
-    """Return the method that writes a function's result into its first operand."""
+    """Return the method that writes a function's result into its first operand.
+
+    A function with a parameter `shape` has no operand: its method fills the tensor with samples.
+    """
+    own = signature(function)
+    if "shape" in own.parameters:
+        return _sampling_method(function, own)
     name = function.__name__
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
@@ -225,15 +201,14 @@ def in_place_method(function: Function) -> Function:
         require_strided_target(name, required(name, x))
         return write_result(name, x, [function(x, *args, **options)])
 
-    return _attach_signature(method, function, name, IN_PLACE_DOC, ("out",))
+    return _attach_signature(method, function, own, IN_PLACE_DOC, ("out",))
 
 
-@cache_results
-def random_method(function: Function) -> Function:
+def _sampling_method(function: Function, own: Signature) -> Function:
     """Return the method that fills a tensor with samples of a function of `dt.random`."""
     name = function.__name__
     fixed = ("shape", *CREATION_OPTIONS, "out")
-    positional = [n for n in signature(function).parameters if n not in (*fixed, *KEYWORD_ONLY)]
+    positional = [n for n in own.parameters if n not in (*fixed, *KEYWORD_ONLY)]
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
         """Fill the tensor with samples and return it.
@@ -251,7 +226,7 @@ def random_method(function: Function) -> Function:
         return write_result(name, x, [samples])
 
     first = Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Tensor")
-    return _attach_signature(method, function, name, RANDOM_DOC, fixed, first)
+    return _attach_signature(method, function, own, RANDOM_DOC, fixed, first)
 
 
 POSITIONAL = Parameter.POSITIONAL_OR_KEYWORD
@@ -260,7 +235,7 @@ POSITIONAL = Parameter.POSITIONAL_OR_KEYWORD
 def _attach_signature(
     method: Function,
     function: Function,
-    name: str,
+    own: Signature,
     text: str,
     excluded: Sequence[str],
     *leading_parameters: Parameter,
@@ -270,43 +245,16 @@ def _attach_signature(
     excluded: parameters of the function that the method does not have.
     leading_parameters: parameters in front of the function's, which may then be passed by position.
     """
+    name = function.__name__
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__code__ = method.__code__.replace(co_name=f"{name}_", co_qualname=f"{name}_")
     method.__doc__ = text.format(name, getdoc(function))
-    old = signature(function)
-    params = [p for n, p in old.parameters.items() if n not in excluded]
+    params = [p for n, p in own.parameters.items() if n not in excluded]
     if leading_parameters:
         params = [p if p.name in KEYWORD_ONLY else p.replace(kind=POSITIONAL) for p in params]
     typed_method: Any = method
     typed_method.__wrapped__ = function
-    typed_method.__signature__ = old.replace(
+    typed_method.__signature__ = own.replace(
         parameters=[*leading_parameters, *params], return_annotation="Tensor"
     )
     return method
-
-
-def in_place_methods(modules: Collection[str]) -> dict[str, Function]:
-    """Return the in-place methods of the functions in these modules by name."""
-    names = [
-        f"{n}_"
-        for table in (IN_PLACE_FUNCTION_MODULES, RANDOM_FUNCTION_MODULES)
-        for n, home in table.items()
-        if home in modules
-    ]
-    return {n: form for n in names if (form := find_in_place_method(n)) is not None}
-
-
-def find_in_place_method(name: str) -> Function | None:
-    """Return the in-place method of a name such as "softmax_" or "normal_", or None."""
-    plain = name[:-1]
-    if not name.endswith("_"):
-        return None
-    if plain in IN_PLACE_FUNCTION_MODULES:
-        return in_place_method(
-            getattr(import_module(f".{IN_PLACE_FUNCTION_MODULES[plain]}", __package__), plain)
-        )
-    if plain in RANDOM_FUNCTION_MODULES:
-        return random_method(
-            getattr(import_module(f".{RANDOM_FUNCTION_MODULES[plain]}", __package__), plain)
-        )
-    return None
