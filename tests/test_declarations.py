@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import dovetail as dt
 import pytest
 from dovetail.declarations import IN_PLACE_METHODS, METHODS, public
 from dovetail.functions.methods import method_by_name
+from test_layers import GRAPH, MODULES
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +70,16 @@ def test_wrapper_writes_into_out(options: Any) -> None:
 
 def test_extend_has_the_decorator_under_its_names() -> None:
     assert dt.extend.arguments.named is dt.extend.arguments.public is public
+
+
+def test_modules_whose_functions_have_out_load_the_wrapper_first() -> None:
+    """`functions.variants` sets the wrapper; without it the declaration fails."""
+    wrapped = {
+        name
+        for name, tree in MODULES.items()
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "public"
+        if {"out", "cache"} & {k.arg for k in call.keywords}
+    }
+    assert "functions.reductions.statistics" in wrapped, "declarations are not seen at all"
+    assert {n for n in wrapped if "functions.variants" not in GRAPH[n]} == set()

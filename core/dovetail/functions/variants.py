@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache as cache_results
 from inspect import Parameter, Signature, getdoc, signature
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any
 
 from ..argument_checks import sequence
 from ..compat.keywords import (
@@ -35,9 +35,6 @@ from ..tensor.writes import (
 )
 from .graph_cache import CachedFunction
 from .half_precision import call_in_float32, holds_half, widen_halves
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 CREATION_OPTIONS = ("dtype", "device")  # a creation function takes these from `out`
 KEYWORD_ONLY = ("generator",)
@@ -81,36 +78,6 @@ def wrap_with_out(function: Function, widen: Widen, cache: Cache) -> Function:
 
 
 set_variants(holds_half, call_in_float32, wrap_with_out)
-
-
-@overload
-def accept_out(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
-@overload
-def accept_out(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def accept_out(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate by `public(out=True)`."""
-    declare = public(out=True, widen=widen)
-    return declare if composed is None else declare(composed)
-
-
-@overload
-def cache_graph(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
-@overload
-def cache_graph(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def cache_graph(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate by `public(cache=True)`."""
-    declare = public(cache=True, widen=widen)
-    return declare if composed is None else declare(composed)
-
-
-@overload
-def cache_creation(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
-@overload
-def cache_creation(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def cache_creation(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate by `public(cache="creation")`."""
-    declare = public(cache="creation", widen=widen)
-    return declare if composed is None else declare(composed)
 
 
 def _options_like_out(out: object, accepted: Parameters, options: Options) -> Options:
