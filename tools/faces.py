@@ -33,82 +33,6 @@ SHOWN_STUB_FILE = CORE / "functions" / "shown.pyi"
 REFERENCE = ROOT / "docs" / "reference"
 WIDTH = 100
 
-# The modules whose names `dt` exports: the listed names, or all of `__all__` if none is listed.
-EXPORTED_NAMES: dict[str, str] = {
-    "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
-    "set_grad_enabled",
-    "autograd.nan_checks": "",
-    "backend.naming": "",
-    "backend.streams": "",
-    "backend.threads": "",
-    "capture.control_flow": "",
-    "capture.jit": "",
-    "capture.serialize": "",
-    "device_class": "",
-    "dtypes": "",
-    "engine.provenance": "",
-    "errors": "",
-    "frontend.custom_op": "",
-    "frontend.dsl": "",
-    "frontend.elementwise_op": "",
-    "frontend.loop_kernel": "",
-    "frontend.raw_source": "",
-    "func.vectorize": "",
-    "functions.creation.constructors": "",
-    "functions.creation.from_values": "",
-    "functions.creation.grids": "",
-    "functions.creation.windows": "",
-    "functions.datatypes": "",
-    "functions.elementwise.composed": "",
-    "functions.elementwise.decompose": "",
-    "functions.elementwise.op_functions": "",
-    "functions.elementwise.special_functions": "",
-    "functions.indexing.index_arrays": "",
-    "functions.indexing.index_reads": "",
-    "functions.indexing.index_writes": "",
-    "functions.indexing.insert_delete": "",
-    "functions.indexing.masks": "",
-    "functions.indexing.selection": "",
-    "functions.io.files": "",
-    "functions.io.interop": "",
-    "functions.io.transfer": "",
-    "functions.products.einsum": "",
-    "functions.products.matrix_products": "matmul matrix_transpose outer reproducible tensordot "
-    "vecdot",
-    "functions.products.vector_products": "",
-    "functions.reductions.covariance": "",
-    "functions.reductions.cumulative": "",
-    "functions.reductions.histograms": "",
-    "functions.reductions.nan_functions": "",
-    "functions.reductions.numerical": "",
-    "functions.reductions.order_statistics": "",
-    "functions.reductions.statistics": "",
-    "functions.shape.copies": "",
-    "functions.shape.joining": "",
-    "functions.shape.manipulation": "",
-    "functions.shape.orientation": "",
-    "functions.shape.padding": "",
-    "functions.shape.patches": "",
-    "functions.shape.strides": "",
-    "functions.sorting.distinct": "",
-    "functions.sorting.lexsort_partition": "",
-    "functions.sorting.set_operations": "",
-    "functions.sorting.stable_sort": "",
-    "functions.sorting.unique": "",
-    "functions.torch_methods": "",
-    "insight.explain": "",
-    "insight.graph": "",
-    "insight.profile": "",
-    "insight.show": "",
-    "layout": "",
-    "linalg.polynomials": "",
-    "memory.storage": "",
-    "plugins.registry": "devices",
-    "settings": "",
-    "tensor.host": "",
-    "tensor.print_options": "",
-    "tensor.tensor": "",
-}
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
 MANUAL_NAMES = (  # in `__init__`
     "autograd", "e", "fft", "func", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins",
@@ -267,6 +191,19 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "errors": ("Errors", {"errors": ""}),
 }
+# The modules whose names `dt` exports, as listed, or all of `__all__`: those of the pages above
+# without a namespace, and others.
+EXPORTED_NAMES: dict[str, str] = {
+    **{m: "" for _, modules in PAGES.values() for m, prefix in modules.items() if not prefix},
+    "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
+    "set_grad_enabled",
+    "func.vectorize": "",
+    "functions.products.matrix_products": "matmul matrix_transpose outer reproducible tensordot "
+    "vecdot",
+    "memory.storage": "",
+    "plugins.registry": "devices",
+}
+EXPORTED_NAMES = dict(sorted(EXPORTED_NAMES.items()))
 
 
 def module(name: str) -> ModuleType:
