@@ -17,10 +17,12 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail import errors
+from dovetail import declarations, errors
 from dovetail.autograd.engine import TENSOR_METHODS
 from dovetail.functions import methods
 from dovetail.functions.elementwise import op_functions
+from dovetail.tensor.host import READ_METHODS
+from dovetail.tensor.operators import OPERATORS
 
 # Array API 2025.12, the main namespace.
 STANDARD = """
@@ -94,6 +96,13 @@ def test_added_and_removed_names_are_detected_by_the_generator(tmp_path: Path) -
     said = copied(tmp_path, '    "logsumexp",\n', "")
     assert said.returncode == 1, said.stderr
     assert "--- core/dovetail/__init__.py" in said.stdout
+    assert "-### logsumexp" in said.stdout
+
+
+def test_removed_method_is_detected_by_the_generator(tmp_path: Path) -> None:
+    said = copied(tmp_path, "@public(method=True, cache=True)\ndef logsumexp(",
+                  "@public(cache=True)\ndef logsumexp(")  # fmt: skip
+    assert said.returncode == 1, said.stderr
     assert "-    def logsumexp(" in said.stdout
 
 
@@ -132,15 +141,8 @@ def test_methods_are_assigned_in_one_place() -> None:
 
 def test_no_method_is_assigned_twice() -> None:
     """So the order of assignment does not matter."""
-    here = [n for _, names in methods.SAME_NAMES for n in names]
-    tables = (
-        here,
-        methods.METHOD_ALIASES,
-        methods.OWN,
-        methods.IN_PLACE_METHODS,
-        methods.IN_PLACE_ALIASES,
-        TENSOR_METHODS,
-    )
+    tables = (declarations.METHODS, declarations.IN_PLACE_METHODS, methods.PROPERTIES,
+              TENSOR_METHODS, OPERATORS, READ_METHODS)  # fmt: skip
     given = Counter(name for table in tables for name in table)
     assert {name: n for name, n in given.items() if n > 1} == {}
     tree = ast.parse((ROOT / "core/dovetail/tensor/tensor.py").read_text())
@@ -248,10 +250,10 @@ def test_all_names_are_exported() -> None:
 
 INNER = (
     "elementwise.docstrings", "elementwise.lerp", "graph_cache", "half_precision",
-    "indexing.index_keys", "io.pickling", "io.progress", "methods", "numpy.extra_functions",
-    "numpy.like_creation", "numpy.protocol", "numpy.same_names", "numpy.ufunc_methods",
-    "products.convolutions", "random.discrete_samplers", "random.generator", "random.samplers",
-    "shape.bit_views", "shape.resizing", "variants",
+    "indexing.index_keys", "io.pickling", "io.progress", "lazy_methods", "methods",
+    "numpy.extra_functions", "numpy.like_creation", "numpy.protocol", "numpy.same_names",
+    "numpy.ufunc_methods", "products.convolutions", "random.discrete_samplers",
+    "random.generator", "random.samplers", "shape.bit_views", "shape.resizing", "variants",
 )  # fmt: skip
 
 

@@ -28,6 +28,10 @@ dt.where(x > 0, x, 1)
 dt.pow(x, 2)
 dt.asarray([1], dtype="int32", copy=True)
 dt.flip(x, axis=0)
+dt.softmax(x, axis=0, out=dt.zeros((2, 3)))
+dt.isclose(x, x, rtol=0.1)
+dt.clip(x, 0, max=1.0)
+dt.hann(3, sym=False)
 """
 WRONG = """\
 dt.sum(x, axes=0)
@@ -50,6 +54,10 @@ dt.asarray([1], dtypes="int32")
 dt.squeeze(x, axiss=0)
 dt.copy(x, "C")
 dt.exp(x, dtypes=1)
+dt.softmax(x, axes=0)
+dt.isclose(x, x, 0.1)
+dt.clip(x, lower=0)
+dt.hann("3")
 """
 PACKAGES = """\
 import dovetail as dt

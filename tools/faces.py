@@ -1,6 +1,6 @@
-"""Generate the imports of `dovetail/__init__.py`, the stubs and the reference pages.
+"""Generate the imports of `dovetail/__init__.py`, tables of names, stubs and reference pages.
 
-They are generated from the `__all__`, the signatures and the docstrings of the modules.
+They are generated from the `__all__`, the declarations, signatures and docstrings of the modules.
 `python tools/faces.py` writes the files; `--check` compares them, and fails if they differ.
 """
 
@@ -26,88 +26,13 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "core" / "dovetail"
 INIT = CORE / "__init__.py"
+LAZY_METHODS_FILE = CORE / "functions" / "lazy_methods.py"
 METHOD_STUB_FILE = CORE / "tensor" / "signatures.pyi"
 FUNCTION_STUB_FILE = CORE / "functions" / "elementwise" / "signatures.pyi"
 SHOWN_STUB_FILE = CORE / "functions" / "shown.pyi"
 REFERENCE = ROOT / "docs" / "reference"
 WIDTH = 100
 
-# The modules whose names `dt` exports: the listed names, or all of `__all__` if none is listed.
-EXPORTED_NAMES: dict[str, str] = {
-    "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
-    "set_grad_enabled",
-    "autograd.nan_checks": "",
-    "backend.naming": "",
-    "backend.streams": "",
-    "backend.threads": "",
-    "capture.control_flow": "",
-    "capture.jit": "",
-    "capture.serialize": "",
-    "device_class": "",
-    "dtypes": "",
-    "engine.provenance": "",
-    "errors": "",
-    "frontend.custom_op": "",
-    "frontend.dsl": "",
-    "frontend.elementwise_op": "",
-    "frontend.loop_kernel": "",
-    "frontend.raw_source": "",
-    "func.vectorize": "",
-    "functions.creation.constructors": "",
-    "functions.creation.from_values": "",
-    "functions.creation.grids": "",
-    "functions.creation.windows": "",
-    "functions.datatypes": "",
-    "functions.elementwise.composed": "",
-    "functions.elementwise.decompose": "",
-    "functions.elementwise.op_functions": "",
-    "functions.elementwise.special_functions": "",
-    "functions.indexing.index_arrays": "",
-    "functions.indexing.index_reads": "",
-    "functions.indexing.index_writes": "",
-    "functions.indexing.insert_delete": "",
-    "functions.indexing.masks": "",
-    "functions.indexing.selection": "",
-    "functions.io.files": "",
-    "functions.io.interop": "",
-    "functions.io.transfer": "",
-    "functions.products.einsum": "",
-    "functions.products.matrix_products": "matmul matrix_transpose outer tensordot vecdot "
-    "vendor_products",
-    "functions.products.vector_products": "",
-    "functions.reductions.covariance": "",
-    "functions.reductions.cumulative": "",
-    "functions.reductions.histograms": "",
-    "functions.reductions.nan_functions": "",
-    "functions.reductions.numerical": "",
-    "functions.reductions.order_statistics": "",
-    "functions.reductions.statistics": "",
-    "functions.shape.copies": "",
-    "functions.shape.joining": "",
-    "functions.shape.manipulation": "",
-    "functions.shape.orientation": "",
-    "functions.shape.padding": "",
-    "functions.shape.patches": "",
-    "functions.shape.strides": "",
-    "functions.sorting.distinct": "",
-    "functions.sorting.lexsort_partition": "",
-    "functions.sorting.set_operations": "",
-    "functions.sorting.stable_sort": "",
-    "functions.sorting.unique": "",
-    "functions.torch_methods": "",
-    "insight.explain": "",
-    "insight.graph": "",
-    "insight.profile": "",
-    "insight.show": "",
-    "layout": "",
-    "linalg.polynomials": "",
-    "memory.storage": "",
-    "plugins.registry": "devices",
-    "settings": "",
-    "tensor.host": "",
-    "tensor.print_options": "",
-    "tensor.tensor": "",
-}
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
 MANUAL_NAMES = (  # in `__init__`
     "autograd", "e", "fft", "func", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins",
@@ -266,6 +191,19 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "errors": ("Errors", {"errors": ""}),
 }
+# The modules whose names `dt` exports, as listed, or all of `__all__`: those of the pages above
+# without a namespace, and others.
+EXPORTED_NAMES: dict[str, str] = {
+    **{m: "" for _, modules in PAGES.values() for m, prefix in modules.items() if not prefix},
+    "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
+    "set_grad_enabled",
+    "func.vectorize": "",
+    "functions.products.matrix_products": "matmul matrix_transpose outer tensordot vecdot "
+    "vendor_products",
+    "memory.storage": "",
+    "plugins.registry": "devices",
+}
+EXPORTED_NAMES = dict(sorted(EXPORTED_NAMES.items()))
 
 
 def module(name: str) -> ModuleType:
@@ -494,22 +432,49 @@ def wrap_call(head: str, parts: list[str], tail: str, indent: str = "") -> Itera
         yield from (head, *(f"{indent}    {p}," for p in parts), f"{indent}{tail}")
 
 
+@cache
+def collect_methods() -> dict[str, Callable[..., object]]:
+    """Return the methods that the functions declare, by name."""
+    for path in sorted((CORE / "functions").rglob("*.py")):
+        module(".".join(path.relative_to(CORE).with_suffix("").parts).removesuffix(".__init__"))
+    tables = module("declarations")
+    names = sorted({*tables.METHODS, *tables.IN_PLACE_METHODS}, key=name_sort_key)
+    return {name: module("functions.methods").method_by_name(name) for name in names}
+
+
+def lazy_methods() -> str:
+    """Return the text of `functions/lazy_methods.py`."""
+    package, finder = "dovetail.functions.", module("functions.methods")
+    by_module: dict[str, list[str]] = {}
+    for name in collect_methods():
+        if (home := finder.declaring_module(name)) not in finder.LOADED_MODULES:
+            by_module.setdefault(home.removeprefix(package), []).append(name)
+    lines = [
+        '"""Methods that `public` declares in modules that are loaded at their first use.',
+        "",
+        "Written by tools/faces.py.",
+        '"""',
+        "",
+        "LAZY_METHODS = {  # module -> methods",
+    ]
+    for home in sorted(by_module):
+        names = " ".join(by_module[home])
+        one = f'    "{home}": "{names}",'
+        parts = textwrap.wrap(names, WIDTH - 12, drop_whitespace=False)
+        several = [f'    "{home}": (', *(f'        "{part}"' for part in parts), "    ),"]
+        lines += [one] if len(one) <= WIDTH else several
+    return "\n".join([*lines, "}"]) + "\n"
+
+
 def methods() -> dict[str, object]:
     """Return the methods of Tensor that its class body does not define, by name."""
     methods_by_name = {
-        **module("functions.methods").METHODS,
+        **collect_methods(),
+        **module("functions.methods").PROPERTIES,
         **module("autograd.engine").TENSOR_METHODS,
     }
     for name in SHIPPED_LAYOUTS:
         methods_by_name |= module(name).dovetail_layout_info().methods
-    late = module("functions.methods").LAZY_METHODS
-    methods_by_name |= {
-        name: getattr(module(f"functions.{home}"), name) for name, home in late.items()
-    }
-    forms = module("functions.variants")
-    methods_by_name |= forms.in_place_methods(
-        {*forms.IN_PLACE_FUNCTION_MODULES.values(), *forms.RANDOM_FUNCTION_MODULES.values()}
-    )
     methods_by_name.pop("__getattr__")  # type checkers must report unknown names
     return dict(sorted(methods_by_name.items(), key=lambda item: name_sort_key(item[0])))
 
@@ -747,6 +712,7 @@ def generated_files() -> dict[Path, str]:
     """Return the expected text of each generated file."""
     return {
         INIT: render_namespace(),
+        LAZY_METHODS_FILE: lazy_methods(),
         METHOD_STUB_FILE: method_stub(),
         FUNCTION_STUB_FILE: function_stub(),
         SHOWN_STUB_FILE: shown_stub(),

@@ -14,14 +14,17 @@ import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
+from typing import TypeVar
 
 import numpy as np
 
-from .compat import hints as hints  # for packages that see `extend` alone
-from .compat.keywords import MISSING, accepts_arguments, call_translated
-from .errors import ArgumentError, ArgumentTypeError, DovetailError, OutOfMemoryError, ShapeError
+from .compat import hints as hints  # this and the next two: for packages that see `extend` alone
+from .compat.keywords import MISSING
+from .declarations import names_request as names_request
+from .declarations import public as public
+from .errors import ArgumentError, ArgumentTypeError, OutOfMemoryError, ShapeError
+
+named = public  # its name in the first version of `extend`
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
 LARGEST = (1 << 63) - 1  # of a size, a stride, an offset: the kernel IR counts in int64
@@ -165,85 +168,8 @@ def exclusive(op: str, **values: object) -> None:
         )
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Choice = TypeVar("Choice")
 Kind = TypeVar("Kind")
-
-
-Widen: TypeAlias = bool | Literal["first"]
-"""How a function computes with float16 and bfloat16 operands.
-
-True: they are cast to float32, and results of float32 are rounded to the dtype to which the
-operands promote. "first": results are rounded to the dtype of the first tensor. False: the function
-gets its operands as they are, because it moves, selects or creates elements, calls a function of
-the user, or is a single op, which rounds once anyway.
-"""
-
-
-def _holds_no_half(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Return False; stands for `holds_half` until `set_widening` replaces that."""
-    return False
-
-
-def _call_unwidened(
-    composed: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], widen: Widen
-) -> Any:
-    """Call the function without widening; stands for `call_in_float32` until replaced."""
-    return composed(*args, **options)
-
-
-holds_half, call_in_float32 = _holds_no_half, _call_unwidened
-
-
-def set_widening(holds: Callable[..., bool], call: Callable[..., Any]) -> None:
-    """Replace the functions that find half operands, and that compute with them in float32."""
-    global holds_half, call_in_float32
-    holds_half, call_in_float32 = holds, call
-
-
-def names_request(error: BaseException) -> bool:
-    """Return True if an error is of an earlier call, whose line it names.
-
-    The function during which a deferred check fails is not the one that was called wrongly.
-    """
-    return " (requested at " in str(error)
-
-
-@overload
-def named(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
-@overload
-def named(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate a composed function: name it in errors, widen halves, translate parameter names.
-
-    Its errors name it too: "clip: maximum: ...". Its parameters may be given by the names that they
-    have elsewhere: see `compat.keywords`. It computes with half operands as `widen` says.
-    """
-    if composed is None:
-        return partial(named, widen=widen)
-    function, name = composed, composed.__name__
-
-    def call(*args: Any, **options: Any) -> Any:
-        """Call the function; widen halves, prefix errors with its name, translate arguments."""
-        try:
-            if widen and holds_half(args, options):
-                return call_in_float32(function, args, options, widen)
-            return function(*args, **options)
-        except DovetailError as error:
-            # in place, the op is named without "_"
-            if name.rstrip("_") not in str(error) and not names_request(error):
-                error.args = (f"{name}: {error}", *error.args[1:])
-            raise
-        except TypeError:
-            if accepts_arguments(function, args, options):
-                raise
-        return call_translated(call, function, args, options)
-
-    # what tracebacks show
-    call.__code__ = call.__code__.replace(co_name=name)
-    cast(Any, call).widen = widen
-    return wraps(function)(call)
 
 
 def function(op: str, value: object, name: str = "function") -> Callable[..., object]:

@@ -11,8 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import callbacks, environment, settings
-from .argument_checks import named, shown
+from .argument_checks import shown
 from .compat import hints
+from .declarations import public
 from .errors import DeviceError
 from .records import DeviceRecord
 
@@ -164,7 +165,7 @@ def _choose_default() -> str:
     return callbacks.default_device_type()
 
 
-@named(widen=False)
+@public(widen=False)
 def set_default_device(spec: Device | str) -> Device:
     """Make `spec` the default device of this process, and return it.
 

@@ -120,7 +120,7 @@ def test_network_functions_compute_in_float32_or_are_listed() -> None:
 
 
 def test_new_function_computes_in_float32_by_default() -> None:
-    @dt.extend.arguments.named
+    @dt.extend.arguments.public
     def squares_summed(x: dt.Tensor) -> dt.Tensor:
         return dt.sqrt((x * x).sum())
 

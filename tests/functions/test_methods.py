@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -9,12 +10,13 @@ import sys
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail import declarations
 from dovetail.functions import methods
 
 A = np.random.default_rng(1).normal(size=(3, 4))
 
 
-@pytest.mark.parametrize("name", sorted(methods.LAZY_METHODS))
+@pytest.mark.parametrize("name", sorted(n for n in methods.LAZY_MODULES if n[-1] != "_"))
 def test_lazy_methods_are_the_functions(name: str) -> None:
     x = dt.ones(3, device="reference")
     method = getattr(x, name)
@@ -46,6 +48,25 @@ def test_modules_of_lazy_methods_are_not_loaded_before() -> None:
         "assert 'dovetail.functions.products.vector_products' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_lazy_in_place_method_loads_its_module() -> None:
+    code = (
+        "import sys, dovetail as dt; x = dt.asarray([1.0, dt.nan], device='reference')\n"
+        "assert 'dovetail.functions.elementwise.decompose' not in sys.modules\n"
+        "assert x.nan_to_num_() is x and x.tolist() == [1.0, 0.0]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_table_of_lazy_methods_has_all_methods_of_modules_that_are_not_loaded() -> None:
+    for home in methods.LAZY_METHODS:
+        importlib.import_module(f"dovetail.functions.{home}")
+    declared = {*declarations.METHODS, *declarations.IN_PLACE_METHODS}
+    homes = {n: methods.declaring_module(n) for n in declared}
+    lazy = {n for n, home in homes.items() if home not in methods.LOADED_MODULES}
+    assert {n: homes[n].removeprefix("dovetail.functions.") for n in lazy} == methods.LAZY_MODULES
+    assert not lazy & {*vars(dt.Tensor)} and declared - lazy <= {*vars(dt.Tensor)}
 
 
 def test_unknown_method_raises_attribute_error() -> None:

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..argument_checks import flag, named, real
+from ..argument_checks import flag, real
 from ..argument_checks import function as callable_
+from ..declarations import public
 from ..dtypes import complex128, float64
 from ..errors import DTypeError, GradientError
 from ..functions.creation.from_values import asarray
@@ -20,7 +21,7 @@ _DOUBLE_DTYPES = (float64, complex128)
 Function: TypeAlias = Callable[..., object]  # of tensors and others, to one or several tensors
 
 
-@named(widen=False)
+@public(widen=False)
 def gradcheck(
     function: Function,
     inputs: Tensors,
@@ -67,7 +68,7 @@ def gradcheck(
     return True
 
 
-@named(widen=False)
+@public(widen=False)
 def gradgradcheck(
     function: Function,
     inputs: Tensors,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar, overload
 
 from ..argument_checks import function as callable_
-from ..argument_checks import named
+from ..declarations import public
 from ..errors import ShapeError
 from ..graph.expr import tape_of
 from ..ops import table as ops
@@ -101,7 +101,7 @@ def vjp(function: Callable[..., Tensor], *primals: Tensor) -> tuple[Tensor, Back
 def vjp(
     function: Callable[..., Sequence[Tensor]], *primals: Tensor
 ) -> tuple[tuple[Tensor, ...], BackwardFunction]: ...
-@named(widen=False)
+@public(widen=False)
 def vjp(
     function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor
 ) -> tuple[FunctionResult, BackwardFunction]:
@@ -155,7 +155,7 @@ def jvp(
 def jvp(
     function: Callable[..., Sequence[Tensor]], primals: Tensors, tangents: Tensors
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]: ...
-@named(widen=False)
+@public(widen=False)
 def jvp(
     function: Callable[..., Tensor | Sequence[Tensor]], primals: Tensors, tangents: Tensors
 ) -> tuple[FunctionResult, FunctionResult]:
@@ -238,7 +238,7 @@ def linearize(
 def linearize(
     function: Callable[..., Sequence[Tensor]], *primals: Tensor
 ) -> tuple[tuple[Tensor, ...], Callable[..., tuple[Tensor, ...]]]: ...
-@named(widen=False)
+@public(widen=False)
 def linearize(
     function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor
 ) -> tuple[FunctionResult, Callable[..., FunctionResult]]:

@@ -16,8 +16,9 @@ from typing import Any, TypeVar, TypeVarTuple
 import numpy as np
 
 from .. import callbacks
-from ..argument_checks import flag, integer, named
+from ..argument_checks import flag, integer
 from ..argument_checks import function as callable_
+from ..declarations import public
 from ..dtypes import int64
 from ..engine import tracer_api
 from ..engine.tracer_api import BatchTracer, UnrolledLoop
@@ -54,7 +55,7 @@ __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 number_loops: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=None)
 
 
-@named(widen=False)
+@public(widen=False)
 def fori_loop(
     lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, C], C], init: C
 ) -> C:
@@ -87,7 +88,7 @@ def fori_loop(
     return result
 
 
-@named(widen=False)
+@public(widen=False)
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
     """Return the last carry of `carried = body(carried)`, repeated while `cond(carried)` is true.
 
@@ -122,7 +123,7 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     )
 
 
-@named(widen=False)
+@public(widen=False)
 def cond(
     pred: object, true_fn: Callable[[*Ts], R], false_fn: Callable[[*Ts], R], *operands: *Ts
 ) -> R:
@@ -158,7 +159,7 @@ def cond(
     return capture_cond(pred, *branches)
 
 
-@named(widen=False)
+@public(widen=False)
 def scan(
     f: Callable[[C, X], tuple[C, Y]],
     init: C,

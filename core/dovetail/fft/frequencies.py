@@ -12,7 +12,7 @@ from ..errors import ArgumentError, DTypeError
 from ..functions.creation.from_values import asarray
 from ..functions.datatypes import DeviceLike, DTypeLike, get_default_dtype, real_dtype
 from ..functions.shape.copies import roll
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..tensor.tensor import Tensor, required
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
@@ -31,7 +31,7 @@ def _create_frequencies(
     return asarray(k / (n * spacing), dtype=wanted, device=device)
 
 
-@accept_out
+@public(out=True)
 def fftfreq(
     n: int,
     /,
@@ -58,7 +58,7 @@ def fftfreq(
     return _create_frequencies("fftfreq", np.where(k < (n + 1) // 2, k, k - n), n, d, dtype, device)
 
 
-@accept_out
+@public(out=True)
 def rfftfreq(
     n: int,
     /,
@@ -84,7 +84,7 @@ def rfftfreq(
     return _create_frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def fftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -102,7 +102,7 @@ def fftshift(
     return _roll_half("fftshift", x, axes, 1)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def ifftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:

@@ -17,7 +17,7 @@ from ..functions.datatypes import cast
 from ..functions.elementwise import op_functions as ew
 from ..functions.shape.copies import concat, stack
 from ..functions.shape.manipulation import flip
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..tensor.primitives import slice_along, view
 from ..tensor.tensor import Tensor
 from .axis_transform import broadcast_along, transform
@@ -118,7 +118,7 @@ def _half_spectrum_to_real(
     return _points_of_half_spectrum(resize(x, points // 2 + 1, axis), points, axis, by)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def rfft(
     x: Tensor,
     /,
@@ -145,7 +145,7 @@ def rfft(
     return _real_to_half_spectrum("rfft", real_input("rfft", x), n, axis, norm, False)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def irfft(
     x: Tensor,
     /,
@@ -172,7 +172,7 @@ def irfft(
     return _half_spectrum_to_real("irfft", complex_input("irfft", x), n, axis, norm, True)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def hfft(
     x: Tensor,
     /,
@@ -197,7 +197,7 @@ def hfft(
     return _half_spectrum_to_real("hfft", ew.conj(complex_input("hfft", x)), n, axis, norm, False)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def ihfft(
     x: Tensor,
     /,
@@ -248,7 +248,7 @@ def _half_spectrum_to_real_along(name: str, x: Tensor, s: Sizes, axes: Sizes, no
     return _half_spectrum_to_real(name, result, sizes[-1], chosen[-1], norm, True)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def rfftn(
     x: Tensor,
     /,
@@ -273,7 +273,7 @@ def rfftn(
     return _real_to_half_spectrum_along("rfftn", x, s, axes, norm)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def irfftn(
     x: Tensor,
     /,
@@ -299,7 +299,7 @@ def irfftn(
     return _half_spectrum_to_real_along("irfftn", x, s, axes, norm)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def rfft2(
     x: Tensor,
     /,
@@ -324,7 +324,7 @@ def rfft2(
     return _real_to_half_spectrum_along("rfft2", x, s, axes, norm)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def irfft2(
     x: Tensor,
     /,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import layout as lay
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..tensor.tensor import Tensor
 from .axis_transform import transform
 from .stages import FourierAttrs
@@ -42,7 +42,7 @@ def transform_axes(
     return x
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def fft(
     x: Tensor,
     /,
@@ -70,7 +70,7 @@ def fft(
     return transform_axis("fft", complex_input("fft", x), n, axis, norm, False)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def ifft(
     x: Tensor,
     /,
@@ -95,7 +95,7 @@ def ifft(
     return transform_axis("ifft", complex_input("ifft", x), n, axis, norm, True)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def fftn(
     x: Tensor,
     /,
@@ -121,7 +121,7 @@ def fftn(
     return transform_axes("fftn", x, s, axes, norm, False)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def ifftn(
     x: Tensor,
     /,
@@ -146,7 +146,7 @@ def ifftn(
     return transform_axes("ifftn", x, s, axes, norm, True)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def fft2(
     x: Tensor,
     /,
@@ -171,7 +171,7 @@ def fft2(
     return transform_axes("fft2", x, s, axes, norm, False)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def ifft2(
     x: Tensor,
     /,

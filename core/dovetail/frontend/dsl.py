@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Protocol, overload
 
-from ..argument_checks import integer, named, shown
+from ..argument_checks import integer, shown
+from ..declarations import public
 from ..errors import ArgumentError, ArgumentTypeError, DovetailError, IndexOutOfRange
 
 __all__ = [
@@ -126,7 +127,7 @@ def _update_element(
         ) from error
 
 
-@named(widen=False)
+@public(widen=False)
 def atomic_add(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Add to an integer element that many points of a `dt.kernel` may change; return nothing.
 
@@ -143,7 +144,7 @@ def atomic_add(x: IntegerArray, place: int | tuple[int, ...], value: int) -> Non
     _update_element(x, place, lambda old: old + value)
 
 
-@named(widen=False)
+@public(widen=False)
 def atomic_max(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the larger of it and a value, atomically like `dt.atomic_add`.
 
@@ -160,7 +161,7 @@ def atomic_max(x: IntegerArray, place: int | tuple[int, ...], value: int) -> Non
     _update_element(x, place, lambda old: max(old, value))
 
 
-@named(widen=False)
+@public(widen=False)
 def atomic_min(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the smaller of it and a value, atomically like `dt.atomic_add`.
 
@@ -177,7 +178,7 @@ def atomic_min(x: IntegerArray, place: int | tuple[int, ...], value: int) -> Non
     _update_element(x, place, lambda old: min(old, value))
 
 
-@named(widen=False)
+@public(widen=False)
 def atomic_and(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the bits that it shares with a value, atomically like `dt.atomic_add`.
 
@@ -194,7 +195,7 @@ def atomic_and(x: IntegerArray, place: int | tuple[int, ...], value: int) -> Non
     _update_element(x, place, lambda old: old & value)
 
 
-@named(widen=False)
+@public(widen=False)
 def atomic_or(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by its bits and those of a value, atomically like `dt.atomic_add`.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeAlias
 
-from ..argument_checks import flag, integer, integers, named, shown
+from ..argument_checks import flag, integer, integers, shown
 from ..argument_checks import function as callable_
 from ..autograd.engine import detach
 from ..autograd.transforms import inputs_of, jvp, linearize, needs_graph, run_recorded, vjp
 from ..capture.pytree import FlatTree, flatten, rebuild
+from ..declarations import public
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..tensor.tensor import Tensor
 from . import point_derivatives
@@ -43,7 +44,7 @@ Value: TypeAlias = Any  # a function's result, and gradients: containers like it
 # --- gradients ------------------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def grad(
     function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
 ) -> Callable[P, Value]:
@@ -74,7 +75,7 @@ def grad(
     return gradient
 
 
-@named(widen=False)
+@public(widen=False)
 def value_and_grad(
     function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
 ) -> Callable[P, Value]:
@@ -184,7 +185,7 @@ def _detach_leaves(value: Any) -> Any:
 # --- Jacobians and Hessians -----------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """Return a function that computes the Jacobian of `function` in reverse mode.
 
@@ -202,7 +203,7 @@ def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     return _as_function("jacrev", function, argnums, reverse_jacobian)
 
 
-@named(widen=False)
+@public(widen=False)
 def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """Return a function that computes the Jacobian of `function` in forward mode.
 
@@ -220,7 +221,7 @@ def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     return _as_function("jacfwd", function, argnums, forward_jacobian)
 
 
-@named(widen=False)
+@public(widen=False)
 def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """Return a function that computes the second derivatives of `function`.
 

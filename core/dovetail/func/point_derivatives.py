@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ..argument_checks import choice, named, shown
+from ..argument_checks import choice, shown
 from ..argument_checks import function as callable_
 from ..autograd.engine import detach
 from ..autograd.engine import grad as grad_of
@@ -22,6 +22,7 @@ from ..autograd.transforms import (
     outputs_of,
     run_recorded,
 )
+from ..declarations import public
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..functions.creation.constructors import eye
 from ..settings import current, restore, set_recording
@@ -67,7 +68,7 @@ def scalar(name: str, result: object) -> Tensor:
 # --- Jacobians ------------------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def jacobian(
     function: Callable[..., Tensor | Sequence[Tensor]],
     *primals: Tensor,
@@ -164,7 +165,7 @@ def _nest(rows: Sequence[Sequence[Tensor]], result: object, points: Sequence[obj
 # --- second derivatives ---------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def hessian(function: Callable[..., Tensor], *primals: Tensor) -> Nested:
     """Return the second derivatives of a function that gives one element.
 
@@ -202,7 +203,7 @@ def _value_and_gradients(
         restore(before)
 
 
-@named(widen=False)
+@public(widen=False)
 def hvp(
     function: Callable[..., Tensor],
     primals: Tensor | Sequence[Tensor],

@@ -9,9 +9,10 @@ from typing import NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from .. import dtypes as D
-from ..argument_checks import BEYOND_FLOAT, flag, named, shown
+from ..argument_checks import BEYOND_FLOAT, flag, shown
 from ..compat import hints
 from ..compat.keywords import rebind_keywords
+from ..declarations import public
 from ..device_class import Device
 from ..device_class import device as device_named
 from ..dtypes import DType, dtype
@@ -160,6 +161,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     return result
 
 
+@public(method=True, wrap=False)
 def astype(
     x: Tensor,
     dtype: DTypeLike,
@@ -198,6 +200,7 @@ def astype(
     return apply(COPY, (x,)) if flag("astype", copy, "copy") and result is x else result
 
 
+@public(method=True, wrap=False)
 def to(
     x: Tensor,
     /,
@@ -236,7 +239,7 @@ def to(
     return apply(COPY, (x,)) if flag("to", copy, "copy") and result is x else result
 
 
-@named(widen=False)
+@public(widen=False)
 def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
     """Return True if promotion can turn one dtype into another and loses no kind of number.
 
@@ -365,7 +368,7 @@ class Iinfo(NamedTuple):
         raise hints.missing_attribute(self, name)
 
 
-@named(widen=False)
+@public(widen=False)
 def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     """Return the limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype.
 
@@ -388,7 +391,7 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     return Finfo(d.bits, 2.0 ** (1 - f.digits), f.max, -f.max, f.smallest_normal, d)
 
 
-@named(widen=False)
+@public(widen=False)
 def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
     """Return the limits of an integer dtype: bits, max, min, dtype.
 

@@ -1,8 +1,8 @@
 """Composed functions of float16 and bfloat16 operands, computed in float32 and rounded once.
 
 A function made of several ops would round each intermediate: a sum of squares overflows at 65,520,
-a count beyond 2048 is not exact. The decorators of public functions (`arguments.named`,
-`variants.into`) therefore call them with operands cast to `DType.compute`, and round their results.
+a count beyond 2048 is not exact. The wrappers of public functions (`declarations.public`) therefore
+call them with operands cast to `DType.compute`, and round their results.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import cast as cast_type
 
 import numpy as np
 
-from ..argument_checks import Widen, set_widening
+from ..declarations import Widen
 from ..dtypes import DType, dtype, promote
 from ..tensor.c_fields import expr_of, is_strided
 from ..tensor.tensor import Tensor
@@ -54,7 +54,7 @@ def holds_half(args: tuple[Any, ...], options: Options) -> bool:
 def widen_halves(composed: Callable[P, R], widen: Widen = True) -> Callable[P, R]:
     """Return the function with half operands cast to float32 and its results rounded once.
 
-    `widen`: see `arguments.Widen`; "first" rounds results to the dtype of the first tensor.
+    `widen`: see `declarations.public`; "first" rounds results to the dtype of the first tensor.
     """
     if not widen:
         return composed
@@ -141,6 +141,3 @@ class _Operands:
         if target is None or result.dtype is not target.compute:
             return result
         return cast(result, target)
-
-
-set_widening(holds_half, call_in_float32)

@@ -1,7 +1,7 @@
 """The methods of Tensor; only this module sets them on the class.
 
-The methods are functions of other modules, under their own or other names, and their in-place
-variants. The generated `tensor/signatures.pyi` declares them for type checkers.
+The methods are functions that `public` declares, and their in-place variants. The generated
+`tensor/signatures.pyi` declares them for type checkers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import MethodType, ModuleType
 
-from ..argument_checks import choice, named
+from ..argument_checks import choice
 from ..compat import hints
+from ..declarations import IN_PLACE_METHODS, METHODS, Function, public
 from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
 from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
@@ -25,62 +26,31 @@ from ..tensor.primitives import apply
 from ..tensor.promotion import Array, Operand, as_operand, overrides_operators
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_result
-from . import datatypes, random, torch_methods, variants
+from . import datatypes, torch_methods, variants
 from .creation import constructors
 from .datatypes import DeviceLike, DTypeLike
 from .elementwise import op_functions
 from .elementwise.op_functions import Number
 from .indexing import index_reads, index_writes, masks
 from .io import interop, pickling, transfer
+from .lazy_methods import LAZY_METHODS
 from .numpy import protocol
 from .products import matrix_products
+from .random import generator
 from .reductions import cumulative, statistics
 from .shape import bit_views, copies, manipulation, resizing
 from .sorting import distinct, stable_sort
 
-# Functions that are methods under their own names.
-SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
-    (op_functions, (
-        *(name for name in op_functions.FUNCTIONS if name not in ("real", "imag")),  # properties
-        "clip", "softmax", "log_softmax", "isclose", "allclose",
-    )),
-    (statistics, (*statistics.__all__,)),
-    (cumulative, (*cumulative.__all__,)),
-    (manipulation, (
-        "reshape", "permute_dims", "swapaxes", "transpose", "moveaxis", "expand_dims", "squeeze",
-        "flip", "diagonal", "broadcast_to", "expand", "unstack", "split", "flatten", "ravel",
-        "as_strided",
-    )),
-    (copies, ("copy", "contiguous", "roll", "repeat", "tile")),
-    (index_reads, ("take", "take_along_axis")),
-    (masks, ("nonzero",)),
-    (index_writes, ("index_add", "index_add_", "scatter", "scatter_", "scatter_add_")),
-    (constructors, ("tril", "triu")),
-    (stable_sort, (*stable_sort.__all__,)),
-    (distinct, (*distinct.__all__,)),
-    (matrix_products, ("matmul",)),
-    (datatypes, ("astype", "to")),
-    (transfer, ("pin_memory", "is_pinned")),
-)  # fmt: skip
-
-LAZY_METHODS = {  # method name -> the module that is loaded at the method's first use
-    name: home
-    for home, names in {
-        "elementwise.decompose": "frexp nan_to_num",
-        "indexing.selection": "choose put put_along_axis",
-        "products.vector_products": "cross dot inner kron vdot",
-        "reductions.covariance": "corrcoef cov ptp",
-        "reductions.histograms": "bincount histogram",
-        "reductions.nan_functions": "nanargmax nanargmin nanmax nanmean nanmin nanstd nansum "
-        "nanvar",
-        "reductions.order_statistics": "median nanmedian nanquantile percentile quantile",
-        "shape.orientation": "diag diagflat fliplr flipud rot90 trace",
-        "shape.strides": "element_size is_complex is_floating_point",
-        "sorting.unique": "unique",
-    }.items()
-    for name in names.split()
-}
-
+# The methods of these modules are set on the class; those of others are found at their first use.
+LOADED_MODULES = {__name__} | {
+    module.__name__
+    for module in (
+        bit_views, constructors, copies, cumulative, datatypes, distinct, generator, index_reads,
+        index_writes, interop, manipulation, masks, matrix_products, op_functions, pickling,
+        printing, protocol, resizing, stable_sort, statistics, torch_methods, transfer,
+    )
+}  # fmt: skip
+LAZY_MODULES = {name: home for home, names in LAZY_METHODS.items() for name in names.split()}
 PLANNED_FEATURES = {"native intrinsics": ("fast_math",)}
 FEATURE_OF = {name: part for part, names in PLANNED_FEATURES.items() for name in names}
 
@@ -91,15 +61,15 @@ def raise_if_planned(owner: str, name: str) -> None:
         raise NotYetAttribute(f"{owner}.{name}: dovetail has no {FEATURE_OF[name]} yet")
 
 
+@public(method=("__getattr__",), wrap=False)
 def find_method(x: Tensor, name: str) -> MethodType:
     """Return the bound method for a name that Tensor lacks, lazily. Raises: AttributeError."""
     raise_if_planned("Tensor", name)
-    if name in LAZY_METHODS:
-        return MethodType(getattr(import_module(f".{LAZY_METHODS[name]}", __package__), name), x)
-    if (
-        form := variants.find_in_place_method(name) or torch_methods.CONVERSIONS.get(name)
-    ) is not None:
-        return MethodType(form, x)
+    if name in LAZY_MODULES:
+        import_module(f".{LAZY_MODULES[name]}", __package__)
+        return MethodType(method_by_name(name), x)
+    if name in torch_methods.CONVERSIONS:
+        return MethodType(torch_methods.CONVERSIONS[name], x)
     method = find_plugin_attribute("methods", name, "'Tensor' object has no attribute", type(x))
     assert callable(method)
     return MethodType(method, x)
@@ -132,6 +102,7 @@ def _find_plugin_dtype(name: str) -> DType | None:
         raise AttributeError(f"dt.{name}: {error}") from error
 
 
+@public(method=True, wrap=False)
 def to_dense(x: Tensor) -> Tensor:
     """Return the tensor itself, or a sparse layout's elements as a strided tensor.
 
@@ -147,7 +118,7 @@ def to_dense(x: Tensor) -> Tensor:
     return x
 
 
-@named(widen=False)
+@public(method=("clip_", "clamp_"), widen=False)
 def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Write the result of `dt.clip` into this tensor's memory and return the tensor.
 
@@ -164,7 +135,7 @@ def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> 
     return write_result("clip", x, [op_functions.clip(x, min, max)])
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def fill_(x: Tensor, value: Number) -> Tensor:
     """Fill this tensor with one number, and return it.
 
@@ -183,7 +154,7 @@ def fill_(x: Tensor, value: Number) -> Tensor:
     )
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def zero_(x: Tensor) -> Tensor:
     """Fill this tensor with 0, and return it.
 
@@ -198,7 +169,7 @@ def zero_(x: Tensor) -> Tensor:
     return fill_(x, 0)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     """Copy the elements of another tensor into this one, and return it.
 
@@ -245,7 +216,7 @@ def imaginary_part(x: Tensor) -> Tensor:
     return apply(ops.IMAG, (x,))
 
 
-@variants.accept_out
+@public(method=True, out=True)
 def cumsum(
     x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -266,7 +237,7 @@ def cumsum(
     return cumulative.cumulative_sum(whole, axis=0 if axis is None else axis, dtype=dtype)
 
 
-@variants.accept_out
+@public(method=True, out=True)
 def cumprod(
     x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -287,6 +258,7 @@ def cumprod(
     return cumulative.cumulative_prod(whole, axis=0 if axis is None else axis, dtype=dtype)
 
 
+@public(method=True, wrap=False)
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:
     """Return the tensor on a device: itself if it is there, else a copy (Array API).
 
@@ -305,6 +277,7 @@ def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Ten
 ARRAY_API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
+@public(method=("__array_namespace__",), wrap=False)
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
     """Return this library, for code written for the Array API.
 
@@ -322,11 +295,13 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
 # --- operators and brackets -----------------------------------------------------------------------
 
 
+@public(method=("__rmatmul__",), wrap=False)
 def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
     """Return `other @ self`, or NotImplemented if `other` overrides operators."""
     return NotImplemented if overrides_operators(other) else matrix_products.matmul(other, self)
 
 
+@public(method=("__imatmul__",), wrap=False)
 def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
     """Write `self @ other` into `self` and return it. Raises: ShapeError if the shape differs."""
     product = matrix_products.matmul(self, other)
@@ -338,91 +313,30 @@ def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
     return write_result("matmul", self, [product])
 
 
-# --- tables of methods ----------------------------------------------------------------------------
+# --- methods of the class -------------------------------------------------------------------------
 
-METHOD_ALIASES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Python's
-    "view": bit_views.view_as,
-    "permute": manipulation.permute_dims,
-    "unsqueeze": manipulation.expand_dims,
-    "clone": copies.copy,
-    "movedim": manipulation.moveaxis,
-    "mul": op_functions.multiply,
-    "sub": op_functions.subtract,
-    "div": op_functions.divide,
-    "neg": op_functions.negative,
-    "eq": op_functions.equal,
-    "ne": op_functions.not_equal,
-    "lt": op_functions.less,
-    "le": op_functions.less_equal,
-    "gt": op_functions.greater,
-    "ge": op_functions.greater_equal,
-    "clamp": op_functions.clip,
-    "conjugate": op_functions.conj,
-    "__getitem__": index_reads.getitem,
-    "__setitem__": index_writes.setitem,
-    "__repr__": printing.represent,
-    "__str__": printing.text,
-    "__format__": printing.format_value,
-    "_repr_html_": printing.format_html,
-    "__dlpack__": interop.dlpack,
-    "__dlpack_device__": interop.dlpack_device,
-    "__array_ufunc__": protocol.array_ufunc,
-    "__array_function__": protocol.array_function,
-}
-OWN: dict[str, object] = {
-    "clip_": clip_,
-    "clamp_": clip_,
-    "fill_": fill_,
-    "resize_": resizing.resize_,
-    "zero_": zero_,
-    "copy_": copy_,
-    "real": property(real_part),
-    "imag": property(imaginary_part),
-    "cumsum": cumsum,
-    "cumprod": cumprod,
-    "to_device": to_device,
-    "to_dense": to_dense,
-    "__matmul__": matrix_products.matmul_operator,
-    "__rmatmul__": _matmul_reflected,
-    "__imatmul__": _matmul_in_place,
-    "__array_namespace__": array_namespace,
-    "__copy__": pickling.copy_tensor,
-    "__deepcopy__": pickling.deep_copy_tensor,
-    "__reduce_ex__": pickling.reduce_for_pickle,
-    "__getattr__": find_method,
-}
-LOADED_MODULES = (copies, constructors, cumulative, op_functions, manipulation, random, stable_sort)
-IN_PLACE_METHODS: dict[str, object] = {
-    **{f"{name}_": op_functions.in_place_method(op) for name, op in op_functions.FUNCTIONS.items()},
-    **variants.in_place_methods(
-        [module.__name__.removeprefix(f"{__package__}.") for module in LOADED_MODULES]
-    ),
-}
-IN_PLACE_ALIASES = {
-    "mul_": "multiply_",
-    "sub_": "subtract_",
-    "div_": "divide_",
-    "neg_": "negative_",
-    "cumsum_": "cumulative_sum_",
-    "cumprod_": "cumulative_prod_",
-}
-METHODS: dict[str, object] = {
-    **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
-    **METHOD_ALIASES,
-    **torch_methods.METHODS,
-    **OWN,
-    **IN_PLACE_METHODS,
-    **{name: IN_PLACE_METHODS[long] for name, long in IN_PLACE_ALIASES.items()},
-}
+PROPERTIES = {"real": property(real_part), "imag": property(imaginary_part)}
+
+
+def method_by_name(name: str) -> Function:
+    """Return the method of a name that `public` declares in a loaded module."""
+    return METHODS[name] if name in METHODS else variants.in_place_method(IN_PLACE_METHODS[name])
+
+
+def declaring_module(name: str) -> str:
+    """Return the name of the module that declares a method."""
+    return (METHODS.get(name) or IN_PLACE_METHODS[name]).__module__
 
 
 def install_methods(gradients: Mapping[str, object]) -> None:
     """Set all methods on Tensor.
 
-    These are the methods of this module, the operators, the reads by the host, and `gradients`,
-    the methods of autograd, which imports this package.
+    These are the declared methods, the operators, the reads by the host, and `gradients`, the
+    methods of autograd, which imports this package.
     """
-    for methods in (OPERATORS, READ_METHODS, METHODS, gradients):
+    names = (n for n in (*METHODS, *IN_PLACE_METHODS) if declaring_module(n) in LOADED_MODULES)
+    declared = {n: method_by_name(n) for n in names}
+    for methods in (OPERATORS, READ_METHODS, PROPERTIES, declared, gradients):
         for name, method in methods.items():
             setattr(Tensor, name, method)
     c_slots.fill(Tensor)

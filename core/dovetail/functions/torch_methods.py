@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from .. import dtypes as D
 from .. import layout as lay
-from ..argument_checks import integer, named
+from ..argument_checks import integer
+from ..declarations import public
 from ..dtypes import DType
 from ..errors import ArgumentError
 from ..tensor.promotion import Array, Operand
@@ -23,7 +24,7 @@ from .shape.manipulation import broadcast_to, permute_dims, reshape, split
 __all__ = ["cat"]
 
 
-@named(widen=False)
+@public(widen=False)
 def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along an existing axis: `dt.concat` under PyTorch's name.
 
@@ -39,7 +40,7 @@ def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) ->
     return concat(tensors, axis=dim, out=out)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
     """Return `dt.where(mask, value, x)` in the dtype of `x`.
 
@@ -57,7 +58,7 @@ def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
     return astype(where(mask, value, x), x.dtype, copy=False)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
     """Write `value` into `x` where the mask is true, and return `x`.
 
@@ -73,7 +74,7 @@ def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
     return write_result("masked_fill_", x, [masked_fill(x, mask, value)])
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Split `x` along an axis into at most `chunks` views of one size; the last may be smaller.
 
@@ -94,7 +95,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(x, max(-(-x.shape[axis] // count), 1), axis)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def t(x: Tensor) -> Tensor:
     """Return a view with both axes exchanged, like `x.T`; a vector is returned as a view of itself.
 
@@ -113,7 +114,7 @@ def t(x: Tensor) -> Tensor:
     return permute_dims(x, tuple(reversed(range(x.ndim))))
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def type_as(x: Tensor, other: Tensor) -> Tensor:
     """Return the elements of x in the dtype of another tensor; x itself if it has that dtype.
 
@@ -129,7 +130,7 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
     return astype(x, strided("type_as", other).dtype, copy=False)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def expand_as(x: Tensor, other: Tensor) -> Tensor:
     """Return a view of x, broadcast to the shape of another tensor.
 
@@ -145,7 +146,7 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
     return broadcast_to(x, strided("expand_as", other).shape)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     """Return `x` in the shape of another tensor; a view if strides permit it.
 
@@ -181,10 +182,7 @@ def _conversion_method(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     return convert
 
 
-METHODS: dict[str, object] = {
-    f.__name__: f for f in (masked_fill, masked_fill_, chunk, t, type_as, expand_as, reshape_as)
-}
-# Not in METHODS: `float` and `int` in the class would hide Python's from type checkers.
+# Not declared: methods `float` and `int` of the class would hide Python's from type checkers.
 CONVERSIONS: dict[str, Callable[[Tensor], Tensor]] = {
     name: _conversion_method(name, dtype)
     for name, dtype in {

@@ -1,21 +1,19 @@
 """Variants of functions: `out=`, and methods `x.name_()` that write their result into the tensor.
 
-A function that allocates its result has a parameter `out` in its signature. The decorator
-`accept_out` writes the result there; the function never gets `out`. `in_place_method` builds the
-method that writes a result of equal shape into its first operand. `random_method` builds the method
-that fills a tensor with random numbers. `op_functions` and `primitives` build these variants of
-op-table rows.
+A function that allocates its result has a parameter `out` in its signature. The wrapper of
+`wrap_with_out` writes the result there; the function never gets `out`. `in_place_method` builds the
+method that writes a result of equal shape into its first operand, or that fills a tensor with
+random numbers. `op_functions` and `primitives` build these variants of op-table rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from functools import cache, partial, wraps
-from importlib import import_module
-from inspect import Parameter, getdoc, signature
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from collections.abc import Callable, Sequence
+from functools import cache as cache_results
+from inspect import Parameter, Signature, getdoc, signature
+from typing import Any
 
-from ..argument_checks import Widen, names_request, sequence
+from ..argument_checks import sequence
 from ..compat.keywords import (
     Options,
     Parameters,
@@ -24,6 +22,8 @@ from ..compat.keywords import (
     parameters,
     rebind_keywords,
 )
+from ..declarations import Cache, Function, Widen, add_name, finish_wrapper, set_variants
+from ..declarations import public as public  # which needs what this module sets
 from ..errors import ArgumentError, DovetailError
 from ..tensor.c_fields import expr_of
 from ..tensor.tensor import Tensor, required, strided
@@ -36,91 +36,21 @@ from ..tensor.writes import (
 from .graph_cache import CachedFunction
 from .half_precision import call_in_float32, holds_half, widen_halves
 
-P = ParamSpec("P")
-R = TypeVar("R")
-Function = Callable[..., Any]
-
 CREATION_OPTIONS = ("dtype", "device")  # a creation function takes these from `out`
 KEYWORD_ONLY = ("generator",)
-# Functions whose results have the shape and dtype of their first operand, with their modules.
-IN_PLACE_FUNCTION_MODULES: dict[str, str] = {
-    name: home
-    for home, names in {
-        "creation.constructors": "tril triu",
-        "elementwise.composed": "fmax fmin fmod logaddexp2 unwrap",
-        "elementwise.decompose": "nan_to_num",
-        "elementwise.op_functions": "softmax log_softmax",
-        "elementwise.special_functions": "expit",
-        "reductions.cumulative": "cumulative_sum cumulative_prod cumulative_logsumexp",
-        "reductions.nan_functions": "nancumsum nancumprod",
-        "shape.copies": "roll",
-        "shape.manipulation": "flip",
-        "shape.orientation": "fliplr flipud",
-        "sorting.stable_sort": "sort",
-    }.items()
-    for name in names.split()
-}
-# Functions of `dt.random` that draw each element independently (`gamma_` and `beta_` draw rows).
-RANDOM_FUNCTION_MODULES: dict[str, str] = {
-    name: home
-    for home, names in {
-        "random": "uniform normal integers",
-        "random.samplers": "bernoulli exponential laplace truncated_normal",
-        "random.discrete_samplers": "binomial poisson",
-    }.items()
-    for name in names.split()
-}
 
 
-@overload
-def cache_graph(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
-@overload
-def cache_graph(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def cache_graph(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate like `accept_out`, and cache the function's graph by shapes, dtypes and options."""
-    if composed is None:
-        return partial(cache_graph, widen=widen)
-    return accept_out(
-        composed, widen=widen, graph_cache=CachedFunction(widen_halves(composed, widen))
-    )
+def wrap_with_out(function: Function, widen: Widen, cache: Cache) -> Function:
+    """Return the function with a wrapper that writes the result into `out`; see `public`.
 
-
-@overload
-def cache_creation(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable[P, R]: ...
-@overload
-def cache_creation(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def cache_creation(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate like `cache_graph` a function that creates tensors without tensor arguments."""
-    if composed is None:
-        return partial(cache_creation, widen=widen)
-    return accept_out(
-        composed,
-        widen=widen,
-        graph_cache=CachedFunction(widen_halves(composed, widen), creates=True),
-    )
-
-
-@overload
-def accept_out(
-    composed: Callable[P, R], /, *, widen: Widen = True, graph_cache: CachedFunction | None = None
-) -> Callable[P, R]: ...
-@overload
-def accept_out(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def accept_out(
-    composed: Function | None = None,
-    /,
-    *,
-    widen: Widen = True,
-    graph_cache: CachedFunction | None = None,
-) -> Any:
-    """Decorate like `arguments.named`, and write the result into `out` if the caller passes it.
-
-    `composed` has the parameter `out` only for its signature; it never gets a value.
-    `graph_cache`: a cache of the function's graphs, which widens halves itself; see `cache_graph`.
+    The function has the parameter `out` only for its signature; it never gets a value.
     """
-    if composed is None:
-        return partial(accept_out, widen=widen)
-    function, name, widens = composed, composed.__name__, widen and graph_cache is None
+    graph_cache = (
+        CachedFunction(widen_halves(function, widen), creates=cache == "creation")
+        if cache
+        else None
+    )
+    widens = widen and graph_cache is None
 
     def call(*args: Any, out: Any = None, **options: Any) -> Any:
         """Call the function and write into `out` if given; translate other libraries' names."""
@@ -134,20 +64,20 @@ def accept_out(
             else:
                 result = function(*args, **options)
         except DovetailError as error:
-            if name not in str(error) and not names_request(error):
-                error.args = (f"{name}: {error}", *error.args[1:])
+            add_name(error, function.__name__)
             raise
         except TypeError:
             if accepts_arguments(function, args, options):
                 raise
         else:
-            return result if out is None else _write_out(name, result, out)
+            return result if out is None else _write_out(function.__name__, result, out)
         keywords = options if out is None else {**options, "out": out}
         return call_translated(call, function, args, keywords)
 
-    call.__code__ = call.__code__.replace(co_name=name)  # tracebacks show it
-    cast(Any, call).widen = widen
-    return wraps(function)(call)
+    return finish_wrapper(call, function, widen)
+
+
+set_variants(holds_half, call_in_float32, wrap_with_out)
 
 
 def _options_like_out(out: object, accepted: Parameters, options: Options) -> Options:
@@ -162,7 +92,7 @@ def create_with_out(
 ) -> Tensor:
     """Call a creation function with compatibility names or `out`, and write into `out` if given.
 
-    Creation functions call this themselves only when needed: `accept_out` would take half of the
+    Creation functions call this themselves only when needed: the wrapper would take half of the
     time of `dt.zeros`.
 
     scope: the function's locals.
@@ -222,9 +152,15 @@ Raises: as `dt.random.{0}`; ReadOnlyError; GradientError for a leaf that require
 {1}"""
 
 
-@cache
+@cache_results
 def in_place_method(function: Function) -> Function:
-    """Return the method that writes a function's result into its first operand."""
+    """Return the method that writes a function's result into its first operand.
+
+    A function with a parameter `shape` has no operand: its method fills the tensor with samples.
+    """
+    own = signature(function)
+    if "shape" in own.parameters:
+        return _sampling_method(function, own)
     name = function.__name__
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
@@ -232,15 +168,14 @@ def in_place_method(function: Function) -> Function:
         require_strided_target(name, required(name, x))
         return write_result(name, x, [function(x, *args, **options)])
 
-    return _attach_signature(method, function, name, IN_PLACE_DOC, ("out",))
+    return _attach_signature(method, function, own, IN_PLACE_DOC, ("out",))
 
 
-@cache
-def random_method(function: Function) -> Function:
+def _sampling_method(function: Function, own: Signature) -> Function:
     """Return the method that fills a tensor with samples of a function of `dt.random`."""
     name = function.__name__
     fixed = ("shape", *CREATION_OPTIONS, "out")
-    positional = [n for n in signature(function).parameters if n not in (*fixed, *KEYWORD_ONLY)]
+    positional = [n for n in own.parameters if n not in (*fixed, *KEYWORD_ONLY)]
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
         """Fill the tensor with samples and return it.
@@ -258,7 +193,7 @@ def random_method(function: Function) -> Function:
         return write_result(name, x, [samples])
 
     first = Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Tensor")
-    return _attach_signature(method, function, name, RANDOM_DOC, fixed, first)
+    return _attach_signature(method, function, own, RANDOM_DOC, fixed, first)
 
 
 POSITIONAL = Parameter.POSITIONAL_OR_KEYWORD
@@ -267,7 +202,7 @@ POSITIONAL = Parameter.POSITIONAL_OR_KEYWORD
 def _attach_signature(
     method: Function,
     function: Function,
-    name: str,
+    own: Signature,
     text: str,
     excluded: Sequence[str],
     *leading_parameters: Parameter,
@@ -277,43 +212,16 @@ def _attach_signature(
     excluded: parameters of the function that the method does not have.
     leading_parameters: parameters in front of the function's, which may then be passed by position.
     """
+    name = function.__name__
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__code__ = method.__code__.replace(co_name=f"{name}_", co_qualname=f"{name}_")
     method.__doc__ = text.format(name, getdoc(function))
-    old = signature(function)
-    params = [p for n, p in old.parameters.items() if n not in excluded]
+    params = [p for n, p in own.parameters.items() if n not in excluded]
     if leading_parameters:
         params = [p if p.name in KEYWORD_ONLY else p.replace(kind=POSITIONAL) for p in params]
     typed_method: Any = method
     typed_method.__wrapped__ = function
-    typed_method.__signature__ = old.replace(
+    typed_method.__signature__ = own.replace(
         parameters=[*leading_parameters, *params], return_annotation="Tensor"
     )
     return method
-
-
-def in_place_methods(modules: Collection[str]) -> dict[str, Function]:
-    """Return the in-place methods of the functions in these modules by name."""
-    names = [
-        f"{n}_"
-        for table in (IN_PLACE_FUNCTION_MODULES, RANDOM_FUNCTION_MODULES)
-        for n, home in table.items()
-        if home in modules
-    ]
-    return {n: form for n in names if (form := find_in_place_method(n)) is not None}
-
-
-def find_in_place_method(name: str) -> Function | None:
-    """Return the in-place method of a name such as "softmax_" or "normal_", or None."""
-    plain = name[:-1]
-    if not name.endswith("_"):
-        return None
-    if plain in IN_PLACE_FUNCTION_MODULES:
-        return in_place_method(
-            getattr(import_module(f".{IN_PLACE_FUNCTION_MODULES[plain]}", __package__), plain)
-        )
-    if plain in RANDOM_FUNCTION_MODULES:
-        return random_method(
-            getattr(import_module(f".{RANDOM_FUNCTION_MODULES[plain]}", __package__), plain)
-        )
-    return None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..autograd.function import Function
 from ..functions.elementwise import op_functions as ew
 from ..functions.products.matrix_products import conjugate, diagonal
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..ops.host_routines import EIG, EIGH, EIGVALS, EIGVALSH
 from ..tensor.tensor import Tensor
 from . import lapack
@@ -67,7 +67,7 @@ def inverse_differences(columns: Tensor, rows: Tensor) -> Tensor:
     return ew.where(same, 0.0, 1 / ew.where(same, 1.0, differences))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     """Return the eigenvalues of Hermitian matrices, ascending, and their vectors, as columns.
 
@@ -87,7 +87,7 @@ def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     return EighResult(*_Eigh.apply("eigh", square("eigh", x)))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of Hermitian matrices, ascending; see `eigh`.
 
@@ -136,7 +136,7 @@ class _Eig(Function):
         return None, ew.real(gradient) if ctx.real else gradient
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     """Return the eigenvalues of square matrices, in no order, and their vectors, as unit columns.
 
@@ -155,7 +155,7 @@ def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     return EigResult(*_Eig.apply("eig", square("eig", x)))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of square matrices, in no order; see `eig`.
 

@@ -12,7 +12,7 @@ from ..functions.creation.constructors import tril, triu
 from ..functions.elementwise import op_functions as ew
 from ..functions.products.matrix_products import matmul
 from ..functions.shape.copies import concat
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..ops.host_routines import CHOLESKY, LU, QR, SVD, SVDVALS, HostCall
 from ..tensor.promotion import Array
 from ..tensor.tensor import Tensor
@@ -95,7 +95,7 @@ def _halve_diagonal(x: Tensor) -> Tensor:
     return tril(x) - x * identity(x.shape[-1], x) * 0.5
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def cholesky(x: Tensor, /, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Return the lower triangular L of Hermitian, positive definite matrices: `L @ conj(L).mT`.
 
@@ -158,7 +158,7 @@ def _qr_gradient(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor
     return adjoint(solve_triangle("qr", r, adjoint(grad_q + q @ inner), upper=True))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = None) -> QRResult:
     """Return orthonormal Q and upper triangular R whose products `Q @ R` are x.
 
@@ -230,7 +230,7 @@ def _svd_gradient(
     return gradient
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def svd(
     x: Tensor, /, *, full_matrices: bool = True, out: Sequence[Tensor] | None = None
 ) -> SVDResult:
@@ -253,7 +253,7 @@ def svd(
     return SVDResult(*_SVD.apply("svd", require_matrices("svd", x), full))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the singular values of matrices, descending; see `svd`.
 
@@ -321,7 +321,7 @@ class _LU(Function):
         return matmul(p, gradient)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     """Return the factors of Gaussian elimination with partial pivoting: x is `P @ L @ U`.
 
@@ -339,7 +339,7 @@ def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     return LUResult(*_LU.apply(require_matrices("lu", x)))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def lu_solve(
     lu: LUResult | tuple[Tensor, Tensor, Tensor], x2: Array, /, *, out: Tensor | None = None
 ) -> Tensor:

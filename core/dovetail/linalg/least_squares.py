@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..argument_checks import flag, named, real
+from ..argument_checks import flag, real
 from ..autograd.function import Function
 from ..errors import ShapeError
 from ..functions.datatypes import finfo
@@ -14,7 +14,7 @@ from ..functions.products.matrix_products import matmul
 from ..functions.reductions.statistics import count_nonzero
 from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import sum as sum_
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..ops.host_routines import PINV
 from ..tensor.primitives import view
 from ..tensor.promotion import ARRAY_TYPES, Array, as_operand
@@ -89,7 +89,7 @@ def _relative_threshold(name: str, x: Tensor, rtol: Threshold) -> float | Tensor
     return real(name, rtol, "rtol")
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
@@ -111,7 +111,7 @@ def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> 
     return _PseudoInverse.apply(x, share)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def matrix_rank(
     x: Tensor, /, *, rtol: Threshold = None, hermitian: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -150,7 +150,7 @@ def _count_above(values: Tensor, threshold: float | Tensor) -> Tensor:
     )
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -> Tensor:
     """Return the condition numbers of matrices: the norm times that of the inverse.
 
@@ -179,7 +179,7 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
     return ew.where(singular, math.inf, product)
 
 
-@named(widen=False)
+@public(widen=False)
 def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     """Return the x of least norm that minimises the norm of `x1 @ x - x2`, and its statistics.
 

@@ -22,7 +22,7 @@ from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
 from ..functions.shape.manipulation import diagonal
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..ops import table as ops
 from ..ops.host_routines import FINITE, HostCall
 from ..tensor.primitives import apply, view
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def trace(
     x: Tensor, /, *, offset: int = 0, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -71,7 +71,7 @@ def trace(
     return sum_(diagonals, axis=-1, dtype=dtype)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     """Return square matrices to the power n; their inverses to -n if n is negative.
 
@@ -98,7 +98,7 @@ def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     return x * 0 + identity(x.shape[-1], x) if product is None else apply(ops.COPY, (product,))
 
 
-@accept_out
+@public(out=True)
 def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tensor:
     """Return the product of several matrices, in the order of the fewest multiplications.
 
@@ -165,7 +165,7 @@ def _multiply_chain(
     return matmul(_multiply_chain(operands, splits, i, k), _multiply_chain(operands, splits, k, j))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     """Return a matrix with the given blocks on its diagonal, one after the other, and 0 elsewhere.
 
@@ -198,7 +198,7 @@ def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     return concat(rows, axis=0)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the first columns of a product of Householder reflections, as in LAPACK's QR.
 
@@ -250,7 +250,7 @@ _PADE = [
 ]
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the exponentials of square matrices, by scaling and squaring.
 

@@ -14,7 +14,7 @@ from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import min as min_
 from ..functions.reductions.statistics import sum as sum_
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..layout import Shape
 from ..tensor.primitives import view
 from ..tensor.tensor import Tensor, required, strided
@@ -27,7 +27,7 @@ Axis = int | tuple[int, ...] | None
 Order: TypeAlias = "int | float | Literal['fro', 'nuc']"
 
 
-@accept_out
+@public(out=True)
 def vector_norm(
     x: Tensor,
     /,
@@ -109,7 +109,7 @@ def squares(x: Tensor) -> Tensor:
     return real * real + imag * imag
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def matrix_norm(
     x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro", out: Tensor | None = None
 ) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..argument_checks import integer, named, real
+from ..argument_checks import integer, real
 from ..dtypes import float32, float64, int64, uint64
 from ..errors import ArgumentError, ShapeError
 from ..functions.creation.constructors import arange, eye, ones, zeros
@@ -13,7 +13,7 @@ from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.numerical import convolve, vander
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..tensor.host import read_values
 from ..tensor.primitives import slice_along, view
 from ..tensor.promotion import Array, Operand, as_tensors
@@ -28,7 +28,7 @@ DEGREE_MAX = 1 << 16  # largest degree, and largest number of repeated integrals
 # --- fits to samples ------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def polyfit(
     x: Array,
     y: Array,
@@ -85,7 +85,7 @@ def polyfit(
 # --- zeros ----------------------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def roots(p: Array, /) -> Tensor:
     """Return a polynomial's zeros, in no order; the host looks for leading coefficients of 0.
 
@@ -115,7 +115,7 @@ def roots(p: Array, /) -> Tensor:
     return concat([values, none]) if none.size else values
 
 
-@named
+@public
 def poly(x: Array, /) -> Tensor:
     """Return the coefficients of the monic polynomial with zeros `x`, highest power first.
 
@@ -143,7 +143,7 @@ def poly(x: Array, /) -> Tensor:
 # --- sums, products, derivatives, integrals -------------------------------------------------------
 
 
-@accept_out
+@public(out=True)
 def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the sum of two polynomials, the highest power first.
 
@@ -159,7 +159,7 @@ def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     return ew.add(a, b)
 
 
-@accept_out
+@public(out=True)
 def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the difference of two polynomials, the highest power first.
 
@@ -175,7 +175,7 @@ def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     return ew.subtract(a, b)
 
 
-@accept_out
+@public(out=True)
 def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the product of two polynomials, the highest power first.
 
@@ -193,7 +193,7 @@ def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     return convolve(a, b)
 
 
-@accept_out
+@public(out=True)
 def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the derivative of a polynomial, the highest power first.
 
@@ -216,7 +216,7 @@ def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     return p
 
 
-@accept_out
+@public(out=True)
 def polyint(
     p: Array, /, m: int = 1, k: Operand | None = None, *, out: Tensor | None = None
 ) -> Tensor:

@@ -16,7 +16,7 @@ from ..autograd.function import Function
 from ..functions.elementwise import op_functions as ew
 from ..functions.products.matrix_products import conjugate, matmul
 from ..functions.reductions.statistics import sum as sum_
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..ops.host_routines import (
     COFACTORS,
     DETERMINANT,
@@ -177,7 +177,7 @@ def solve_as(name: str, a: Tensor, b: Tensor) -> Tensor:
 # --- public ---------------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the determinants of square matrices.
 
@@ -193,7 +193,7 @@ def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return _Determinant.apply(square("det", x))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResult:
     """Return the signs of determinants and the logarithms of their absolute values.
 
@@ -213,7 +213,7 @@ def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResu
     return SlogdetResult(sign, logabsdet)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the inverses of square matrices.
 
@@ -229,7 +229,7 @@ def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return invert_as("inv", square("inv", x))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the solutions x of the equations `x1 @ x = x2`, with one exact solution each.
 

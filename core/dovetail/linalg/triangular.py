@@ -12,7 +12,7 @@ from ..errors import ArgumentError, ShapeError
 from ..functions.creation.constructors import tril, triu
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import all as all_
-from ..functions.variants import accept_out
+from ..functions.variants import public
 from ..ops.host_routines import TRIANGULAR, HostCall
 from ..tensor.promotion import Array, as_tensors
 from ..tensor.tensor import Tensor
@@ -62,7 +62,7 @@ def solve_triangle(
     return _Triangular.apply(name, a, b, upper, unit, transposed)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def solve_triangular(
     x1: Array, x2: Array, /, *, upper: bool, unit_diagonal: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -87,7 +87,7 @@ def solve_triangular(
     return without_column(solve_triangle("solve_triangular", a, b, upper=upper, unit=unit), vector)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def cholesky_solve(
     b: Array, factor: Array, /, *, upper: bool = False, out: Tensor | None = None
 ) -> Tensor:

@@ -196,7 +196,7 @@ def from_dense(x: Tensor) -> BSR:
     return to_sparse_bsr(x, default_blocksize(x.shape))
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
     """Convert a matrix to compressed rows of blocks; a block is stored if any element is nonzero.
 
@@ -233,7 +233,7 @@ def _check_blocksize(name: str, blocksize: object) -> Block:
     return sizes[0], sizes[1]
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def sparse_bsr_tensor(
     crow_indices: object,
     col_indices: object,

@@ -168,7 +168,7 @@ def coo_to_csc(x: COO) -> CSC:
     return csc(x.pattern, x.values())
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def to_sparse_csr(x: Tensor) -> CSR:
     """Convert a matrix to compressed rows; a strided matrix gives its nonzero elements.
 
@@ -189,7 +189,7 @@ def to_sparse_csr(x: Tensor) -> CSR:
     return coo_to_csr(_to_coo_matrix("to_sparse_csr", "sparse_csr", x))
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def to_sparse_csc(x: Tensor) -> CSC:
     """Convert a matrix to compressed columns; a strided matrix gives its nonzero elements.
 
@@ -222,7 +222,7 @@ def _to_coo_matrix(name: str, layout: str, x: Tensor) -> COO:
 # --- from their parts ----------------------------------------------------------------------------
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def sparse_csr_tensor(
     crow_indices: object,
     col_indices: object,
@@ -267,7 +267,7 @@ def sparse_csr_tensor(
     return x.requires_grad_() if _requires_grad_flag("sparse_csr_tensor", requires_grad) else x
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def sparse_csc_tensor(
     ccol_indices: object,
     row_indices: object,

@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 NAME = "sparse_coo_tensor"
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def sparse_coo_tensor(
     indices: object,
     values: object,
@@ -206,7 +206,7 @@ def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> 
 # --- to and from dense ---------------------------------------------------------------------------
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     """Convert a tensor to a coalesced sparse tensor of its nonzero elements.
 

@@ -47,7 +47,7 @@ def _read_host_arrays(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any
     return x.indices().numpy(), x.values().numpy()
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def from_scipy(
     matrix: object,
     *,
@@ -155,7 +155,7 @@ def _scipy_from_parts(sparse: Any, form: str, x: Entries) -> SciPyArray:
     return array
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = None) -> COO:
     """Convert a `sparse.COO` of PyData/sparse, or an array with `tocoo`, to a sparse tensor.
 
@@ -203,7 +203,7 @@ def to_pydata(x: Entries) -> PyDataArray:
     return build(indices.copy(), values.copy(), x.shape, has_duplicates=False, sorted=True)
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def save(file: File, x: Entries) -> None:
     """Write a tensor to a compressed .npz file that `load` reads; return None.
 
@@ -234,7 +234,7 @@ def save(file: File, x: Entries) -> None:
     )
 
 
-@arguments.named(widen=False)
+@arguments.public(widen=False)
 def load(file: File, *, device: DeviceLike = None) -> COO:
     """Read a tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
 

@@ -294,7 +294,7 @@ class _ConjugateGradients(_IterativeMethod):
         return x, r, z + (after / before) * p, after, size + 0, count + 1
 
 
-@arguments.named
+@arguments.public
 def cg(
     A: Operator,
     b: Tensor,
@@ -393,7 +393,7 @@ class _MinimalResiduals(_IterativeMethod):
         return dt.expand_dims(dt.where(self.slots < slot, products, zero), axis=1)
 
 
-@arguments.named
+@arguments.public
 def gmres(
     A: Operator,
     b: Tensor,
@@ -452,7 +452,7 @@ def gmres(
 # --- triangles -----------------------------------------------------------------------------------
 
 
-@arguments.named
+@arguments.public
 def spsolve_triangular(
     A: Tensor, b: Tensor, lower: bool = True, *, unit_diagonal: bool = False
 ) -> Tensor:

@@ -33,7 +33,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from ..argument_checks import instance, named
+from ..argument_checks import instance
+from ..declarations import public
 from ..dtypes import DType
 from ..errors import LayoutError
 from ..graph.expr import Expr, node, spec
@@ -193,7 +194,7 @@ class LayoutTensor(Tensor):
         """Return the elements as a strided tensor."""
         return self.run_rule("to_dense", "to_dense", self)
 
-    @named(widen=False)
+    @public(widen=False)
     def accumulated(self, other: Tensor) -> Tensor:
         """Return the sum of this gradient and another one of the same tensor, perhaps strided.
 

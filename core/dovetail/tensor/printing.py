@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..declarations import public
 from .host import evaluate_leaf, item, printable_values
 from .primitives import slice_along
 from .print_options import current_options
@@ -108,6 +109,7 @@ def _drop_middles(corners: np.ndarray, x: Tensor, edge: int) -> np.ndarray:
     return corners
 
 
+@public(method=("__repr__",), wrap=False)
 def represent(x: Tensor) -> str:
     """Return `repr(x)`: values, shape if the values do not show it, dtype and device."""
     facts = [f"dtype={x.dtype.name}", f'device="{x.device}"']
@@ -125,16 +127,19 @@ def represent(x: Tensor) -> str:
     return f"{text}{joint}{', '.join(facts)})"
 
 
+@public(method=("__str__",), wrap=False)
 def text(x: Tensor) -> str:
     """Return `str(x)`: the values alone."""
     return _format_values(x, "") if x.size else "[]"
 
 
+@public(method=("__format__",), wrap=False)
 def format_value(x: Tensor, spec: str) -> str:
     """Return `format(x, spec)`: a number for one element; `spec` is ignored for others."""
     return format(item(x), spec) if spec and x.size == 1 else text(x)
 
 
+@public(method=("_repr_html_",), wrap=False)
 def format_html(x: Tensor) -> str:
     """Return the HTML view of a tensor for notebooks; docs/storage.md describes it."""
     html: str = import_module("..insight.notebook", __package__).html(x)

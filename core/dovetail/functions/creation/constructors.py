@@ -20,7 +20,6 @@ from ...argument_checks import (
     flag,
     integer,
     integers,
-    named,
     number,
     real,
     shown,
@@ -48,7 +47,7 @@ from ...tensor.writes import full_complex, write_value
 from .. import datatypes
 from ..datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
 from ..graph_cache import CachedFunction, clear_creation_caches
-from ..variants import cache_creation, cache_graph, create_with_out
+from ..variants import create_with_out, public
 
 # numbers of this absolute value and more round to infinity
 FLOAT32_OVERFLOW_MIN = 2.0**128 - 2.0**103
@@ -427,7 +426,7 @@ def _default_like(
     return x.dtype if dtype is None else dtype, x.device if device_like is None else device_like
 
 
-@cache_creation(widen=False)
+@public(cache="creation", widen=False)
 def arange(
     start: Fill,
     /,
@@ -525,7 +524,7 @@ def _count_steps(start: float, stop: float, step: float, ints: bool) -> int:
     return dimensions("arange", (max(0, count),))[0]
 
 
-@cache_creation(widen=False)
+@public(cache="creation", widen=False)
 def linspace(
     start: complex,
     stop: complex,
@@ -593,7 +592,7 @@ def _real_bound(op: str, value: object, name: str) -> float:
     return real(op, _one_number(op, value, name), name)
 
 
-@cache_creation(widen=False)
+@public(cache="creation", widen=False)
 def eye(
     n_rows: int,
     n_cols: int | None = None,
@@ -633,7 +632,7 @@ def _columns_and_diagonal(
     return columns, apply(ops.ADD, (rows, k)) if k else rows
 
 
-@cache_graph(widen=False)
+@public(method=True, in_place=True, cache=True, widen=False)
 def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the lower triangles of matrices: elements above the k-th diagonal become 0.
 
@@ -651,7 +650,7 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.WHERE, (_lower_mask("tril", x, k), x, _zero_of(x)))
 
 
-@cache_graph(widen=False)
+@public(method=True, in_place=True, cache=True, widen=False)
 def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the upper triangles of matrices: elements below the k-th diagonal become 0.
 
@@ -692,7 +691,7 @@ def _lower_mask(op: str, x: Tensor, k: int) -> Tensor:
     return apply(ops.LESS_EQUAL, _columns_and_diagonal(op, (n, m), k, x.device))
 
 
-@named(widen=False)
+@public(widen=False)
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Return coordinate tensors of the grid that vectors span, as a tuple of views.
 

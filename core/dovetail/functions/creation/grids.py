@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ...argument_checks import flag, named, number, real, refused, shown
+from ...argument_checks import flag, number, real, refused, shown
 from ...argument_checks import function as a_function
 from ...dtypes import DType, float64, int64
 from ...errors import ArgumentError
@@ -16,7 +16,7 @@ from ...tensor.tensor import Tensor
 from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 from ..elementwise.op_functions import equal, pow, where
 from ..shape.copies import stack
-from ..variants import accept_out
+from ..variants import public
 from .constructors import arange, extents, generate, linspace
 
 __all__ = ["fromfunction", "geomspace", "indices", "logspace", "mgrid", "ogrid"]
@@ -104,7 +104,7 @@ mgrid = ClosedGrid()
 ogrid = OpenGrid()
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def logspace(
     start: float,
     stop: float,
@@ -135,7 +135,7 @@ def logspace(
     return cast(pow(real("logspace", base, "base"), exponents), d)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def geomspace(
     start: float,
     stop: float,
@@ -174,7 +174,7 @@ def geomspace(
     return cast(powers, d)
 
 
-@named(widen=False)
+@public(widen=False)
 def indices(
     shape: int | Sequence[int],
     /,

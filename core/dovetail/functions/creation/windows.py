@@ -11,7 +11,7 @@ from ...ops import table as ops
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor
 from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
-from ..variants import accept_out
+from ..variants import public
 from .constructors import arange, ones
 
 __all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
@@ -42,7 +42,7 @@ def _sum_cosines(x: Tensor, *factors: float) -> Tensor:
     return total
 
 
-@accept_out
+@public(out=True)
 def hann(
     n: int,
     /,
@@ -66,7 +66,7 @@ def hann(
     return _evaluate_window("hann", n, sym, dtype, device, lambda x: _sum_cosines(x, 0.5, 0.5))
 
 
-@accept_out
+@public(out=True)
 def hamming(
     n: int,
     /,
@@ -90,7 +90,7 @@ def hamming(
     return _evaluate_window("hamming", n, sym, dtype, device, lambda x: _sum_cosines(x, 0.54, 0.46))
 
 
-@accept_out
+@public(out=True)
 def blackman(
     n: int,
     /,
@@ -116,7 +116,7 @@ def blackman(
     )
 
 
-@accept_out
+@public(out=True)
 def bartlett(
     n: int,
     /,
@@ -140,7 +140,7 @@ def bartlett(
     return _evaluate_window("bartlett", n, sym, dtype, device, lambda x: 1.0 - apply(ops.ABS, (x,)))
 
 
-@accept_out
+@public(out=True)
 def kaiser(
     n: int,
     beta: float,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import layout as lay
-from ...argument_checks import named, number, real, shown
+from ...argument_checks import number, real, shown
 from ...dtypes import bool_, float32, uint8, uint16, uint32, uint64
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...tensor.primitives import slice_along
@@ -17,7 +17,7 @@ from ..reductions.cumulative import cumulative_sum, diff
 from ..reductions.statistics import all as all_of
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_shapes
-from ..variants import accept_out
+from ..variants import public
 from . import op_functions as ew
 
 __all__ = [
@@ -47,7 +47,7 @@ def _as_floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     return cast(a, d), cast(b, d)
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the larger of x1 and x2, element by element, and the other one for a NaN.
 
@@ -65,7 +65,7 @@ def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return _other_if_nan(a, b, ew.maximum(a, b))
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the smaller of x1 and x2, element by element, and the other one for a NaN.
 
@@ -90,7 +90,7 @@ def _other_if_nan(a: Tensor, b: Tensor, result: Tensor) -> Tensor:
     return ew.where(ew.isnan(a), b, ew.where(ew.isnan(b), a, result))
 
 
-@accept_out
+@public(in_place=True, out=True)
 def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the remainder of x1 / x2 with the sign of x1, as C's `fmod`.
 
@@ -119,7 +119,7 @@ def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return ew.where(below, -remainder, remainder)
 
 
-@accept_out
+@public(in_place=True, out=True)
 def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return log2(2**x1 + 2**x2), without overflow.
 
@@ -144,7 +144,7 @@ def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Ten
 # --- one operand ----------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return True where an element is negative infinity.
 
@@ -159,7 +159,7 @@ def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return _equals_infinity("isneginf", x, -math.inf)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return True where an element is positive infinity.
 
@@ -184,7 +184,7 @@ def _equals_infinity(op: str, x: Tensor, value: float) -> Tensor:
     return ew.equal(x, value)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return True where an element is real or has an imaginary part of 0.
 
@@ -201,7 +201,7 @@ def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return ew.equal(ew.imag(x), 0.0)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return True where an element has an imaginary part other than 0.
 
@@ -221,7 +221,7 @@ def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 _UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}  # by their bytes
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Count the 1 bits of each integer; for a negative one, of its absolute value.
 
@@ -254,7 +254,7 @@ def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 # --- angles ---------------------------------------------------------------------------------------
 
 
-@accept_out
+@public(in_place=True, out=True)
 def unwrap(
     x: Tensor,
     /,
@@ -311,7 +311,7 @@ def _periods(x: Tensor, d: int, period: float, discont: float | None) -> Tensor:
 # --- two tensors ----------------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def array_equiv(x1: Array, x2: Array, /) -> bool:
     """Return True if two tensors are equal after broadcasting.
 

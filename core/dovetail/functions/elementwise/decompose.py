@@ -13,12 +13,12 @@ from ...tensor.primitives import apply
 from ...tensor.promotion import Operand
 from ...tensor.tensor import Tensor, required
 from ..datatypes import cast, finfo
-from ..variants import accept_out
+from ..variants import public
 
 __all__ = ["divmod", "frexp", "modf", "nan_to_num"]
 
 
-@accept_out(widen=False)
+@public(method=True, in_place=True, out=True, widen=False)
 def nan_to_num(
     x: Tensor,
     /,
@@ -58,7 +58,7 @@ def nan_to_num(
     return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), nan, replaced))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def divmod(
     x1: Operand, x2: Operand, /, *, out: Sequence[Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -75,7 +75,7 @@ def divmod(
     return apply(ops.FLOOR_DIVIDE, (x1, x2)), apply(ops.REMAINDER, (x1, x2))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """Return the fractions and the integer parts, both with the sign of x: (fractions, integers).
 
@@ -96,7 +96,7 @@ def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, 
     return apply(ops.WHERE, (zero, apply(ops.COPYSIGN, (fraction, x)), fraction)), whole
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def frexp(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """Return mantissas m and exponents e with x = m * 2**e and 1/2 <= |m| < 1: (m, e).
 

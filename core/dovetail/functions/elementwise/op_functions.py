@@ -16,9 +16,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ... import layout as lay
-from ...argument_checks import flag, integer, named
+from ...argument_checks import flag, integer
 from ...argument_checks import real as real_number
 from ...compat.keywords import MISSING, rebind_keywords
+from ...declarations import METHODS
 from ...dtypes import DType, bool_, complex64, float32, float64, int64, uint64
 from ...errors import ArgumentError, DTypeError
 from ...ops import table as ops
@@ -32,7 +33,7 @@ from ..datatypes import as_dtype, cast, result_type
 from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
 from ..reductions.statistics import sum as sum_
-from ..variants import accept_out, cache_graph
+from ..variants import public
 from .docstrings import OP_DOC_LINES
 
 if TYPE_CHECKING:
@@ -271,8 +272,34 @@ def _describe_dtypes(rule: DTypeRule, arity: int) -> str:
     return f"{kinds}; the result has the {'promoted one' if arity == 2 else 'same'}{of_complex}"
 
 
+# PyTorch's and Python's names of the methods of rows
+METHOD_ALIASES = {
+    "multiply": ("mul", "mul_"),
+    "subtract": ("sub", "sub_"),
+    "divide": ("div", "div_"),
+    "negative": ("neg", "neg_"),
+    "equal": ("eq",),
+    "not_equal": ("ne",),
+    "less": ("lt",),
+    "less_equal": ("le",),
+    "greater": ("gt",),
+    "greater_equal": ("ge",),
+    "conj": ("conjugate",),
+}
+_PLAIN_NAMES_TAKEN = ("real", "imag", "pow", "round")  # by properties, and by functions below
+
+
+def _declare_row(op: Op) -> Function:
+    """Return the public function of a row; declare its methods, the in-place ones too."""
+    function, method = _build_function(op), in_place_method(op)
+    for name in (op.name, f"{op.name}_", *METHOD_ALIASES.get(op.name, ())):
+        if name not in _PLAIN_NAMES_TAKEN:
+            METHODS[name] = method if name[-1] == "_" else function
+    return function
+
+
 if not TYPE_CHECKING:  # type checkers read the stub
-    globals().update({name: _build_function(op) for name, op in FUNCTIONS.items()})
+    globals().update({name: _declare_row(op) for name, op in FUNCTIONS.items()})
     __all__ = [
         *FUNCTIONS,
         "allclose",
@@ -287,6 +314,7 @@ if not TYPE_CHECKING:  # type checkers read the stub
 # --- compositions of rows -------------------------------------------------------------------------
 
 
+@public(method=True, wrap=False)
 def pow(
     x1: Operand = MISSING, x2: Operand = MISSING, /, *, out: Tensor | None = None, **theirs: object
 ) -> Tensor:
@@ -317,7 +345,7 @@ def pow(
 _with_methods(pow)
 
 
-@named
+@public(method=True)
 def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the nearest integer, or multiple of 10**-decimals; halves go to the even one.
 
@@ -395,7 +423,7 @@ def where(
     return apply(ops.WHERE, (condition, x1, x2), None, out)
 
 
-@named(widen=False)
+@public(method=("clip", "clamp"), widen=False)
 def clip(
     x: Tensor,
     /,
@@ -435,7 +463,7 @@ def _saturate_bound(x: Tensor, b: Operand | None) -> Operand | None:
     return b
 
 
-@cache_graph
+@public(method=True, in_place=True, cache=True)
 def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
     """Return exp(x) divided by its sum along `axis`, without overflow, in one kernel.
 
@@ -460,7 +488,7 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     return e / sum_(e, axis=axis, keepdims=True)
 
 
-@cache_graph
+@public(method=True, in_place=True, cache=True)
 def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
     """Return the logarithm of softmax along `axis`, accurate where softmax underflows.
 
@@ -493,7 +521,7 @@ def _subtract_max(x: Tensor, axis: int) -> Tensor:
     return x - (drop_tape(max_(x, axis=axis, keepdims=True)) if x.size else x)
 
 
-@accept_out
+@public(method=True, out=True)
 def isclose(
     x1: Operand,
     x2: Operand,
@@ -529,7 +557,7 @@ def isclose(
     return close
 
 
-@named
+@public(method=True)
 def allclose(
     x1: Operand,
     x2: Operand,
@@ -553,7 +581,7 @@ def allclose(
     return bool(all_(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
-@named(widen=False)
+@public(widen=False)
 def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> bool:
     """Return True if two tensors have one shape and equal elements.
 

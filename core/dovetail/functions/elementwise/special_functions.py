@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 
-from ...argument_checks import integer, named
+from ...argument_checks import integer
 from ...ops import table as ops
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, required
-from ..variants import accept_out
+from ..variants import public
 from .op_functions import digamma, zeta
 
 __all__ = ["expit", "polygamma"]
 
 
-@named(widen=False)
+@public(in_place=True, widen=False)
 def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return 1 / (1 + exp(-x)): `sigmoid` under SciPy's name.
 
@@ -29,7 +29,7 @@ def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.TABLE["sigmoid"], (required("expit", x),), None, out)
 
 
-@accept_out
+@public(out=True)
 def polygamma(n: int, x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the n-th derivative of `digamma`, n at most 30; for n > 0 it is NaN below 0.
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...argument_checks import LARGEST, choice, dimensions, integer, named, sequence
+from ...argument_checks import LARGEST, choice, dimensions, integer, sequence
 from ...argument_checks import function as a_function
 from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
@@ -26,7 +26,7 @@ from ..creation.from_values import asarray
 from ..datatypes import DeviceLike, cast
 from ..shape.manipulation import unstack
 from ..shape.orientation import diag_indices, tril_indices, triu_indices
-from ..variants import accept_out
+from ..variants import public
 from .index_keys import index_array
 from .index_reads import _take_one_axis
 from .masks import nonzero
@@ -53,7 +53,7 @@ def _device_of(operands: Sequence[object], device_like: DeviceLike) -> DeviceLik
 # --- raveled positions ----------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def unravel_index(
     indices: Index, /, shape: int | Sequence[int], *, device: DeviceLike = None
 ) -> tuple[Tensor, ...]:
@@ -84,7 +84,7 @@ def unravel_index(
     return (positions, *reversed(indices_along)) if sizes else ()
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def ravel_multi_index(
     multi_index: Sequence[Index] | Tensor,
     /,
@@ -251,7 +251,7 @@ def in_range(
 # --- open meshes ----------------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
     """Return vectors of indices as an open mesh: x[dt.ix_(rows, columns)] has every combination.
 
@@ -299,7 +299,7 @@ def _mesh_vector(vector: object, device: DeviceLike) -> Tensor:
 # --- diagonals and triangles ----------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the main diagonal of a tensor, one vector for each axis.
 
@@ -322,7 +322,7 @@ def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
     return diag_indices(shape[0], len(shape), device=arr.device)
 
 
-@named(widen=False)
+@public(widen=False)
 def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """Return the indices of the lower triangle of a matrix, row by row: (rows, columns).
 
@@ -340,7 +340,7 @@ def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     return tril_indices(n, k, m, device=arr.device)
 
 
-@named(widen=False)
+@public(widen=False)
 def triu_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """Return the indices of the upper triangle of a matrix, row by row: (rows, columns).
 
@@ -366,7 +366,7 @@ def _matrix_shape(op: str, x: Tensor) -> tuple[int, int]:
     return rows, columns
 
 
-@named(widen=False)
+@public(widen=False)
 def mask_indices(
     n: int, mask_func: Callable[..., Tensor], /, k: int = 0, *, device: DeviceLike = None
 ) -> tuple[Tensor, ...]:

@@ -26,7 +26,7 @@ from ...tensor.tensor import Tensor, create_tensor, required, strided, unsupport
 from ...tensor.writes import array_of, restore_ints, value_node
 from ..datatypes import as_dtype, cast, result_type
 from ..graph_cache import CachedFunction
-from ..variants import cache_graph
+from ..variants import public
 from .index_keys import (
     Key,
     Part,
@@ -49,6 +49,7 @@ CHECK_ONCE_ROW_MIN = 4
 __all__ = ["searchsorted", "take", "take_along_axis"]
 
 
+@public(method=("__getitem__",), wrap=False)
 def getitem(x: Tensor, key: Key) -> Tensor:
     """Return `x[key]`: a view if the key has only integers, slices, `...` and None, else a copy.
 
@@ -208,7 +209,7 @@ def gather_along_unchecked(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@cache_graph(widen=False)
+@public(method=True, cache=True, widen=False)
 def take(
     x: Tensor, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -237,7 +238,7 @@ def take(
     return _gather_selection("take", x, parts_along(x, d, array))
 
 
-@cache_graph(widen=False)
+@public(method=True, cache=True, widen=False)
 def take_along_axis(
     x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -321,7 +322,7 @@ def _search_mixed(x1: Tensor, x2: Tensor, side: str, sorter: Array | None) -> Te
     return apply(ops.WHERE, (outside, at_end, positions))
 
 
-@cache_graph(widen=False)
+@public(cache=True, widen=False)
 def searchsorted(
     x1: Array,
     x2: Operand,

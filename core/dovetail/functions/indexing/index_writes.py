@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 
 from ... import layout as lay
-from ...argument_checks import named
 from ...dtypes import bool_
 from ...errors import DeviceError, ShapeError
 from ...graph.expr import Expr, Spec, mark_index_check, node, spec
@@ -36,7 +35,7 @@ from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import cast_to_spec, value_node, write_tensor, write_value
 from ..datatypes import cast
 from ..graph_cache import Recipe, build_recipe, replay_recipe
-from ..variants import accept_out
+from ..variants import public
 from .index_keys import (
     Key,
     Part,
@@ -58,6 +57,7 @@ __all__ = ["index_add", "scatter"]
 ScatterMode = Literal["set", "add"]
 
 
+@public(method=("__setitem__",), wrap=False)
 def setitem(x: Tensor, key: Key, value: Operand) -> None:
     """Write `x[key] = value`: the value is broadcast and cast to the memory of `x[key]`.
 
@@ -314,7 +314,7 @@ def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def index_add(
     x: Tensor, dim: int, index: Operand, source: Operand, *, out: Tensor | None = None
 ) -> Tensor:
@@ -334,7 +334,7 @@ def index_add(
     return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     """Add slices of `source` to the slices of `x` at `index` along `dim`, and return `x`.
 
@@ -358,7 +358,7 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     return x
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def scatter(
     x: Tensor, dim: int, index: Operand, src: Operand, *, out: Tensor | None = None
 ) -> Tensor:
@@ -379,7 +379,7 @@ def scatter(
     return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     """Write the elements of `src` to `x` at `index` along `dim`, and return `x`.
 
@@ -398,7 +398,7 @@ def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     return scatter_along("scatter", x, dim, index, src, "set")
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     """Add the elements of `src` to `x` at `index` along `dim`, and return `x`.
 

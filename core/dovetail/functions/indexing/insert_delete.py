@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...argument_checks import DIMENSIONS, choice, flag, named, refused, shown
+from ...argument_checks import DIMENSIONS, choice, flag, refused, shown
 from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ...graph.expr import spec
@@ -25,7 +25,7 @@ from ..reductions.statistics import argmax
 from ..reductions.statistics import max as max_of
 from ..shape.copies import concat, stack
 from ..shape.manipulation import broadcast_to, diagonal, flip, moveaxis, ravel, reshape
-from ..variants import accept_out
+from ..variants import public
 from .index_keys import check_parts, index_array
 from .index_reads import getitem, take
 from .index_writes import setitem
@@ -55,7 +55,7 @@ DELETE_SLICES_MAX = 4  # for so many slices the others are concatenated, for mor
 # --- insertion and deletion -----------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def append(
     arr: Operand, values: Operand, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -74,7 +74,7 @@ def append(
     return concat(_promote_tensors("append", arr, values), axis=axis)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def insert(
     arr: Array,
     obj: PositionsLike,
@@ -123,7 +123,7 @@ def insert(
     return take(concat([x, inserted], axis=d), order, axis=d)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def delete(
     arr: Array, obj: PositionsLike, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -153,7 +153,7 @@ def delete(
     return concat(pieces, axis=d)
 
 
-@named(widen=False)
+@public(widen=False)
 def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     """Return a view of a vector without the zeros at its ends.
 
@@ -183,7 +183,7 @@ def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     return slice_along(filt, 0, front, n - front - back)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tensor:
     """Return a new tensor of another shape with the elements of `a` in row-major order.
 
@@ -206,7 +206,7 @@ def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tens
     return apply(ops.COPY, (reshape(_repeat_to("resize", x, n), shape),))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
     """Assemble a new tensor from blocks in nested lists.
 
@@ -236,7 +236,7 @@ def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
 # --- selection by a condition ---------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     """Return the slices of `a` along an axis for which a condition holds.
 
@@ -262,7 +262,7 @@ def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     return _compress_along("compress", _nonzero_mask(condition_tensor), x, d)
 
 
-@named(widen=False)
+@public(widen=False)
 def extract(condition: Array, arr: Array) -> Tensor:
     """Return the elements of `arr` for which a condition holds, in row-major order.
 
@@ -284,7 +284,7 @@ def extract(condition: Array, arr: Array) -> Tensor:
     )
 
 
-@named(widen=False)
+@public(widen=False)
 def flatnonzero(a: Tensor) -> Tensor:
     """Return the positions of the nonzero elements of the raveled tensor.
 
@@ -303,7 +303,7 @@ def flatnonzero(a: Tensor) -> Tensor:
 # --- in place -------------------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
     """Write `val` to the main diagonal of `a`, in place.
 
@@ -340,7 +340,7 @@ def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
     write_value("fill_diagonal", diagonal_view, val)
 
 
-@named(widen=False)
+@public(widen=False)
 def place(arr: Tensor, mask: Array, vals: Operand) -> None:
     """Overwrite the elements of `arr` under a mask with consecutive values.
 
@@ -372,7 +372,7 @@ def place(arr: Tensor, mask: Array, vals: Operand) -> None:
     )
 
 
-@named(widen=False)
+@public(widen=False)
 def putmask(a: Tensor, mask: Array, values: Operand) -> None:
     """Overwrite the elements of `a` under a mask with the values at their positions.
 
@@ -399,7 +399,7 @@ def putmask(a: Tensor, mask: Array, values: Operand) -> None:
     write_result("putmask", a, [apply(ops.WHERE, (chosen, new_values, a))])
 
 
-@named(widen=False)
+@public(widen=False)
 def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
     """Write `src` into `dst`.
 

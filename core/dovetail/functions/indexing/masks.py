@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...argument_checks import named
+from ...declarations import public
 from ...device_class import Device
 from ...dtypes import bool_, int64
 from ...errors import ShapeError
@@ -82,7 +82,7 @@ def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
     return from_host(total - host_counts, int64, block_counts.device)._expr, int(total[-1]), None
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return for each axis the positions of the nonzero elements, in row-major order.
 
@@ -110,7 +110,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return (flat, *reversed(columns))
 
 
-@named(widen=False)
+@public(widen=False)
 def argwhere(x: Tensor, /) -> Tensor:
     """Return the positions of the nonzero elements, one row each, in row-major order.
 

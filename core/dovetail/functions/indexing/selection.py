@@ -10,7 +10,7 @@ import numpy as np
 from ... import layout as lay
 from ...argument_checks import choice as one_of
 from ...argument_checks import function as a_function
-from ...argument_checks import named, sequence
+from ...argument_checks import sequence
 from ...dtypes import int64
 from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
@@ -24,14 +24,14 @@ from ..creation.constructors import zeros
 from ..creation.from_values import asarray
 from ..datatypes import DTypeLike, as_dtype, cast, promote_operands, result_type
 from ..shape.manipulation import broadcast_to, ravel, reshape
-from ..variants import accept_out
+from ..variants import public
 from .index_keys import index_array
 from .index_writes import scatter_along, set_rows
 
 __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"]
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def select(
     conditions: Sequence[Array],
     choices: Sequence[Operand],
@@ -74,7 +74,7 @@ def select(
     return result
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def piecewise(
     x: Tensor,
     conditions: Sequence[Array],
@@ -126,7 +126,7 @@ def piecewise(
 MODES = ("raise", "wrap", "clip")
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def choose(
     x: Array, choices: Sequence[Operand], /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
@@ -181,7 +181,7 @@ def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
 # --- writes ---------------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def put(
     x: Tensor, indices: Array, values: Operand, /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
@@ -236,7 +236,7 @@ def _repeat_to(values: Tensor, n: int) -> Tensor:
     return wide[:n]
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def put_along_axis(
     arr: Tensor, indices: Array, values: Operand, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -275,7 +275,7 @@ def put_along_axis(
 # --- Python functions -----------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def vectorize(
     function: Callable[..., object], /, *, dtype: DTypeLike = None
 ) -> Callable[..., Tensor]:

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ... import dtypes as D
-from ...argument_checks import flag, named, refused
+from ...argument_checks import flag, refused
 from ...argument_checks import path as file_name
 from ...argument_checks import shown as as_text
+from ...declarations import public
 from ...device_class import Device, usable
 from ...dtypes import DType
 from ...errors import (
@@ -45,7 +46,7 @@ __all__ = ["load", "save"]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
 
-@named(widen=False)
+@public(widen=False)
 def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None:
     """Write named tensors to a file, in the format of its extension.
 
@@ -82,7 +83,7 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     form.save(path, {name: contiguous(x) for name, x in tensors.items()})
 
 
-@named(widen=False)
+@public(widen=False)
 def load(
     file: str | os.PathLike[str], /, *, device: DeviceLike = None, copy: bool | None = None
 ) -> dict[str, Tensor]:

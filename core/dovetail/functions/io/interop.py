@@ -30,10 +30,11 @@ import numpy as np
 
 from ... import dtypes as D
 from ... import layout as lay
-from ...argument_checks import DIMENSIONS, flag, function, integer, integers, named
+from ...argument_checks import DIMENSIONS, flag, function, integer, integers
 from ...backend import limits
 from ...backend.faults import settle_before_read
 from ...backend.streams import current_handle, wait_for_stream
+from ...declarations import public
 from ...device_class import Device, default_device, opened
 from ...device_class import device as device_named
 from ...dtypes import DType
@@ -221,7 +222,7 @@ class _BlobOwner:
     __del__: Callable[[], object]  # in a slot: see _DLPackOwner
 
 
-@named(widen=False)
+@public(widen=False)
 def from_blob(
     data_ptr: int,
     shape: int | Sequence[int],
@@ -295,7 +296,7 @@ class _DLPackOwner:
             self.__del__ = partial(_Deleter(managed.deleter), ctypes.addressof(managed))
 
 
-@named(widen=False)
+@public(widen=False)
 def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """Return a tensor over the memory of `x`, which has `__dlpack__`: NumPy's, PyTorch's, JAX's.
 
@@ -523,6 +524,7 @@ def _leak_exports() -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(managed))
 
 
+@public(method=("__dlpack_device__",), wrap=False)
 def dlpack_device(x: Tensor) -> tuple[int, int]:
     """Return DLPack's (device type, index) of a tensor.
 
@@ -537,6 +539,7 @@ def dlpack_device(x: Tensor) -> tuple[int, int]:
     return kind, 0 if kind == DLPACK_CPU else x.device.index
 
 
+@public(method=("__dlpack__",), wrap=False)
 def dlpack(
     x: Tensor,
     /,
@@ -637,7 +640,7 @@ class NamespaceInfo:
         """Return all devices that plugins offer on this machine."""
         return tuple(devices())
 
-    @named(widen=False)
+    @public(widen=False)
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
         """Return the dtypes of tensors from Python numbers, of the kinds that a device has."""
         supported = opened(device_named(device, "default_dtypes")).backend.info.capabilities.dtypes
@@ -649,7 +652,7 @@ class NamespaceInfo:
         }
         return {kind: d for kind, d in wanted.items() if d.part in supported}
 
-    @named(widen=False)
+    @public(widen=False)
     def dtypes(self, *, device: DeviceLike = None, kind: Kind | None = None) -> dict[str, DType]:
         """Return the Array API's dtypes that a device has, all or those of a kind (see `isdtype`).
 

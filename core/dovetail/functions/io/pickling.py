@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ... import layout as lay
+from ...declarations import public
 from ...device_class import Device, default_device, usable
 from ...device_class import device as device_named
 from ...dtypes import DType
@@ -55,6 +56,7 @@ def _require_leaf(name: str, x: Tensor) -> None:
 # --- copies --------------------------------------------------------------------------------------
 
 
+@public(method=("__copy__",), wrap=False)
 def copy_tensor(x: Tensor) -> Tensor:
     """Return a copy of the tensor in new memory, for `copy.copy`.
 
@@ -66,6 +68,7 @@ def copy_tensor(x: Tensor) -> Tensor:
     return _with_gradient(apply(ops.COPY, (x.detach(),)), copy.copy(x.grad))
 
 
+@public(method=("__deepcopy__",), wrap=False)
 def deep_copy_tensor(x: Tensor, memo: dict[int, object]) -> Tensor:
     """Return a view of a copy of the tensor's storage, for `copy.deepcopy`.
 
@@ -120,6 +123,7 @@ class _MemoryRun:
 _runs: WeakValueDictionary[int, _MemoryRun] = WeakValueDictionary()  # by the id of the storage
 
 
+@public(method=("__reduce_ex__",), wrap=False)
 def reduce_for_pickle(x: Tensor, protocol: SupportsIndex) -> Reduced:
     """Return the function and arguments that rebuild the tensor, for `pickle`.
 

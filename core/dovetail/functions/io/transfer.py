@@ -14,6 +14,7 @@ from typing import cast
 from ...backend.faults import inherited_checks, settle_before_read
 from ...backend.interface import Backend
 from ...backend.streams import current_handle
+from ...declarations import public
 from ...device_class import Device, opened, opened_devices
 from ...device_class import device as device_named
 from ...engine import tracer_api
@@ -108,6 +109,7 @@ def _allocate_pinned(nbytes: int, host: Device, pinning_device: Device) -> DataP
     return foreign(ptr, handle, nbytes, host)
 
 
+@public(method=True, wrap=False)
 def is_pinned(x: Tensor) -> bool:
     """Return True if the memory is page-locked, by `pin_memory` or by a copy in flight.
 
@@ -122,6 +124,7 @@ def is_pinned(x: Tensor) -> bool:
     return type(storage_of(evaluate_leaf(strided("is_pinned", x))).ptr.context) is DataPtr
 
 
+@public(method=True, wrap=False)
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
     """Return a copy of a host tensor in page-locked memory, for asynchronous copies.
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...argument_checks import choice, function, integer, integers, named
+from ...argument_checks import choice, function, integer, integers
+from ...declarations import public
 from ...dtypes import complex64, complex128, float64, int64, uint8
 from ...errors import DTypeError, ShapeError
 from ...tensor.host import printable_values
@@ -31,13 +32,13 @@ from ..shape.manipulation import expand_dims, moveaxis, ravel, reshape
 from ..sorting.lexsort_partition import lexsort
 
 
-@named(widen=False)
+@public(widen=False)
 def fix(x: Tensor, out: Tensor | None = None) -> Tensor:
     """Round towards 0."""
     return ew.trunc(x, out=out)
 
 
-@named(widen=False)
+@public(widen=False)
 def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
     """Return a view with an axis moved in front of another one."""
     axis = lay.axis("rollaxis", axis, a.ndim)
@@ -45,7 +46,7 @@ def rollaxis(a: Tensor, axis: int, start: int = 0) -> Tensor:
     return moveaxis(a, axis, start - (axis < start))
 
 
-@named(widen=False)
+@public(widen=False)
 def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
     """Return the real part if all imaginary parts, read by the host, are small; else `a`."""
     if a.dtype.kind != "c":
@@ -54,14 +55,14 @@ def real_if_close(a: Tensor, tol: float = 100) -> Tensor:
     return ew.real(a) if bool(all_of(ew.abs(ew.imag(a)) < limit)) else a
 
 
-@named(widen=False)
+@public(widen=False)
 def sort_complex(a: Tensor) -> Tensor:
     """Sort along the last axis by the real, then by the imaginary parts, as complex numbers."""
     wide = a if a.dtype.kind == "c" else cast(a, complex128 if a.dtype is float64 else complex64)
     return take_along_axis(wide, lexsort((ew.imag(wide), ew.real(wide))), -1)
 
 
-@named(widen=False)
+@public(widen=False)
 def float_power(x1: Operand, x2: Operand, *, out: Tensor | None = None) -> Tensor:
     """Return x1 to the power x2, computed in float64 or complex128."""
     tensors = [x for x in (x1, x2) if isinstance(x, Tensor)]
@@ -70,7 +71,7 @@ def float_power(x1: Operand, x2: Operand, *, out: Tensor | None = None) -> Tenso
     return ew.pow(a, b, out=out)
 
 
-@named(widen=False)
+@public(widen=False)
 def apply_along_axis(
     func1d: Callable[..., object], axis: int, arr: Tensor, *args: object, **options: object
 ) -> Tensor:
@@ -89,7 +90,7 @@ def apply_along_axis(
     return moveaxis(whole, tuple(range(first, whole.ndim)), tuple(range(axis, axis + own)))
 
 
-@named(widen=False)
+@public(widen=False)
 def apply_over_axes(func: Callable[..., Tensor], a: Tensor, axes: int | Sequence[int]) -> Tensor:
     """Apply a reduction over some axes, one after the other; they stay with size 1."""
     function("apply_over_axes", func, "func")
@@ -100,7 +101,7 @@ def apply_over_axes(func: Callable[..., Tensor], a: Tensor, axes: int | Sequence
     return a
 
 
-@named
+@public
 def polydiv(u: Array, v: Array) -> tuple[Tensor, Tensor]:
     """Return quotient and remainder of polynomials, highest power first; the host trims zeros."""
     a, b = (ew.divide(ravel(x), 1) for x in as_tensors("polydiv", u, v))
@@ -126,7 +127,7 @@ def _bit_shifts(a: Tensor, bitorder: str, name: str) -> Tensor:
     return shifts if bitorder == "little" else 7 - shifts
 
 
-@named(widen=False)
+@public(widen=False)
 def unpackbits(
     a: Tensor, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Tensor:
@@ -145,7 +146,7 @@ def unpackbits(
     return moveaxis(flat, -1, axis)
 
 
-@named(widen=False)
+@public(widen=False)
 def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tensor:
     """Pack eight elements into each byte, as bits that are 1 for nonzero elements."""
     if a.dtype.kind not in "biu":
@@ -161,7 +162,7 @@ def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tenso
     return moveaxis(cast(sum_of(eights << weights, axis=-1), uint8), -1, axis)
 
 
-@named(widen=False)
+@public(widen=False)
 def einsum_path(subscripts: object, *operands: Array, optimize: object = "greedy") -> object:
     """Return NumPy's path, which depends only on the shapes."""
     if not isinstance(subscripts, str):
@@ -171,7 +172,7 @@ def einsum_path(subscripts: object, *operands: Array, optimize: object = "greedy
     return path
 
 
-@named(widen=False)
+@public(widen=False)
 def linspace(
     start: Operand,
     stop: Operand,

@@ -20,6 +20,7 @@ import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import exclusive, integers
+from ...declarations import public
 from ...errors import DTypeError
 from ...tensor.promotion import (
     ARRAY_TYPES,
@@ -116,6 +117,7 @@ _ACCUMULATIONS: dict[object, TensorFunction] = {
 }
 
 
+@public(method=("__array_ufunc__",), wrap=False)
 def array_ufunc(
     x: Tensor,
     ufunc: np.ufunc,
@@ -690,6 +692,7 @@ def _extra_function(function: object) -> Function | None:
     return extra
 
 
+@public(method=("__array_function__",), wrap=False)
 def array_function(
     x: Tensor,
     function: Function,

@@ -8,7 +8,8 @@ from functools import lru_cache
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ...argument_checks import integer, integers, named, refused, shown
+from ...argument_checks import integer, integers, refused, shown
+from ...declarations import public
 from ...errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ...tensor.primitives import view
 from ...tensor.promotion import PYTHON_NUMBERS, Operand, as_tensors
@@ -43,7 +44,7 @@ class Term(NamedTuple):
     tensor: Tensor
 
 
-@named(widen=False)
+@public(widen=False)
 def einsum(
     subscripts: str, /, *operands: Operand, optimize: Optimize = True, out: Tensor | None = None
 ) -> Tensor:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ... import layout as lay
 from ... import settings
-from ...argument_checks import flag, integer, integers, named, shown
+from ...argument_checks import flag, integer, integers, shown
 from ...compat.keywords import MISSING, rebind_keywords
 from ...device_class import opened as open_device
 from ...dtypes import DType, float32, float64
@@ -38,7 +38,7 @@ from ...tensor.promotion import Array, as_tensors, overrides_operators
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_out
 from ..shape import manipulation
-from ..variants import cache_graph
+from ..variants import public
 
 __all__ = [
     "diagonal",
@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 
+@public(method=True, wrap=False)
 def matmul(
     x1: Array = MISSING, x2: Array = MISSING, /, *, out: Tensor | None = None, **theirs: object
 ) -> Tensor:
@@ -79,6 +80,7 @@ def matmul(
     return result if out is None else write_out("matmul", out, result)
 
 
+@public(method=("__matmul__",), wrap=False)
 def matmul_operator(self: Tensor, other: Array) -> Tensor:
     """Return `self @ other`."""
     if type(other) is Tensor:
@@ -221,7 +223,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return remember_view(x.mT, "matrix_transpose", x)
 
 
-@cache_graph(widen=False)
+@public(cache=True, widen=False)
 def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the products of every element of one vector with every element of the other.
 
@@ -239,7 +241,7 @@ def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return apply(MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
-@cache_graph
+@public(cache=True)
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """Return the sum of the products of two tensors along `axis`, after broadcasting.
 
@@ -300,7 +302,7 @@ def _vecdot_dtype(a: Shape, b: Shape, first: DType, second: DType, axis: int) ->
     return dtype
 
 
-@named(widen=False)
+@public(widen=False)
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Return a view of the diagonals of the last two axes; see `dt.diagonal`.
 
@@ -319,7 +321,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 
-@cache_graph(widen=False)
+@public(cache=True, widen=False)
 def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = None) -> Tensor:
     """Return the sum of products over pairs of axes, computed by one `matmul`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...argument_checks import integer, named
+from ...argument_checks import integer
 from ...errors import ShapeError
 from ...ops import table as ops
 from ...tensor.c_fields import is_strided
@@ -15,13 +15,13 @@ from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import write_out
 from ..shape.copies import stack
 from ..shape.manipulation import ravel
-from ..variants import accept_out
+from ..variants import public
 from .matrix_products import conjugate, matmul, tensordot, vecdot
 
 __all__ = ["cross", "dot", "inner", "kron", "matvec", "vdot", "vecmat"]
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return NumPy's dot product: the inner product of vectors, the matrix product of matrices.
 
@@ -46,7 +46,7 @@ def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return product if out is None else write_out("dot", out, product)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the sums of products over the last axes of two tensors, for every pair of the others.
 
@@ -68,7 +68,7 @@ def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
-@accept_out
+@public(method=True, out=True)
 def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the sum of the products of the elements of two tensors, both raveled.
 
@@ -86,7 +86,7 @@ def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return vecdot(ravel(a), ravel(b))
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the Kronecker product: a block for each element of `x1`, the element times `x2`.
 
@@ -111,7 +111,7 @@ def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return view(apply(ops.MULTIPLY, tuple(interleaved)), ("reshape", shape), "kron")
 
 
-@accept_out
+@public(method=True, out=True)
 def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """Return the cross products of vectors of three elements along an axis.
 
@@ -146,7 +146,7 @@ def _select_element(x: Tensor, axis: int, i: int) -> Tensor:
     )
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the products of matrices with vectors; the axes before them are broadcast.
 
@@ -167,7 +167,7 @@ def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return view(product, ("reshape", product.shape[:-1]))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the products of vectors with matrices; the axes before them are broadcast.
 

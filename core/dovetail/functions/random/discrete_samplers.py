@@ -24,7 +24,7 @@ from ..datatypes import DeviceLike, DTypeLike, cast, real_dtype
 from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, sqrt
 from ..indexing.index_reads import gather_unchecked
 from ..shape.manipulation import reshape
-from ..variants import accept_out
+from ..variants import public
 from .generator import Extents, Generator, generator_or_default
 from .samplers import GAMMA_PROPOSALS_MAX, Parameter, open_uniform, resolve_parameters
 
@@ -35,7 +35,7 @@ INVERSION_MEAN_MAX = 10.0  # up to this mean, inversion adds up the probabilitie
 INVERSION_STEPS_MAX = 40  # fewer than one in 1e11 variables of that mean need more
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def poisson(
     lam: Parameter = 1.0,
     shape: Extents | None = None,
@@ -120,7 +120,7 @@ def _draw_poisson_by_proposals(
 # --- binomial and multinomial ---------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def binomial(
     n: Array | int,
     p: Parameter,
@@ -234,7 +234,7 @@ def _propose_successes(
     return k, apply(ops.EQUAL, (safe, k)) & (us > 0.0) & (ratio <= bound)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def multinomial(
     n: int,
     p: Array,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import unwrap
 
-from ...argument_checks import dimensions, instance, integer, named, real, refused, sequence, shown
+from ...argument_checks import dimensions, instance, integer, real, refused, sequence, shown
 from ...argument_checks import integers as ints
 from ...compat import hints
 from ...device_class import usable
@@ -29,7 +29,7 @@ from ..creation.constructors import arange, complex_from_parts, extents
 from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, real_dtype
 from ..indexing.index_reads import take
 from ..sorting.stable_sort import order_of, sort_by_bits
-from ..variants import accept_out
+from ..variants import public
 
 __all__ = [
     "Generator",
@@ -142,7 +142,7 @@ class Generator:
             self._offset = (self._offset + n) % (1 << 64)
         return position
 
-    @accept_out(widen=False)
+    @public(out=True, widen=False)
     def uniform(
         self,
         shape: Extents = (),
@@ -198,7 +198,7 @@ class Generator:
             (x, max(largest_below(_round_to_dtype(high, d), d), _round_to_dtype(low, d))),
         )
 
-    @accept_out
+    @public(out=True)
     def normal(
         self,
         shape: Extents = (),
@@ -240,7 +240,7 @@ class Generator:
             return z
         return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
 
-    @accept_out(widen=False)
+    @public(out=True, widen=False)
     def integers(
         self,
         low: int,
@@ -289,7 +289,7 @@ class Generator:
         sizes = extents("integers", shape)
         return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
 
-    @accept_out(widen=False)
+    @public(out=True, widen=False)
     def permutation(
         self, x: int | Tensor, *, device: DeviceLike = None, out: Tensor | None = None
     ) -> Tensor:
@@ -434,7 +434,7 @@ def generator_or_default(op: str, generator: Generator | None) -> Generator:
     return _default if generator is None else instance(op, generator, "generator", Generator)
 
 
-@named(widen=False)
+@public(widen=False)
 def default_rng(seed: int | None = None) -> Generator:
     """Return a new generator of random numbers.
 
@@ -490,7 +490,7 @@ def set_state(state: tuple[int, int]) -> None:
     _default.state = state
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def uniform(
     shape: Extents = (),
     *,
@@ -523,7 +523,7 @@ def uniform(
     return _method_of(g, "uniform")(shape, low=low, high=high, dtype=dtype, device=device)
 
 
-@accept_out
+@public(in_place=True, out=True)
 def normal(
     shape: Extents = (),
     *,
@@ -553,7 +553,7 @@ def normal(
     return _method_of(g, "normal")(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def integers(
     low: int,
     high: int | None = None,
@@ -584,7 +584,7 @@ def integers(
     return _method_of(g, "integers")(low, high, shape, dtype=dtype, device=device)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def permutation(
     x: int | Tensor,
     *,

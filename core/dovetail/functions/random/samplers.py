@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...argument_checks import flag, integer, named, real
+from ...argument_checks import flag, integer, real
 from ...dtypes import FORMATS, DType, bool_, float32, float64
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ops import table as ops
@@ -33,7 +33,7 @@ from ..reductions.statistics import min as min_of
 from ..reductions.statistics import sum as sum_of
 from ..shape.manipulation import broadcast_shapes
 from ..sorting.stable_sort import topk
-from ..variants import accept_out
+from ..variants import public
 from .generator import Extents, Generator, generator_or_default, largest_below
 
 __all__ = [
@@ -59,7 +59,7 @@ GAMMA_PROPOSALS_MAX = 10  # gamma accepts 95 %: for one in 1e13 elements no prop
 # --- short names ----------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def rand(
     *shape: int,
     dtype: DTypeLike = None,
@@ -82,7 +82,7 @@ def rand(
     return g.uniform(_parse_sizes(shape), dtype=dtype, device=device)
 
 
-@accept_out
+@public(out=True)
 def randn(
     *shape: int,
     dtype: DTypeLike = None,
@@ -110,7 +110,7 @@ def _parse_sizes(shape: Sequence[int]) -> Sequence[int]:
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def randint(
     low: int,
     high: int | None = None,
@@ -179,7 +179,7 @@ def open_uniform(g: Generator, shape: Extents, d: DType, device: DeviceLike) -> 
 # --- inversion methods ----------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def bernoulli(
     p: Parameter = 0.5,
     shape: Extents | None = None,
@@ -209,7 +209,7 @@ def bernoulli(
     return cast(apply(ops.LESS, (u, q)), bool_ if dtype is None else real_dtype("bernoulli", dtype))
 
 
-@accept_out
+@public(in_place=True, out=True)
 def exponential(
     scale: Parameter = 1.0,
     shape: Extents | None = None,
@@ -238,7 +238,7 @@ def exponential(
     return cast(-log1p(-u) * s, d)
 
 
-@accept_out
+@public(in_place=True, out=True)
 def laplace(
     loc: Parameter = 0.0,
     scale: Parameter = 1.0,
@@ -269,7 +269,7 @@ def laplace(
     return cast(apply(ops.WHERE, (sign, -size, size)) + m, d)
 
 
-@accept_out
+@public(in_place=True, out=True)
 def truncated_normal(
     low: Parameter = -2.0,
     high: Parameter = 2.0,
@@ -360,7 +360,7 @@ def _mills_ratio(y: Tensor) -> Tensor:
 # --- rejection methods ----------------------------------------------------------------------------
 
 
-@accept_out
+@public(out=True)
 def gamma(
     concentration: Parameter,
     scale: Parameter = 1.0,
@@ -437,7 +437,7 @@ def _is_exact(total: Tensor) -> Tensor:
     return (total >= f.smallest_normal) & (total <= f.max)
 
 
-@accept_out
+@public(out=True)
 def beta(
     a: Parameter,
     b: Parameter,
@@ -474,7 +474,7 @@ def beta(
     return cast(apply(ops.WHERE, (_is_exact(total), gamma_x / total, share)), d)
 
 
-@accept_out
+@public(out=True)
 def dirichlet(
     alpha: Array,
     shape: Extents = (),
@@ -515,7 +515,7 @@ def dirichlet(
 # --- choices --------------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def choice(
     x: int | Array,
     shape: Extents = (),
@@ -595,7 +595,7 @@ def _choose_positions(
     return topk(waits, count, largest=False).indices.reshape(sizes)
 
 
-@named(widen=False)
+@public(widen=False)
 def shuffle(x: Tensor, *, axis: int = 0, generator: Generator | None = None) -> Tensor:
     """Put the slices of this tensor along `axis` in random order, and return it.
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...argument_checks import flag, named, real
+from ...argument_checks import flag, real
 from ...dtypes import DType, float32
 from ...errors import ArgumentError, ShapeError
 from ...ops import table as ops
@@ -19,7 +19,7 @@ from ..datatypes import cast, result_type, working_float
 from ..products.matrix_products import conjugate, matmul
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to, diagonal
-from ..variants import accept_out
+from ..variants import public
 from .statistics import Axis
 from .statistics import max as max_of
 from .statistics import mean as mean_of
@@ -29,7 +29,7 @@ from .statistics import sum as sum_of
 __all__ = ["average", "corrcoef", "cov", "ptp"]
 
 
-@accept_out
+@public(method=True, out=True)
 def ptp(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -47,7 +47,7 @@ def ptp(
     return apply(ops.SUBTRACT, (largest, min_of(x, axis=axis, keepdims=keepdims)))
 
 
-@named
+@public
 def average(
     x: Tensor,
     /,
@@ -117,7 +117,7 @@ def _broadcast_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
     return broadcast_to(view(w, ("reshape", column)), x.shape)
 
 
-@accept_out
+@public(method=True, out=True)
 def cov(
     x: Tensor,
     y: Array | None = None,
@@ -225,7 +225,7 @@ def _check_weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
     return apply(ops.WHERE, (apply(ops.LESS, (vector, 0.0)), math.nan, vector))
 
 
-@accept_out
+@public(method=True, out=True)
 def corrcoef(
     x: Tensor, y: Array | None = None, /, *, rowvar: bool = True, out: Tensor | None = None
 ) -> Tensor:

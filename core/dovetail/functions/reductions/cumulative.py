@@ -20,12 +20,12 @@ from ..creation.constructors import full
 from ..datatypes import DTypeLike, any_dtype, result_type
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to
-from ..variants import cache_graph
+from ..variants import public
 
 __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
 
-@cache_graph(widen=False)
+@public(method=True, in_place=("cumulative_sum_", "cumsum_"), cache=True, widen=False)
 def cumulative_sum(
     x: Tensor,
     /,
@@ -52,7 +52,7 @@ def cumulative_sum(
     return _accumulate(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial)
 
 
-@cache_graph(widen=False)
+@public(method=True, in_place=("cumulative_prod_", "cumprod_"), cache=True, widen=False)
 def cumulative_prod(
     x: Tensor,
     /,
@@ -79,7 +79,7 @@ def cumulative_prod(
     return _accumulate(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial)
 
 
-@cache_graph
+@public(method=True, in_place=True, cache=True)
 def cumulative_logsumexp(
     x: Tensor,
     /,
@@ -127,7 +127,7 @@ def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initi
     return create_tensor(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
 
 
-@cache_graph
+@public(method=True, cache=True)
 def diff(
     x: Tensor,
     /,

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...argument_checks import flag, integer, named, real, refused, sequence, shown
+from ...argument_checks import flag, integer, real, refused, sequence, shown
 from ...dtypes import DType, float32, float64, int32, int64, uint8
 from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError, ShapeError
@@ -28,7 +28,7 @@ from ..indexing.index_reads import (
 )
 from ..indexing.index_writes import index_add
 from ..shape.manipulation import flip, ravel
-from ..variants import accept_out
+from ..variants import public
 from .cumulative import diff
 from .statistics import all as all_of
 from .statistics import max as max_of
@@ -63,7 +63,7 @@ class Histogram2D(NamedTuple):
 # --- counts ---------------------------------------------------------------------------------------
 
 
-@named
+@public(method=True)
 def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> Tensor:
     """Count the occurrences of each of 0, 1, 2, ... in a vector of integers.
 
@@ -150,7 +150,7 @@ def _count_or_sum(
     return create_tensor(node(ops.COUNT_VALUES, (positions._expr,), s, clipping))
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def digitize(
     x: Tensor, bins: Array, /, *, right: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -304,7 +304,7 @@ def _ravel_operand(op: str, x: Tensor) -> Tensor:
     return cast(x, uint8) if x.dtype.kind == "b" else x
 
 
-@named
+@public
 def histogram_bin_edges(x: Tensor, /, bins: Bins = 10, *, range: Range = None) -> Tensor:
     """Return the edges of the bins of `histogram`.
 
@@ -323,7 +323,7 @@ def histogram_bin_edges(x: Tensor, /, bins: Bins = 10, *, range: Range = None) -
     ).edges
 
 
-@named
+@public(method=True)
 def histogram(
     x: Tensor,
     /,
@@ -371,7 +371,7 @@ def histogram(
     return Histogram(hist, axis_bins.edges)
 
 
-@named
+@public
 def histogram2d(
     x: Tensor,
     y: Array,

@@ -11,7 +11,7 @@ from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, required, strided
 from ..datatypes import DTypeLike, cast, working_float
 from ..shape.manipulation import ravel
-from ..variants import accept_out
+from ..variants import public
 from .cumulative import cumulative_prod, cumulative_sum
 from .statistics import Axis, abs_squared, argmax
 from .statistics import all as all_of
@@ -47,7 +47,7 @@ def _count_present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return sum_of(cast(apply(ops.EQUAL, (x, x)), int64), axis=axis, keepdims=keepdims)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def nansum(
     x: Tensor,
     /,
@@ -72,7 +72,7 @@ def nansum(
     return sum_of(_replace_nan("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def nanprod(
     x: Tensor,
     /,
@@ -97,7 +97,7 @@ def nanprod(
     return product_of(_replace_nan("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@accept_out
+@public(method=True, out=True)
 def nanmean(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -123,7 +123,7 @@ def _nan_mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return apply(ops.DIVIDE, (total, cast(_count_present(x, axis, keepdims), x.dtype)))
 
 
-@accept_out
+@public(method=True, out=True)
 def nanvar(
     x: Tensor,
     /,
@@ -150,7 +150,7 @@ def nanvar(
     return _nan_variance("nanvar", x, axis, correction, keepdims, False)
 
 
-@accept_out
+@public(method=True, out=True)
 def nanstd(
     x: Tensor,
     /,
@@ -197,7 +197,7 @@ def _nan_variance(
     return cast(apply(ops.SQRT, (v,)) if root else v, d)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def nanmin(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -215,7 +215,7 @@ def nanmin(
     return _nan_extreme("nanmin", x, axis, keepdims)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def nanmax(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -244,7 +244,7 @@ def _nan_extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return apply(ops.WHERE, (all_nan, float("nan"), result))
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def nanargmin(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -262,7 +262,7 @@ def nanargmin(
     return _nan_extreme_position("nanargmin", x, axis, keepdims)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def nanargmax(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -292,7 +292,7 @@ def _nan_extreme_position(op: str, x: Tensor, axis: int | None, keepdims: bool) 
     return apply(ops.WHERE, (all_nan, -1, position))
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def nancumsum(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -314,7 +314,7 @@ def nancumsum(
     )
 
 
-@accept_out(widen=False)
+@public(in_place=True, out=True, widen=False)
 def nancumprod(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import layout as lay
-from ...argument_checks import choice, exclusive, flag, integer, named, real
+from ...argument_checks import choice, exclusive, flag, integer, real
 from ...dtypes import DType, float32, int64, uint64
 from ...errors import ArgumentError, ShapeError
 from ...ops import table as ops
@@ -20,7 +20,7 @@ from ..products.matrix_products import conjugate, matmul
 from ..shape.copies import concat
 from ..shape.manipulation import as_strided, broadcast_to, flip, ravel
 from ..sorting.stable_sort import argsort
-from ..variants import accept_out
+from ..variants import public
 from .cumulative import cumulative_prod, diff
 from .statistics import Axis
 from .statistics import sum as sum_of
@@ -49,7 +49,7 @@ def _require_vector(op: str, name: str, x: Tensor) -> Tensor:
     return x
 
 
-@accept_out
+@public(out=True)
 def ediff1d(
     x: Tensor,
     /,
@@ -77,7 +77,7 @@ def ediff1d(
     return concat([cast(p, x.dtype) for p in pieces]) if len(pieces) > 1 else pieces[0]
 
 
-@accept_out
+@public(out=True)
 def trapezoid(
     y: Tensor,
     x: Array | None = None,
@@ -124,7 +124,7 @@ def _steps(op: str, coordinates: Tensor, y: Tensor, d: int) -> Tensor:
     return view(steps, ("reshape", tuple(steps.size if i == d else 1 for i in range(y.ndim))))
 
 
-@named(widen="first")
+@public(widen="first")
 def gradient(
     x: Tensor, /, *spacing: Operand, axis: Axis = None, edge_order: int = 1
 ) -> Tensor | tuple[Tensor, ...]:
@@ -207,7 +207,7 @@ def _end_slope(p: Tensor, q: Tensor, r: Tensor, a: Tensor | float, b: Tensor | f
     return p * (-(a * 2.0 + b) / (a * (a + b))) + q * ((a + b) / (a * b)) - r * (a / (b * (a + b)))
 
 
-@accept_out
+@public(out=True)
 def interp(
     x: Tensor,
     xp: Array,
@@ -292,7 +292,7 @@ def _extend_period(
     return x, positions, concat([values[-1:], values, values[:1]])
 
 
-@accept_out
+@public(out=True)
 def vander(
     x: Array, n: int | None = None, /, *, increasing: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -325,7 +325,7 @@ def vander(
 MODES = ("full", "same", "valid")
 
 
-@accept_out
+@public(out=True)
 def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None = None) -> Tensor:
     """Return the convolution of two vectors: sums of products with one of them reversed.
 
@@ -344,7 +344,7 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None 
     return _convolve_windows("convolve", a, b, mode)
 
 
-@accept_out
+@public(out=True)
 def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | None = None) -> Tensor:
     """Return the cross-correlation of two vectors: sums of products at every shift.
 
@@ -383,7 +383,7 @@ def _convolve_windows(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
     return matmul(slice_along(windows, 0, skipped, length), flip(cast(short, d)))
 
 
-@accept_out
+@public(out=True)
 def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Tensor:
     """Return the values of a polynomial at `x`, by Horner's scheme.
 

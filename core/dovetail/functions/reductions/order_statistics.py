@@ -29,7 +29,7 @@ from ..indexing.index_reads import gather_along_unchecked, take
 from ..shape.copies import concat
 from ..shape.manipulation import moveaxis
 from ..sorting.stable_sort import sort
-from ..variants import accept_out
+from ..variants import public
 from .statistics import Axis
 from .statistics import any as any_of
 from .statistics import min as min_of
@@ -269,7 +269,7 @@ def _reduce_rows(
 # --- functions ------------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def median(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -288,7 +288,7 @@ def median(
     return _reduce_rows("median", x, np.array(0.5), axis, keepdims, "linear", _row_quantiles)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def nanmedian(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -306,7 +306,7 @@ def nanmedian(
     return _reduce_rows("nanmedian", x, np.array(0.5), axis, keepdims, "linear", _row_nanquantiles)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def quantile(
     x: Tensor,
     q: Operand,
@@ -338,7 +338,7 @@ def quantile(
     return _reduce_rows("quantile", x, p, axis, keepdims, method, _row_quantiles)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def nanquantile(
     x: Tensor,
     q: Operand,
@@ -367,7 +367,7 @@ def nanquantile(
     return _reduce_rows("nanquantile", x, p, axis, keepdims, method, _row_nanquantiles)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def percentile(
     x: Tensor,
     q: Operand,
@@ -396,7 +396,7 @@ def percentile(
     return _reduce_rows("percentile", x, p, axis, keepdims, method, _row_quantiles)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def nanpercentile(
     x: Tensor,
     q: Operand,

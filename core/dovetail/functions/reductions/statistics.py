@@ -23,7 +23,7 @@ from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.tensor import Tensor, create_tensor, drop_tape, required, strided
 from ...tensor.writes import write_out
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
-from ..variants import cache_graph
+from ..variants import public
 
 __all__ = [
     "all",
@@ -89,6 +89,7 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
         raise ShapeError(f"{op}: expected at least one element{where}, got shape {x.shape}")
 
 
+@public(method=True, wrap=False)
 def sum(
     x: Tensor = MISSING,
     /,
@@ -120,6 +121,7 @@ def sum(
     return _reduce(ops.SUM, x, axis, keepdims, out, d)
 
 
+@public(method=True, wrap=False)
 def prod(
     x: Tensor = MISSING,
     /,
@@ -158,6 +160,7 @@ def _accumulation_dtype(op: str, dtype: DTypeLike) -> DType:
     return resolved
 
 
+@public(method=True, wrap=False)
 def mean(
     x: Tensor = MISSING,
     /,
@@ -196,6 +199,7 @@ def _second_tensor_error(op: str, what: str, other: str) -> ArgumentTypeError:
     )
 
 
+@public(method=True, wrap=False)
 def max(
     x: Tensor = MISSING,
     /,
@@ -223,6 +227,7 @@ def max(
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
+@public(method=True, wrap=False)
 def min(
     x: Tensor = MISSING,
     /,
@@ -250,6 +255,7 @@ def min(
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
+@public(method=True, wrap=False)
 def any(
     x: Tensor = MISSING,
     /,
@@ -275,6 +281,7 @@ def any(
     return _reduce(ops.ANY, x, axis, keepdims, out)
 
 
+@public(method=True, wrap=False)
 def all(
     x: Tensor = MISSING,
     /,
@@ -300,6 +307,7 @@ def all(
     return _reduce(ops.ALL, x, axis, keepdims, out)
 
 
+@public(method=True, wrap=False)
 def count_nonzero(
     x: Tensor = MISSING,
     /,
@@ -325,6 +333,7 @@ def count_nonzero(
     return _reduce(ops.COUNT_NONZERO, x, axis, keepdims, out)
 
 
+@public(method=True, wrap=False)
 def argmax(
     x: Tensor = MISSING,
     /,
@@ -351,6 +360,7 @@ def argmax(
     return _reduce_to_position(ops.ARGMAX, x, axis, keepdims, out)
 
 
+@public(method=True, wrap=False)
 def argmin(
     x: Tensor = MISSING,
     /,
@@ -386,7 +396,7 @@ def _reduce_to_position(
     return _reduce(op, x, axis, keepdims, out)
 
 
-@cache_graph
+@public(method=True, cache=True)
 def var(
     x: Tensor,
     /,
@@ -413,7 +423,7 @@ def var(
     return cast(_variance("var", x, axis, correction, keepdims), _float_dtype(x))
 
 
-@cache_graph
+@public(method=True, cache=True)
 def std(
     x: Tensor,
     /,
@@ -474,7 +484,7 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
     return total / (left if left > 0 else 0.0)
 
 
-@cache_graph
+@public(method=True, cache=True)
 def logsumexp(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:

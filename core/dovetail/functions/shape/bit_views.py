@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ... import layout as lay
+from ...declarations import public
 from ...dtypes import DType, bool_, dtype
 from ...errors import DTypeError, GradientError, ShapeError
 from ...graph.expr import leaf, spec, storage_of
@@ -16,6 +17,7 @@ from ..datatypes import DTypeLike
 from .manipulation import Sizes, parse_ints
 
 
+@public(method=("view",), wrap=False)
 def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
     """Return a view in another shape or dtype, never a copy: `x.view(2, 3)`, `x.view(dt.int32)`.
 

@@ -28,7 +28,7 @@ from ...tensor.writes import write_out
 from ..creation.constructors import extents
 from ..datatypes import cast
 from ..graph_cache import CachedFunction
-from ..variants import accept_out, cache_graph
+from ..variants import public
 from .manipulation import Axes, expand_dims, ravel, reshape
 
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
@@ -47,6 +47,7 @@ _concat_cache: LRUCache[tuple[object, ...], tuple[Sequence[Move] | None, Spec, i
 )
 
 
+@public(method=("copy", "clone"), wrap=False)
 def copy(x: Tensor = MISSING, /, **theirs: object) -> Tensor:
     """Return a new contiguous tensor of the same elements; gradients flow through it.
 
@@ -65,6 +66,7 @@ def copy(x: Tensor = MISSING, /, **theirs: object) -> Tensor:
     return apply(ops.COPY, (required("copy", x),))
 
 
+@public(method=True, wrap=False)
 def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
     """Return `x` itself if its elements are dense in row-major order, else a dense copy.
 
@@ -198,7 +200,7 @@ def _require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
-@cache_graph(widen=False)
+@public(cache=True, widen=False)
 def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Stack tensors along a new axis.
 
@@ -233,7 +235,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     return _concat_cached(exprs, *cached)
 
 
-@cache_graph(widen=False)
+@public(method=True, in_place=True, cache=True, widen=False)
 def roll(
     x: Tensor, /, shift: Axes, axis: Axes | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -302,7 +304,7 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     return _concat_lazily([pending_view(x._expr, m) for m in moves], axis)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def repeat(
     x: Tensor,
     repeats: int | Sequence[int] | Tensor,
@@ -375,7 +377,7 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     )
 
 
-@cache_graph(widen=False)
+@public(method=True, cache=True, widen=False)
 def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None = None) -> Tensor:
     """Repeat the whole tensor along each axis.
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 from ... import layout as lay
-from ...argument_checks import integer, integers, named, sequence
+from ...argument_checks import integer, integers, sequence
 from ...errors import ArgumentError, ShapeError
 from ...tensor.primitives import slice_along, view
 from ...tensor.promotion import Array, as_tensors
 from ...tensor.tensor import Tensor, required
-from ..variants import accept_out
+from ..variants import public
 from .copies import concat
 from .manipulation import expand_dims
 
@@ -98,7 +98,7 @@ def _expand_to(op: str, x: Tensor, ndim: int) -> Tensor:
 # --- concatenation --------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the second axis; vectors along their only one.
 
@@ -115,7 +115,7 @@ def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(tensors, axis=0 if tensors[0].ndim == 1 else 1)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the first axis; vectors are rows.
 
@@ -131,7 +131,7 @@ def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(_tensors_of_ndim("vstack", arrays, 2), axis=0)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the third axis; see `atleast_3d`.
 
@@ -147,7 +147,7 @@ def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(_tensors_of_ndim("dstack", arrays, 3), axis=2)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def column_stack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors as columns of a matrix; each vector is one column.
 
@@ -175,7 +175,7 @@ def _tensors_of_ndim(op: str, arrays: object, ndim: int) -> list[Tensor]:
 # --- splitting ------------------------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(widen=False)
 def array_split(
     x: Tensor, indices_or_sections: SplitPoints, /, *, axis: int = 0
 ) -> tuple[Tensor, ...]:
@@ -195,7 +195,7 @@ def array_split(
     return split_views("array_split", x, indices_or_sections, d, equal=False)
 
 
-@named(widen=False)
+@public(widen=False)
 def hsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its second axis; a vector along its only one.
 
@@ -213,7 +213,7 @@ def hsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
     return split_views("hsplit", x, indices_or_sections, min(ndim - 1, 1))
 
 
-@named(widen=False)
+@public(widen=False)
 def vsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its first axis.
 
@@ -232,7 +232,7 @@ def vsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
     return split_views("vsplit", x, indices_or_sections, 0)
 
 
-@named(widen=False)
+@public(widen=False)
 def dsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its third axis.
 

@@ -10,8 +10,9 @@ from functools import lru_cache
 from itertools import accumulate
 
 from ... import layout as lay
-from ...argument_checks import dimensions, flag, integer, integers, named, shown
+from ...argument_checks import dimensions, flag, integer, integers, shown
 from ...compat.keywords import MISSING, rebind_keywords
+from ...declarations import public
 from ...errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -79,6 +80,7 @@ def parse_ints(op: str, values: Sequence[Sizes], name: str = "shape") -> Shape:
 # --- views ---------------------------------------------------------------------------------------
 
 
+@public(method=True, wrap=False)
 def reshape(
     x: Tensor = MISSING,
     /,
@@ -131,6 +133,7 @@ def _reshape_uncached(
 _cached_reshape = CachedFunction(_reshape_uncached)
 
 
+@public(method=("permute_dims", "permute"), wrap=False)
 def permute_dims(
     x: Tensor = MISSING, /, axes: Sizes = MISSING, *order: Sizes, **theirs: object
 ) -> Tensor:
@@ -167,6 +170,7 @@ def _permute_move(op: str, shape: Shape, axes: Shape) -> Move:
     return "permute", order
 
 
+@public(method=True, wrap=False)
 def swapaxes(
     x: Tensor = MISSING, /, axis1: int = MISSING, axis2: int = MISSING, **theirs: object
 ) -> Tensor:
@@ -195,6 +199,7 @@ def _swap_axes(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
     return view(x, ("permute", tuple(order)), op)
 
 
+@public(method=True, wrap=False)
 def transpose(x: Tensor = MISSING, /, *axes: Sizes | None, **theirs: object) -> Tensor:
     """Return a view of `x` with two axes exchanged or, without `axes`, all of them reversed.
 
@@ -220,6 +225,7 @@ def transpose(x: Tensor = MISSING, /, *axes: Sizes | None, **theirs: object) -> 
     return view(x, _permute_move("transpose", shape, axes_tuple), "transpose")
 
 
+@public(method=("moveaxis", "movedim"), wrap=False)
 def moveaxis(
     x: Tensor = MISSING, /, source: Axes = MISSING, destination: Axes = MISSING, **theirs: object
 ) -> Tensor:
@@ -258,6 +264,7 @@ def _axes_list(op: str, axes: Axes, ndim: int) -> list[int]:
     return [lay.axis(op, i, ndim) for i in integers(op, axes, "axis")]
 
 
+@public(method=("expand_dims", "unsqueeze"), wrap=False)
 def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, **theirs: object) -> Tensor:
     """Return a view of `x` with inserted axes of size 1.
 
@@ -288,6 +295,7 @@ def _expand_dims_move(shape: Shape, axes: Shape) -> Move:
     return "reshape", dimensions("expand_dims", wider)
 
 
+@public(method=True, wrap=False)
 def squeeze(x: Tensor = MISSING, /, axis: Axes | None = None, **theirs: object) -> Tensor:
     """Return a view of `x` without some axes of size 1.
 
@@ -321,6 +329,7 @@ def _squeeze_move(shape: Shape, axes: Shape | None) -> Move:
     return "reshape", tuple([n for d, n in enumerate(shape) if d not in gone])
 
 
+@public(method=True, in_place=True, wrap=False)
 def flip(
     x: Tensor = MISSING, /, axis: Axes | None = None, *more: object, **theirs: object
 ) -> Tensor:
@@ -344,6 +353,7 @@ def flip(
     return remember_view(view(x, ("slice", starts, x.shape, steps), "flip"), "flip", x, axis)
 
 
+@public(method=True, wrap=False)
 def broadcast_to(
     x: Tensor = MISSING, /, shape: Sizes = MISSING, *sizes: Sizes, **theirs: object
 ) -> Tensor:
@@ -384,6 +394,7 @@ def _expand_move(op: str, shape: Shape, target_shape: Shape) -> Move:
     return "expand", target_shape
 
 
+@public(method=True, wrap=False)
 def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     """Return a read-only view of `x` as `dt.broadcast_to` does, where -1 keeps a size.
 
@@ -434,6 +445,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     )
 
 
+@public(method=True, wrap=False)
 def unstack(x: Tensor = MISSING, /, axis: int = 0, **theirs: object) -> tuple[Tensor, ...]:
     """Return views of the parts of `x` along `axis`, without that axis, as a tuple.
 
@@ -451,6 +463,7 @@ def unstack(x: Tensor = MISSING, /, axis: int = 0, **theirs: object) -> tuple[Te
     return tuple([select_along(x, d, i, "unstack") for i in range(x.shape[d])])
 
 
+@public(method=True, wrap=False)
 def split(
     x: Tensor = MISSING, sizes: int | Sequence[int] = MISSING, /, axis: int = 0, **theirs: object
 ) -> tuple[Tensor, ...]:
@@ -486,7 +499,7 @@ def split(
     return tuple([slice_along(x, d, a, k, "split") for a, k in zip(starts, sizes, strict=False)])
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge neighbouring axes of `x` into one: a view if strides permit, else a copy.
 
@@ -512,7 +525,7 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])), "flatten")
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def ravel(x: Tensor, /) -> Tensor:
     """Return all elements in row-major order along one axis: a view if strides permit, else a copy.
 
@@ -527,6 +540,7 @@ def ravel(x: Tensor, /) -> Tensor:
     return view(x, ("reshape", (required("ravel", x).size,)), "ravel")
 
 
+@public(method=True, wrap=False)
 def as_strided(
     x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
@@ -575,6 +589,7 @@ def as_strided(
     return record_alias(x, create_tensor(base))
 
 
+@public(method=True, wrap=False)
 def diagonal(
     x: Tensor = MISSING, /, offset: int = 0, dim1: int = 0, dim2: int = 1, **theirs: object
 ) -> Tensor:

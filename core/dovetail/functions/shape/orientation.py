@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...argument_checks import dimensions, integer, integers, named
+from ...argument_checks import dimensions, integer, integers
 from ...dtypes import bool_, int64
 from ...errors import AxisError, ShapeError
 from ...ops import table as ops
@@ -16,7 +16,7 @@ from ..datatypes import DeviceLike, DTypeLike
 from ..indexing.index_reads import take
 from ..indexing.masks import nonzero
 from ..reductions.statistics import sum as sum_
-from ..variants import accept_out
+from ..variants import public
 from .manipulation import diagonal, flip, ravel
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 # --- rotation and mirroring -----------------------------------------------------------------------
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Return a view of `x` rotated by `k` quarter turns from the first axis to the second.
 
@@ -63,7 +63,7 @@ def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return flip(view(x, ("permute", tuple(order)), "rot90"), axis=b)
 
 
-@named(widen=False)
+@public(method=True, in_place=True, widen=False)
 def fliplr(x: Tensor, /) -> Tensor:
     """Return a view of `x` with its second axis reversed.
 
@@ -80,7 +80,7 @@ def fliplr(x: Tensor, /) -> Tensor:
     return flip(x, axis=1)
 
 
-@named(widen=False)
+@public(method=True, in_place=True, widen=False)
 def flipud(x: Tensor, /) -> Tensor:
     """Return a view of `x` with its first axis reversed.
 
@@ -100,7 +100,7 @@ def flipud(x: Tensor, /) -> Tensor:
 # --- diagonals ------------------------------------------------------------------------------------
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the diagonal of a matrix as a view, or a matrix with a vector as its diagonal.
 
@@ -123,7 +123,7 @@ def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     return _matrix_with_diagonal("diag", x, k)
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def diagflat(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return a matrix whose diagonal has the elements of `x` in row-major order.
 
@@ -158,7 +158,7 @@ def _matrix_with_diagonal(op: str, x: Tensor, k: int) -> Tensor:
     return apply(ops.WHERE, (on, column, zero))
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def trace(
     x: Tensor,
     /,
@@ -202,7 +202,7 @@ def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tupl
     return (generate(ops.POSITION, (n,), (), (), int64, device, "diag_indices"),) * ndim
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def tri(
     n_rows: int,
     n_cols: int | None = None,
@@ -229,7 +229,7 @@ def tri(
     return tril(ones(shape, dtype=dtype, device=device), k=k)
 
 
-@named(widen=False)
+@public(widen=False)
 def tril_indices(
     n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
 ) -> tuple[Tensor, Tensor]:
@@ -250,7 +250,7 @@ def tril_indices(
     return rows, columns
 
 
-@named(widen=False)
+@public(widen=False)
 def triu_indices(
     n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
 ) -> tuple[Tensor, Tensor]:

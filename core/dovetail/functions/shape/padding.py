@@ -13,7 +13,7 @@ from ...tensor.host import from_host
 from ...tensor.tensor import Tensor, strided
 from ..creation.constructors import Fill, full
 from ..indexing.index_reads import take
-from ..variants import accept_out
+from ..variants import public
 from .copies import concat, copy
 
 __all__ = ["pad"]
@@ -22,7 +22,7 @@ MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 Widths = int | Sequence[int] | Sequence[Sequence[int]]
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def pad(
     x: Tensor,
     pad_width: Widths,

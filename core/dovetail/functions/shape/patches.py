@@ -14,7 +14,7 @@ from ...tensor.primitives import apply, view
 from ...tensor.tensor import Tensor, strided
 from ..creation.constructors import arange, extents, zeros
 from ..indexing.index_writes import index_add
-from ..variants import accept_out
+from ..variants import public
 from .manipulation import as_strided
 from .padding import pad
 
@@ -72,7 +72,7 @@ def _parse_patches(
     return _PatchGrid(*parsed[1:])
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def unfold(
     x: Tensor,
     /,
@@ -112,7 +112,7 @@ def unfold(
     return view(patches, ("reshape", shape), "unfold")
 
 
-@accept_out
+@public(out=True)
 def fold(
     x: Tensor,
     /,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...argument_checks import named
+from ...declarations import public
 from ...engine import tracer_api
 from ...errors import GradientError, SharingError
 from ...graph.expr import Expr, leaf, spec, storage_of
@@ -16,7 +16,7 @@ from ...tensor.tensor import Tensor, create_tensor, strided
 from ..creation.constructors import empty, extents
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     """Give this tensor another shape over its own memory, in row-major order, and return it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...argument_checks import choice, integer, integers
+from ...declarations import public
 from ...errors import ShapeError
 from ...layout import Shape
 from ...tensor.tensor import Tensor, required, strided
@@ -83,6 +84,7 @@ def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
     return strided("is_contiguous", x).is_contiguous(memory_format)
 
 
+@public(method=True, wrap=False)
 def is_floating_point(x: Tensor, /) -> bool:
     """Return True if the elements are real floats: `x.dtype.is_float`.
 
@@ -97,6 +99,7 @@ def is_floating_point(x: Tensor, /) -> bool:
     return required("is_floating_point", x).dtype.is_float
 
 
+@public(method=True, wrap=False)
 def is_complex(x: Tensor, /) -> bool:
     """Return True if the elements are complex: `x.dtype.kind == "c"`.
 
@@ -111,6 +114,7 @@ def is_complex(x: Tensor, /) -> bool:
     return required("is_complex", x).dtype.kind == "c"
 
 
+@public(method=True, wrap=False)
 def element_size(x: Tensor, /) -> int:
     """Return the bytes of one element: `x.itemsize`.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...argument_checks import flag, named
+from ...argument_checks import flag
 from ...dtypes import int64
 from ...ops import table as ops
 from ...tensor.host import evaluate
@@ -25,7 +25,7 @@ from ..reductions.cumulative import cumulative_sum
 from ..reductions.statistics import any as any_of
 from ..shape.copies import concat
 from ..shape.manipulation import expand_dims, reshape
-from ..variants import accept_out
+from ..variants import public
 from .stable_sort import argsort, sort
 
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
@@ -56,7 +56,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def unique_all(x: Tensor, /) -> UniqueAll:
     """Return the distinct elements, their first positions, the inverse, and their counts.
 
@@ -79,7 +79,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     return UniqueAll(values, indices, _run_numbers(x, ordered, order), lengths)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Return the distinct elements in ascending order and their counts: (values, counts).
 
@@ -98,7 +98,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     return UniqueCounts(gather_unchecked(ordered, starts), lengths)
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Return the distinct elements and each element's number: (values, inverse_indices).
 
@@ -120,7 +120,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     )
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def unique_values(x: Tensor, /) -> Tensor:
     """Return the distinct elements of `x`, in ascending order.
 
@@ -138,7 +138,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     return gather_unchecked(ordered, _run_starts(ordered)[0])
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def isin(
     x1: Tensor | int | float,
     x2: Tensor | int | float,

@@ -11,13 +11,13 @@ from ...tensor.promotion import ARRAY_TYPES, Array, as_tensors
 from ...tensor.tensor import Tensor, strided
 from ..indexing.index_reads import gather_along_unchecked
 from ..shape.manipulation import ravel, unstack
-from ..variants import accept_out
+from ..variants import public
 from .stable_sort import argsort, sort
 
 __all__ = ["argpartition", "lexsort", "partition"]
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def lexsort(
     keys: Sequence[Array] | Tensor, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -65,7 +65,7 @@ def _parse_keys(keys: object) -> Sequence[object]:
     return list(keys)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def partition(
     x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -87,7 +87,7 @@ def partition(
     return sort(x, axis=d)
 
 
-@accept_out(widen=False)
+@public(out=True, widen=False)
 def argpartition(
     x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:

@@ -5,7 +5,8 @@ The number of elements depends on data, so each function needs host reads of suc
 
 from __future__ import annotations
 
-from ...argument_checks import flag, named
+from ...argument_checks import flag
+from ...declarations import public
 from ...dtypes import bool_
 from ...ops import table as ops
 from ...tensor.primitives import apply, slice_along
@@ -22,7 +23,7 @@ from .unique import unique
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
 
-@named(widen=False)
+@public(widen=False)
 def union1d(ar1: Array, ar2: Array) -> Tensor:
     """Return the distinct elements of both tensors, in ascending order.
 
@@ -40,7 +41,7 @@ def union1d(ar1: Array, ar2: Array) -> Tensor:
     return _distinct_elements(concat(_ravel_all("union1d", ar1, ar2)))
 
 
-@named(widen=False)
+@public(widen=False)
 def intersect1d(
     ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
@@ -91,7 +92,7 @@ def intersect1d(
     )
 
 
-@named(widen=False)
+@public(widen=False)
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     """Return the distinct elements of the first tensor that are not in the second.
 
@@ -113,7 +114,7 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     return gather_unchecked(a, nonzero(isin(a, b, invert=True))[0])
 
 
-@named(widen=False)
+@public(widen=False)
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     """Return the distinct elements that are in only one of two tensors, in ascending order.
 

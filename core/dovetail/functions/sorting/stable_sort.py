@@ -32,7 +32,7 @@ from ..reductions.statistics import max as largest_of
 from ..reductions.statistics import min as smallest_of
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to, moveaxis, ravel, reshape
-from ..variants import accept_out, cache_graph
+from ..variants import public
 
 __all__ = ["argsort", "sort", "topk"]
 
@@ -48,7 +48,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-@cache_graph(widen=False)
+@public(method=True, in_place=True, cache=True, widen=False)
 def sort(
     x: Tensor,
     /,
@@ -84,7 +84,7 @@ def sort(
     return _sort_along(ops.SORT, x, axis, descending)
 
 
-@cache_graph(widen=False)
+@public(method=True, cache=True, widen=False)
 def argsort(
     x: Tensor,
     /,
@@ -112,7 +112,7 @@ def argsort(
     return _sort_along(ops.ARGSORT, x, axis, _parse_flags("argsort", descending, stable))
 
 
-@accept_out(widen=False)
+@public(method=True, out=True, widen=False)
 def topk(
     x: Tensor,
     k: int,

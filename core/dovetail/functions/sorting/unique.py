@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ... import layout as lay
-from ...argument_checks import flag, named
+from ...argument_checks import flag
+from ...declarations import public
 from ...dtypes import bool_, int64
 from ...errors import NotYetError
 from ...ops import table as ops
@@ -25,7 +26,7 @@ __all__ = ["unique"]
 SORT_COLUMNS_MAX = 1 << 12  # each column needs a sort
 
 
-@named(widen=False)
+@public(method=True, widen=False)
 def unique(
     x: Tensor,
     /,

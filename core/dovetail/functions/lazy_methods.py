@@ -1,0 +1,23 @@
+"""Methods that `public` declares in modules that are loaded at their first use.
+
+Written by tools/faces.py.
+"""
+
+LAZY_METHODS = {  # module -> methods
+    "elementwise.composed": "fmax_ fmin_ fmod_ logaddexp2_ unwrap_",
+    "elementwise.decompose": "frexp nan_to_num nan_to_num_",
+    "elementwise.special_functions": "expit_",
+    "indexing.selection": "choose put put_along_axis",
+    "products.vector_products": "cross dot inner kron vdot",
+    "random.discrete_samplers": "binomial_ poisson_",
+    "random.samplers": "bernoulli_ exponential_ laplace_ truncated_normal_",
+    "reductions.covariance": "corrcoef cov ptp",
+    "reductions.histograms": "bincount histogram",
+    "reductions.nan_functions": (
+        "nanargmax nanargmin nancumprod_ nancumsum_ nanmax nanmean nanmin nanstd nansum nanvar"
+    ),
+    "reductions.order_statistics": "median nanmedian nanquantile percentile quantile",
+    "shape.orientation": "diag diagflat fliplr fliplr_ flipud flipud_ rot90 trace",
+    "shape.strides": "element_size is_complex is_floating_point",
+    "sorting.unique": "unique",
+}
