@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dovetail as dt
@@ -78,3 +78,24 @@ def test_argument_of_an_unregistered_class_is_static_and_its_tensors_are_read_ag
     x.a = dt.asarray([3.0])
     assert f(x).tolist() == [6.0] and f.captures == 1
     assert f(Plain(dt.asarray([5.0]))).tolist() == [10.0] and f.captures == 2
+
+
+class Holder:
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+@pytest.mark.parametrize("hold", [lambda x: x, lambda x: [x], lambda x: {"a": (x,)}])
+def test_result_of_an_unregistered_class_with_new_tensors_is_refused(
+    hold: Callable[[dt.Tensor], object],
+) -> None:
+    f = dt.jit(lambda x: (x, Holder(hold(x * 2))))
+    with pytest.raises(dt.CaptureError, match="a Holder, whose attribute value holds a new tensor"):
+        f(dt.ones(2))
+
+
+def test_result_of_an_unregistered_class_with_old_tensors_is_returned_again() -> None:
+    held = Holder(dt.ones(2))
+    f = dt.jit(lambda x: (x * 2, held))
+    for _ in range(2):
+        assert f(dt.ones(2))[1] is held

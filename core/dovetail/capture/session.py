@@ -193,8 +193,28 @@ class CaptureSession:
                     tensors.append(x)
                 leaves.append(ResultIndex(numbers[id(x)]))
             else:
+                self._require_no_new_tensors(x)
                 leaves.append(x)
         return tensors, leaves
+
+    def _require_no_new_tensors(self, x: object) -> None:
+        """Raise CaptureError if an object of the result holds a tensor that the function made.
+
+        Replays return the object itself, so its tensors would stay those of the first call.
+        """
+        for name, value in getattr(x, "__dict__", {}).items():
+            for part in flatten_with_layouts(value).leaves:
+                if isinstance(part, Tensor) and self._is_new(part):
+                    raise CaptureError(
+                        f"{self.name}: its result has a {type(x).__name__}, whose attribute {name} "
+                        "holds a new tensor; return tensors in tuples, lists, dicts, or in a class "
+                        "that is registered with optree (docs/jit.md)"
+                    )
+
+    def _is_new(self, x: Tensor) -> bool:
+        """Return True for a tensor whose memory the function has allocated, or will."""
+        e = x._expr if type(x) is Tensor else None
+        return e is not None and (e.op is not None or storage_of(e).serial >= self.first_serial)
 
     def _new_gradients(self, tensors: list[Tensor]) -> list[NewGradient]:
         """Return (tensor, result number) of changed `grad`s; append new ones to `tensors`."""
