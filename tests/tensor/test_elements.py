@@ -306,6 +306,21 @@ def test_write_waits_for_the_thread_that_evaluates() -> None:
     assert waited and x.tolist() == [1.0, 0.0]
 
 
+def test_write_on_a_stream_of_the_host_is_seen_on_the_default_stream() -> None:
+    x = dt.zeros(3, device="cpu")
+    y = x + 1.0
+    with dt.Stream("cpu"):
+        x[0] = 5.0
+        z = x * 2.0
+        dt.evaluate(z)
+        x[1] = z[0]
+    assert (x.tolist(), y.tolist(), z.tolist()) == (
+        [5.0, 10.0, 0.0],
+        [1.0, 1.0, 1.0],
+        [10.0, 0.0, 0.0],
+    )
+
+
 def test_copy_to_the_device_ends_before_an_element_is_written() -> None:
     values = dt.ones(1 << 16, device="cpu")
     dt.evaluate(values)

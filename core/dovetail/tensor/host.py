@@ -361,7 +361,7 @@ def reachable_address(e: Expr) -> int:
     if storage.pending is not None or storage.checks:
         return 0
     device: OpenedDevice | None = storage.device.opened
-    if device is None or device.asynchronous or device.has_streams or device.faults.pending:
+    if device is None or device.asynchronous or device.faults.pending:
         return 0
     start = storage.ptr._host_address(device.host_address)
     return start + e.offset * e.spec.itemsize if start else 0
