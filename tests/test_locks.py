@@ -43,6 +43,33 @@ def held_elsewhere(turn: Lock) -> Iterator[tuple[threading.Event, int]]:
         thread.join()
 
 
+def test_lock_is_free_unless_another_thread_has_it() -> None:
+    turn = Lock()
+    with turn:
+        assert turn._is_free()
+    with held_elsewhere(turn):
+        assert not turn._is_free()
+    assert turn._is_free()
+
+
+def test_call_holds_the_lock_and_releases_it_after_an_error() -> None:
+    turn, seen = Lock(), []
+    other = threading.Thread(target=lambda: seen.append(turn._is_free()))
+
+    def work(number: int) -> int:
+        other.start()
+        other.join()
+        return 6 // number
+
+    assert turn._call(work, 2) == 3 and seen == [False]
+    with pytest.raises(ZeroDivisionError):
+        turn._call(lambda number: 6 // number, 0)
+    thread = threading.Thread(target=lambda: seen.append(turn._is_free()))
+    thread.start()
+    thread.join()
+    assert seen == [False, True]
+
+
 def test_one_thread_at_a_time_holds_the_lock() -> None:
     turn, inside, most, rounds = Lock(), [0], [0], [0]
 

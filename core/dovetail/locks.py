@@ -10,6 +10,7 @@ from .forks import register_lock
 
 P = TypeVarTuple("P")
 R = TypeVar("R")
+X = TypeVar("X")
 
 
 class Lock(RLock):  # type: ignore[misc]  # the stub calls it final, CPython does not
@@ -34,6 +35,18 @@ class Lock(RLock):  # type: ignore[misc]  # the stub calls it final, CPython doe
         """Return `work(*args)`, called with the lock held."""
         with self:
             return work(*args)
+
+    def _call(self, work: Callable[[X], R], x: X) -> R:
+        """Return `work(x)`, called with the lock held."""
+        with self:
+            return work(x)
+
+    def _is_free(self) -> bool:
+        """Return True if no other thread has the lock."""
+        acquired = self.acquire(blocking=False)
+        if acquired:
+            self.release()
+        return acquired
 
     def renew(self) -> None:
         """Free the lock in a child of fork(), unless this thread holds it."""

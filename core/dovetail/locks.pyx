@@ -47,6 +47,18 @@ cdef class Lock:
         finally:
             self._leave()
 
+    cpdef object _call(self, object work, object x):
+        """Return `work(x)`, called with the lock held."""
+        self._enter()
+        try:
+            return work(x)
+        finally:
+            self._leave()
+
+    cpdef bint _is_free(self) noexcept:
+        """Return True if no other thread has the lock."""
+        return self._depth == 0 or self._owner == PyThread_get_thread_ident()
+
     cdef int _enter(self) except -1:
         """Acquire the lock once more for this thread; wait while another one has it."""
         cdef unsigned long me = PyThread_get_thread_ident()

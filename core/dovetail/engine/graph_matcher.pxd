@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject
 from dovetail.engine.launching cimport BoundPlan, BoundKernel
 from dovetail.graph.expr cimport Expr
+from dovetail.memory.pointer cimport DataPtr
 from dovetail.plugins.device_handle cimport OpenedDevice
 
 
@@ -63,18 +64,23 @@ cdef class CachedGraph:
     cdef OpenedDevice _opened
     cdef public bint overlaps
     cdef bint _needs_temp
+    cdef bint _is_single  # one kernel with a C function, which writes one result at most
     cpdef int run(self, Expr root, Expr target, bint reports_checks, other_roots=*) except -1
     cdef bint _matches_others(self, others, PyObject** matched, PyObject** numbers) except -1
     cdef bint _matches_node(self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers) except -1
-    cdef bint _matches_memory(self, PyObject** matched, Expr target)
-    cdef bint _has_failed_checks(self, PyObject** matched, Expr target)
-    cdef bint _matches_references(self, PyObject** matched)
+    cdef bint _matches_memory(self, PyObject** matched, Expr target) except -1
+    cdef bint _has_failed_checks(self, PyObject** matched, Expr target) except -1
+    cdef bint _matches_references(self, PyObject** matched) noexcept
     cdef bint _has_same_sharing(self, PyObject** matched) except -1
-    cdef bint _matches_lazy_references(self, PyObject** matched)
+    cdef bint _matches_lazy_references(self, PyObject** matched) noexcept
     cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target)
+    cdef _launch_single(self, PyObject** matched, PyObject** numbers, Expr target)
+    cdef DataPtr _memory(self, Py_ssize_t k, object stream)
     cdef _launch_listed(self, PyObject** matched, PyObject** numbers, Expr target)
     cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream)
     cdef _launch_by_entry(self, Act* act, PyObject** at, PyObject** numbers)
+    cdef _enter(self, Act* act, long long* addresses, PyObject** numbers)
+    cdef _raise_launch_error(self, Act* act, object error)
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream)
     cdef _run_special(self, Act* act, PyObject** at, object stream)
     cdef _run_checked(

@@ -127,6 +127,10 @@ cdef class CachedGraph:
                 words += scalars
                 if len(step.address_positions) <= 2 * _SLOTS and len(scalars) <= _SLOTS:
                     _find_entry(act, step.run)
+        self._is_single = (
+            self._act_count == 1 and act.entry != NULL and not (act.call or act.checked)
+            and act.fresh_count <= 1 and len(plan.kept) <= 1 and self._slots <= _SLOTS
+        )
         self._kept, self._kept_count = len(words), len(plan.kept)
         words += [k for pair in plan.kept for k in pair]
         self._alive.append(nbytes)
@@ -241,7 +245,7 @@ cdef class CachedGraph:
                 return False
         return True
 
-    cdef bint _matches_memory(self, PyObject** matched, Expr target):
+    cdef bint _matches_memory(self, PyObject** matched, Expr target) except -1:
         """Return True if the leaves that overlap the target, and that equal it, are as before."""
         cdef Py_ssize_t slot
         cdef Expr e
@@ -257,7 +261,7 @@ cdef class CachedGraph:
                 return False
         return True
 
-    cdef bint _has_failed_checks(self, PyObject** matched, Expr target):
+    cdef bint _has_failed_checks(self, PyObject** matched, Expr target) except -1:
         """Return True if memory of an operand or the target has checks that may have failed."""
         cdef Py_ssize_t slot
         for slot in range(self._leaf_count):
@@ -285,7 +289,7 @@ cdef class CachedGraph:
                         seen.add(key)
         return tuple(shared) == self._shared
 
-    cdef bint _matches_references(self, PyObject** matched):
+    cdef bint _matches_references(self, PyObject** matched) noexcept:
         """Return True if exactly the nodes that the entries mark have references from outside."""
         cdef Py_ssize_t i
         if self._lazy_count:
@@ -296,7 +300,7 @@ cdef class CachedGraph:
                     return False
         return True
 
-    cdef bint _matches_lazy_references(self, PyObject** matched):
+    cdef bint _matches_lazy_references(self, PyObject** matched) noexcept:
         """Return True if references match, counted as by `graph_key.find_lazy_references`."""
         cdef Py_ssize_t over[_NODES]  # number of storages that refer to a node
         cdef bint referenced[_NODES]  # through its leaves and storages
@@ -333,6 +337,9 @@ cdef class CachedGraph:
         cdef Py_ssize_t k, slot
         cdef Act* act
         cdef object stream = None
+        if self._is_single and not opened.has_streams:
+            self._launch_single(matched, numbers, target)
+            return
         if opened.takes_batches and self._act_count > 1:
             self._launch_listed(matched, numbers, target)
             return
@@ -373,6 +380,40 @@ cdef class CachedGraph:
             for k in range(self._slots):
                 Py_XDECREF(keep[k])
 
+    cdef _launch_single(self, PyObject** matched, PyObject** numbers, Expr target):
+        """Run a plan of one kernel that has a C function, which writes one result at most."""
+        cdef Act* act = self._acts
+        cdef long long at[_SLOTS]  # address of each slot
+        cdef long long addresses[_SLOTS]
+        cdef DataPtr fresh = None
+        cdef Py_ssize_t k, slot = -1
+        cdef Py_ssize_t* words = self._words + act.picked
+        for k in range(self._leaf_count):
+            at[k] = _address_of(<Expr>matched[self._leaves[k]])
+        if target is not None:
+            at[self._leaf_count] = _address_of(target)
+        if act.fresh_count:
+            slot, fresh = self._words[act.fresh], self._memory(act.fresh, None)
+            at[slot] = fresh.sum()
+        for k in range(act.picked_count // 2):
+            addresses[k] = at[words[2 * k] // 2]
+        try:
+            self._enter(act, addresses, numbers)
+        except Exception as error:
+            self._raise_launch_error(act, error)
+            raise
+        counters.launches += 1
+        if self._kept_count and self._words[self._kept + 1] == slot:  # else it is in the target
+            convert_to_leaf(
+                <Expr>matched[self._words[self._kept]], storage_over(fresh, self._opened.device)
+            )
+
+    cdef DataPtr _memory(self, Py_ssize_t k, object stream):
+        """Allocate the memory of the slot in word `k`."""
+        if self._opened.fast_path is not None:
+            return self._opened.fast_path.allocate(<object>self._bytes[k], stream)
+        return self._opened.allocate(<object>self._bytes[k], stream)
+
     cdef _launch_listed(self, PyObject** matched, PyObject** numbers, Expr target):
         """Run the plan by `launching.launch_plan`, for backends that take launches in batches."""
         cdef Py_ssize_t k
@@ -387,10 +428,7 @@ cdef class CachedGraph:
         cdef DataPtr ptr
         for k in range(act.fresh, act.fresh + act.fresh_count):
             slot = self._words[k]
-            if self._opened.fast_path is not None:
-                ptr = self._opened.fast_path.allocate(<object>self._bytes[k], stream)
-            else:
-                ptr = self._opened.allocate(<object>self._bytes[k], stream)
+            ptr = self._memory(k, stream)
             _store_reference(&keep[slot], ptr)
             _store_reference(&at[2 * slot], ptr.address())
             _store_reference(&at[2 * slot + 1], ptr.offset)
@@ -398,11 +436,16 @@ cdef class CachedGraph:
     cdef _launch_by_entry(self, Act* act, PyObject** at, PyObject** numbers):
         """Launch a step by the C function of its kernel."""
         cdef long long addresses[_SLOTS]
-        cdef PyObject* scalars[_SLOTS]
         cdef Py_ssize_t* words = self._words + act.picked
         cdef Py_ssize_t k
         for k in range(act.picked_count // 2):
             addresses[k] = <long long><object>at[words[2 * k]] + <long long><object>at[words[2 * k + 1]]
+        self._enter(act, addresses, numbers)
+
+    cdef _enter(self, Act* act, long long* addresses, PyObject** numbers):
+        """Call the C function of a step's kernel; add the step's offsets to the addresses."""
+        cdef PyObject* scalars[_SLOTS]
+        cdef Py_ssize_t k
         for which, offset in (<BoundPlanStep>act.step).offsets:  # indices count handles and offsets
             addresses[<Py_ssize_t>which // 2] += offset
         for k in range(act.scalar_count):
@@ -424,17 +467,22 @@ cdef class CachedGraph:
                     scalars = _pick(numbers, self._words + act.scalars, act.scalar_count)
                 step.run(args, scalars, stream)
         except Exception as error:
-            if act.call:
-                what, kernel = f"the library call of {(<BoundCall>step).call.op.name}", ""
-            else:
-                kernel = (<BoundKernel>step).step.kernel
-                what = f"the launch of {kernel.name}"
-            raise_plugin_error(self._opened.device, what, kernel, error)
+            self._raise_launch_error(act, error)
             raise
         if act.call:
             counters.calls += 1
         else:
             counters.launches += 1
+
+    cdef _raise_launch_error(self, Act* act, object error):
+        """Raise PluginError for an error of a step, unless it is one that passes unchanged."""
+        cdef BoundPlanStep step = <BoundPlanStep>act.step
+        if act.call:
+            what, kernel = f"the library call of {(<BoundCall>step).call.op.name}", ""
+        else:
+            kernel = (<BoundKernel>step).step.kernel
+            what = f"the launch of {kernel.name}"
+        raise_plugin_error(self._opened.device, what, kernel, error)
 
     cdef _run_special(self, Act* act, PyObject** at, object stream):
         """Run a library call that is not bound; an empty launch does nothing."""
@@ -482,9 +530,13 @@ cdef _find_entry(Act* act, object run):
             act.entry, act.block = <Entry><size_t>entry, PyBytes_AS_STRING(block)
 
 
-cdef inline bint _has_same_elements(Expr e, Expr t):
+cdef inline bint _has_same_elements(Expr e, Expr t) except -1:
     """Return True if two leaves of one storage view the same elements in the same order."""
-    return e.offset == t.offset and e.strides == t.strides and e.spec.shape == t.spec.shape
+    return (
+        e.offset == t.offset
+        and (e.strides is t.strides or e.strides == t.strides)
+        and (e.spec is t.spec or e.spec.shape == t.spec.shape)
+    )
 
 
 cdef void* _malloc(Py_ssize_t nbytes) except NULL:
@@ -510,6 +562,12 @@ cdef inline _store_address(PyObject** at, Expr e):
         _store_reference(&at[1], <Py_ssize_t>ptr.offset + e.offset * e.spec.itemsize)
     else:
         _store_reference(&at[1], ptr.offset)
+
+
+cdef inline long long _address_of(Expr e) except? -1:
+    """Return the sum of handle and byte offset of a leaf, for a device whose handles are ints."""
+    cdef DataPtr ptr = e.storage.ptr
+    return ptr.sum() + e.offset * e.spec.itemsize
 
 
 cdef inline tuple _pick(PyObject** values, Py_ssize_t* which, Py_ssize_t n):

@@ -44,6 +44,7 @@ cdef list _rematerialized_nodes
 cdef list _pending_log
 cdef Py_ssize_t _pending_log_limit
 cdef Py_ssize_t _registered_count
+cdef Py_ssize_t _unregistered_max
 
 cpdef Spec spec(tuple shape, object dtype, object device, object op=*)
 @cython.locals(e=Expr, x=Expr, depth=Py_ssize_t, taped=bint)
@@ -56,9 +57,10 @@ cpdef bint reads_exported(Expr e) except -1
 cpdef Storage storage_of(Expr e)
 @cython.locals(e=Expr)
 cpdef Expr leaf(Storage storage, Spec spec, tuple strides, Py_ssize_t offset, tuple moves=*)
-cpdef bint has_rematerialized()
+cpdef bint has_rematerialized() noexcept
 @cython.locals(e=Expr, visited=set, shared=list, i=Py_ssize_t)
 cpdef tuple find_shared_arguments(nodes)
+@cython.locals(pending=Expr)
 cpdef convert_to_leaf(Expr e, Storage storage)
 cpdef mark_index_check(Expr e, object line)
 cpdef list find_readers(Storage storage)
@@ -70,10 +72,12 @@ cpdef bint overlaps(Expr a, Expr b) except -1
 cpdef _register_recent()
 @cython.locals(stack=list, a=Expr)
 cpdef bint _is_needed_by(Expr e, Expr writer, set needed_by) except -1
-@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, needed_by=set, storage=Storage)
+@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, needed_by=set, storage=Storage, still_pending=list)
 cpdef bint _must_recent_node_run_first(Expr target, Expr writer) except -1
 @cython.locals(still_pending=list, needed_by=set, needed_by_overlap=set, e=Expr, storage=Storage)
 cpdef bint has_other_reader(Expr target, Expr writer) except -1
+@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr)
+cpdef bint has_no_reader(Storage storage) except -1
 cpdef bint _must_run_before_write(Expr e, Expr target, Expr writer, set needed_by) except -1
 @cython.locals(x=Expr)
 cpdef bint _reads_directly(Expr e, Storage storage) except -1
@@ -82,6 +86,7 @@ cpdef bint reads(Expr e, Expr target) except -1
 cpdef bint is_disjoint(Expr a, Expr b) except -1
 @cython.locals(storage=Storage)
 cpdef _register_reader(object r, Expr operand)
+@cython.locals(storage=Storage)
 cpdef mark_value_overwritten(Expr e, object name)
 cpdef mark_overwritten(object owner, object name)
 cpdef _value_owner(Expr e)

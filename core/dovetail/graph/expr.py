@@ -162,6 +162,7 @@ _pending_log: list[ref[Expr]] = []
 _pending_log_limit = 512
 _registered_count = 0
 UNREGISTERED_NODES_MAX = 8  # recent nodes that stay unregistered, and are searched by each query
+_unregistered_max = UNREGISTERED_NODES_MAX  # compiled to a typed variable, invisible to Python
 PENDING_READERS_MAX = 64  # readers of other parts of a storage that stay pending when it is written
 _log_lock = Lock()
 _checking_nodes: list[ref[Expr]] = []  # the nodes with `check_line` that may still be pending
@@ -334,6 +335,24 @@ def has_other_reader(target: Expr, writer: Expr) -> bool:
     return len(still_pending) > PENDING_READERS_MAX
 
 
+def has_no_reader(storage: Storage) -> bool:
+    """Return True if a short search finds that no pending node reads the storage.
+
+    Only storages that do not overlap others are searched for. A False may be wrong: then
+    `has_other_reader` must decide, which registers and prunes nodes for the next searches.
+    """
+    n = len(_pending_log)
+    if storage.readers is not None or n - _registered_count > _unregistered_max:
+        return False
+    if storage.overlap is not None or _rematerialized_nodes:
+        return False
+    for i in range(_registered_count, n):
+        e = referent(_pending_log[i])
+        if e is not None and e.op is not None and _reads_directly(e, storage):
+            return False
+    return True
+
+
 def _must_run_before_write(e: Expr, target: Expr, writer: Expr, needed_by: set[Expr]) -> bool:
     """Return True if `e` reads the leaf, and is no part of `writer` or is recomputed later.
 
@@ -408,11 +427,14 @@ def _must_recent_node_run_first(target: Expr, writer: Expr) -> bool:
             continue
         if _must_run_before_write(e, target, writer, needed_by):
             return True
-    if n - _registered_count > UNREGISTERED_NODES_MAX:
-        _pending_log[_registered_count:n] = [
-            r for r in live_refs(_pending_log[_registered_count:n]) if _is_pending(r())
-        ]
-        if len(_pending_log) - _registered_count > UNREGISTERED_NODES_MAX:
+    if n - _registered_count > _unregistered_max:
+        still_pending: list[ref[Expr]] = []
+        for i in range(_registered_count, n):
+            e = referent(_pending_log[i])
+            if e is not None and e.op is not None:
+                still_pending.append(_pending_log[i])
+        _pending_log[_registered_count:n] = still_pending
+        if len(_pending_log) - _registered_count > _unregistered_max:
             _register_recent()
     return False
 
@@ -455,6 +477,10 @@ def watch_value(e: Expr) -> Watch:
 
 def mark_value_overwritten(e: Expr, name: str) -> None:
     """Set the writer of the watch on the current value of `e` to `name`, and drop the watch."""
+    if e.op is None:
+        storage = storage_of(e)
+        if storage.pending is None and storage.watch is None and storage.overlap is None:
+            return  # the most frequent case
     mark_overwritten(_value_owner(e), name)
 
 
@@ -644,9 +670,13 @@ def convert_to_leaf(e: Expr, storage: Storage) -> None:
 
     Watch and readers go where `_value_owner` and `_register_reader` look for them.
     """
-    owner: Expr | Storage = storage if storage.pending is None else storage.pending
-    owner.watch = e.watch
+    pending = storage.pending
+    if pending is None:
+        storage.watch = e.watch
+    else:
+        pending.watch = e.watch
     e.storage, e.strides, e.offset, e.moves = storage, e.spec.strides, 0, ()
     e.op, e.args, e.attrs, e.depth = None, (), None, 0
     if e.readers is not None:
+        owner: Expr | Storage = storage if pending is None else pending
         owner.readers, e.readers = e.readers, None

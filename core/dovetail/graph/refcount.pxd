@@ -9,4 +9,5 @@ cdef inline bint has_references_beyond(PyObject* node, Py_ssize_t known) noexcep
     return Py_REFCNT(node) - known > 1
 
 
+cpdef bint is_sole_owner(list box, Py_ssize_t known_references=*) noexcept
 cpdef bint matches_references(list nodes, list internal_references, list pattern)

@@ -21,7 +21,7 @@ def pop(list holder):
     return holder.pop()
 
 
-def is_sole_owner(list box, Py_ssize_t known_references=0):
+cpdef bint is_sole_owner(list box, Py_ssize_t known_references=0) noexcept:
     """Return True if the box and `known_references` others are the only references to its value."""
     return references(box, 0) - known_references == 1
 

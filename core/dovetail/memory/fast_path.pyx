@@ -12,6 +12,8 @@ from dovetail.argument_checks import integer
 from dovetail.locks import Lock
 from dovetail.memory import blocks
 
+from dovetail.memory.pointer cimport BlockFinalizer
+
 cdef extern from "Python.h":
     PyObject* PyList_GET_ITEM(list, Py_ssize_t)  # borrowed
     Py_ssize_t PyList_GET_SIZE(list)
@@ -83,6 +85,9 @@ cdef class FastPath:
         ptr._handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
         ptr.device, ptr.context = self.device, block
         ptr.give_back, block.state = block.finalizer, LIVE
+        if block.finalizer is not None:
+            ptr._known_address = (<BlockFinalizer>block.finalizer).host_address
+            ptr._sum = (<BlockFinalizer>block.finalizer).sum
         self.allocations += 1
         self.live_bytes += block.size
         if self.live_bytes > self.peak_bytes:
@@ -166,7 +171,7 @@ cdef inline void _drop_last(list stack) noexcept:
 
 @cython.final
 @cython.no_gc_clear  # in a cycle the collector may clear it before the pointer that calls it
-cdef class _Finalizer:
+cdef class _Finalizer(BlockFinalizer):
     """A function that appends a block to a list of freed ones."""
 
     cdef list freed
@@ -175,5 +180,9 @@ cdef class _Finalizer:
     def __cinit__(self, list freed, MemoryBlock block):
         self.freed, self.block = freed, block
 
-    def __call__(self):
+    cdef int run(self) except -1:
         self.freed.append(self.block)
+        return 0
+
+    def __call__(self):
+        self.run()

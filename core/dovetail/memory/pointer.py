@@ -80,6 +80,15 @@ class DataPtr:
             self.land()
         return self._handle
 
+    def _host_address(self, find: Callable[[Handle, int], int | None]) -> int:
+        """Return the address where the host reaches the memory; 0 if it does not, or must wait.
+
+        `find`: the backend's function of handle and offset, which the compiled form calls once.
+        """
+        if self.copy is not None or self._handle is None:
+            return 0
+        return find(self._handle, self.offset) or 0
+
     @property
     def handle(self) -> Handle:
         """Return the backend's handle, after a wait for a copy that uses the memory."""

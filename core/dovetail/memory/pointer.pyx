@@ -17,6 +17,7 @@ from .pointer_arguments import check
 cdef object _is_ending = sys.is_finalizing  # a C global: names of the module are gone at exit
 
 cdef Flags flags = _flags
+cdef Py_ssize_t _UNREACHABLE = -2  # of the host
 
 Handle = StreamHandle = Context = Deleter = object
 
@@ -33,6 +34,17 @@ class GivenBack:
 
 
 cdef object GIVEN_BACK = GivenBack()
+
+
+cdef class BlockFinalizer:
+    """The base of an allocator's finalizers, which pointers run without a call of Python's.
+
+    It keeps what a pointer to a block has found out, for later pointers to the block.
+    """
+
+    cdef int run(self) except -1:
+        """Take the block back."""
+        return 0
 
 
 @cython.no_gc_clear  # the deleter must survive until the finalizer has run
@@ -63,6 +75,29 @@ cdef class DataPtr:
             self.land()
         return self._handle
 
+    cdef long long sum(self) except? -1:
+        """Return the sum of handle and offset, which are ints, after a wait as in `address`."""
+        if self.copy is not None:
+            self.land()
+        if self._sum == 0:
+            self._sum = <long long>self._handle + <long long>self.offset
+            if isinstance(self.give_back, BlockFinalizer):
+                (<BlockFinalizer>self.give_back).sum = self._sum
+        return self._sum
+
+    cpdef Py_ssize_t _host_address(self, object find) except -1:
+        """Return the address where the host reaches the memory; 0 if it does not, or must wait.
+
+        `find`: the backend's function of handle and offset, which is called once.
+        """
+        if self.copy is not None or self._handle is None:
+            return 0
+        if self._known_address == 0:
+            self._known_address = find(self._handle, self.offset) or _UNREACHABLE
+            if isinstance(self.give_back, BlockFinalizer):
+                (<BlockFinalizer>self.give_back).host_address = self._known_address
+        return 0 if self._known_address == _UNREACHABLE else self._known_address
+
     @property
     def handle(self):
         """Return the backend's handle, after a wait for a copy that uses the memory."""
@@ -76,7 +111,10 @@ cdef class DataPtr:
         # A finalizer (PEP 442): the cycle collector calls it before it clears any object of a
         # cycle. A deleter that is a cleared closure would crash the process.
         give_back, self.give_back = self.give_back, None
-        if give_back is not None:
+        if isinstance(give_back, BlockFinalizer):
+            self.copy = GIVEN_BACK
+            (<BlockFinalizer>give_back).run()
+        elif give_back is not None:
             self.copy = GIVEN_BACK
             try:
                 give_back()
@@ -145,15 +183,17 @@ cdef class Export:
     """
 
     cdef readonly object storage
+    cdef list _exports  # of the storage
 
     def __init__(self, storage):
-        if storage.exports is None:
-            storage.exports = []
-        self.storage = storage
-        storage.exports.append(None)
+        exports = storage.exports
+        if exports is None:
+            storage.exports = exports = []
+        self.storage, self._exports = storage, exports
+        self._exports.append(None)
         flags.exports += 1
         flags.depth = 0
 
     def __del__(self):
-        self.storage.exports.pop()
+        self._exports.pop()
         flags.exports -= 1

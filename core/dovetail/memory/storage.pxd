@@ -6,7 +6,7 @@ from dovetail.records cimport DeviceRecord
 
 cdef class Storage:
     cdef object __weakref__
-    cdef public object checks
+    cdef public tuple checks
     cdef public DeviceRecord device
     cdef public object dtype
     cdef public list exports

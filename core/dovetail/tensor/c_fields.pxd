@@ -17,7 +17,8 @@ cdef class AliasGroup:
 
 cpdef Expr expr_of(object x)
 cpdef become(object x, Expr e)
-cpdef bint is_strided(object x)
+cpdef bint is_strided(object x) noexcept
 cpdef object aliases_of(object x)
 cpdef object record_alias(object x, object y)
+cpdef object create_view(object x, Expr e)
 cpdef object new_tensor(object kind, Expr e)

@@ -94,6 +94,11 @@ def record_alias(x: Tensor, y: Tensor) -> Tensor:
     return y
 
 
+def create_view(x: Tensor, e: Expr) -> Tensor:
+    """Return a tensor over a leaf without a tape, in memory that it shares with `x`."""
+    return record_alias(x, new_tensor(type(x), e))
+
+
 def new_tensor(kind: type[Tensor], e: Expr) -> Tensor:
     """Create a tensor of class `kind` over a node, in no alias group yet; evaluate nothing."""
     x = new(kind)

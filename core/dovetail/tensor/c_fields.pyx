@@ -176,7 +176,7 @@ cpdef become(object x, Expr e):
         x._expr = e
 
 
-cpdef bint is_strided(object x):
+cpdef bint is_strided(object x) noexcept:
     """Return True for a Tensor over strided memory: of exactly that class."""
     return type(x) is _tensor
 
@@ -199,6 +199,20 @@ cpdef object record_alias(object x, object y):
     else:
         group = <AliasGroup>found
     group.add(y)
+    return y
+
+
+cpdef object create_view(object x, Expr e):
+    """Return a tensor over a leaf without a tape, in memory that it shares with `x`."""
+    cdef object y = new_tensor(_tensor, e), found = aliases_of(x)
+    cdef AliasGroup group
+    if found is None:
+        group = AliasGroup()
+        group.add(x)
+    else:
+        group = <AliasGroup>found
+    _store_reference(y, _aliases_at, group)
+    _link(&group.first, <PyObject*>y)
     return y
 
 

@@ -8,23 +8,32 @@ otherwise. An assignment to `Tensor.__add__` restores the default slot.
 from cpython.object cimport PyObject
 
 from dovetail.graph.expr cimport Expr
+from dovetail.tensor.host cimport as_bool, as_float, as_int
 from dovetail.tensor.operators cimport record_binary, record_reflected
 from dovetail.tensor.slicing cimport basic_leaf
-from dovetail.tensor.c_fields cimport record_alias
-from dovetail.tensor.tensor cimport create_tensor
-from dovetail.tensor.writes cimport write_value
+from dovetail.tensor.c_fields cimport create_view
+from dovetail.tensor.writes cimport update_element, write_element, write_result, write_value
 
 from ..ops import table as ops
 
 cdef extern from "Python.h":
     ctypedef object (*Binary "binaryfunc")(object, object)
     ctypedef int (*Assignment "objobjargproc")(object, object, PyObject*) except -1
+    ctypedef object (*Unary "unaryfunc")(object)
+    ctypedef bint (*Inquiry "inquiry")(object) except -1
     ctypedef struct Numbers "PyNumberMethods":
         Binary nb_add
         Binary nb_subtract
         Binary nb_multiply
         Binary nb_true_divide
         Binary nb_matrix_multiply
+        Unary nb_float
+        Unary nb_int
+        Inquiry nb_bool
+        Binary nb_inplace_add
+        Binary nb_inplace_subtract
+        Binary nb_inplace_multiply
+        Binary nb_inplace_true_divide
     ctypedef struct Mapping "PyMappingMethods":
         Binary mp_subscript
         Assignment mp_ass_subscript
@@ -45,8 +54,10 @@ cdef enum:
 cdef type _tensor = None
 cdef Binary _default_subscript = NULL
 cdef Assignment _default_assignment = NULL
+cdef Unary _default_float = NULL, _default_int = NULL
+cdef Inquiry _default_bool = NULL
 cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE]
-cdef list _forward = [], _reflected = []
+cdef list _forward = [], _reflected = [], _in_place = []
 cdef object _product = None, _product_reflected = None, _write_at = None
 
 
@@ -77,6 +88,30 @@ cdef object _divide(object a, object b):
     return _binary(DIVIDE, a, b)
 
 
+cdef inline object _update(int k, object a, object b):
+    """Write op `k` of two operands into the first one, or call the method."""
+    if type(a) is not _tensor or not (type(b) is _tensor or type(b) is float or type(b) is int):
+        return _in_place[k](a, b)
+    op = _ops[k]
+    return a if update_element(op, a, b) else write_result(op.name, a, [record_binary(op, a, b)])
+
+
+cdef object _add_to(object a, object b):
+    return _update(ADD, a, b)
+
+
+cdef object _subtract_from(object a, object b):
+    return _update(SUBTRACT, a, b)
+
+
+cdef object _multiply_by(object a, object b):
+    return _update(MULTIPLY, a, b)
+
+
+cdef object _divide_by(object a, object b):
+    return _update(DIVIDE, a, b)
+
+
 cdef object _multiply_matrices(object a, object b):
     """Call `__matmul__` or `__rmatmul__` of the tensor; return NotImplemented without one."""
     if type(a) is _tensor:
@@ -87,21 +122,35 @@ cdef object _multiply_matrices(object a, object b):
 cdef object _subscript(object x, object key):
     """Return the view `x[key]` of a tensor in memory, or call the default slot."""
     cdef Expr e = basic_leaf(x, key)
-    return _default_subscript(x, key) if e is None else record_alias(x, create_tensor(e))
+    return _default_subscript(x, key) if e is None else create_view(x, e)
 
 
 cdef int _assign(object x, object key, PyObject* value) except -1:
     """Write `x[key] = value`; call the default slot for `del x[key]` and other classes."""
     cdef Expr e = None
     if value != NULL:  # null: `del x[key]`
+        if type(key) is not slice and write_element(x, key, <object>value):
+            return 0
         e = basic_leaf(x, key)
     if e is not None:
-        write_value("setitem", record_alias(x, create_tensor(e)), <object>value)
+        write_value("setitem", create_view(x, e), <object>value)
     elif value != NULL and type(x) is _tensor:
         _write_at(x, key, <object>value)
     else:
         return _default_assignment(x, key, value)
     return 0
+
+
+cdef object _to_float(object x):
+    return as_float(x) if type(x) is _tensor else _default_float(x)
+
+
+cdef object _to_int(object x):
+    return as_int(x) if type(x) is _tensor else _default_int(x)
+
+
+cdef bint _to_bool(object x) except -1:
+    return as_bool(x) if type(x) is _tensor else _default_bool(x)
 
 
 cdef int _buffer(object x, Buffer* view, int flags) except -1:
@@ -113,6 +162,7 @@ cdef int _buffer(object x, Buffer* view, int flags) except -1:
 def fill(type tensor):
     """Fill the slots of Tensor, once the class has all of its methods; do nothing when repeated."""
     global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _write_at
+    global _default_float, _default_int, _default_bool
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
     if _tensor is not None:
@@ -121,10 +171,16 @@ def fill(type tensor):
     for name in ("add", "sub", "mul", "truediv"):
         _forward.append(tensor.__dict__[f"__{name}__"])
         _reflected.append(tensor.__dict__[f"__r{name}__"])
+        _in_place.append(tensor.__dict__[f"__i{name}__"])
     numbers.nb_add, numbers.nb_subtract = _add, _subtract
     numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
+    numbers.nb_inplace_add, numbers.nb_inplace_subtract = _add_to, _subtract_from
+    numbers.nb_inplace_multiply, numbers.nb_inplace_true_divide = _multiply_by, _divide_by
     _product, _product_reflected = tensor.__dict__["__matmul__"], tensor.__dict__["__rmatmul__"]
     numbers.nb_matrix_multiply = _multiply_matrices
+    _default_float, numbers.nb_float = numbers.nb_float, _to_float
+    _default_int, numbers.nb_int = numbers.nb_int, _to_int
+    _default_bool, numbers.nb_bool = numbers.nb_bool, _to_bool
     _default_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
     _default_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
     _write_at = tensor.__dict__["__setitem__"]

@@ -20,7 +20,7 @@ from ..device_class import Device, opened
 from ..dtypes import DType, bool_, dtype, float32, uint8
 from ..engine import tracer_api
 from ..engine.evaluate import evaluate as evaluate_nodes
-from ..engine.evaluate import evaluate_all_readers
+from ..engine.evaluate import evaluate_all_readers, evaluate_node
 from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError, SharingError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
@@ -55,7 +55,7 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
         where: OpenedDevice = device.opened or opened(device)
         address = None
         if not where.asynchronous:  # else queued work may still use the memory
-            address = where.host_address(ptr.address(), ptr.offset)
+            address = ptr._host_address(where.host_address) or None
         if address is not None and copy_array(address, values):
             pass
         elif address is not None:
@@ -70,8 +70,12 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
 def allocate_leaf(s: Spec) -> Expr:
     """Allocate uninitialised memory on the current stream and return a leaf over it."""
     device: OpenedDevice = s.device.opened or opened(s.device)
-    stream = current_handle(s.device)
-    ptr: DataPtr = device.allocate(s.size * s.itemsize, stream)
+    stream = current_handle(s.device) if device.has_streams else None
+    fast_path = device.fast_path
+    nbytes = s.size * s.itemsize
+    ptr: DataPtr = (
+        device.allocate(nbytes, stream) if fast_path is None else fast_path.allocate(nbytes, stream)
+    )
     storage = storage_over(ptr, s.device)
     if flags.captures and (recorder := tracer_api.current()) is not None:
         recorder.record_allocation(storage)
@@ -110,7 +114,7 @@ def evaluate(*tensors: Tensor) -> None:
     if len(tensors) == 1 and type(tensors[0]) is Tensor:
         e = expr_of(tensors[0])
         if e.op is not None or e.storage.pending is not None or flags.has_unresolved_checks:
-            evaluate_nodes((e,))
+            evaluate_node(e)
         return
     for t in tensors:
         required("evaluate", t)
@@ -121,7 +125,7 @@ def evaluate_leaf(x: Tensor) -> Expr:
     """Compute a tensor if it is pending, and return its node, now a leaf in memory."""
     e = expr_of(x)
     if e.op is not None:
-        evaluate_nodes((e,))
+        evaluate_node(e)
     elif e.storage.pending is not None:
         pending = storage_of(e).pending
         if pending is not None:
@@ -205,15 +209,17 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     >>> dt.zeros(2, device="reference").numpy()
     array([0., 0.], dtype=float32)
     """
-    return host_array(strided("numpy", x), _numpy_dtype(x), True)
+    if not is_strided(x):
+        strided("numpy", x)
+    return host_array(x, _numpy_dtype(x), True)
 
 
 def _numpy_dtype(x: Tensor) -> np.dtype:
     """Return NumPy's dtype for that of a tensor. Raises: DTypeError if NumPy lacks it."""
-    dtype: np.dtype | None = x.dtype.__numpy_dtype__
-    if dtype is None:
-        raise DTypeError(f"numpy: NumPy has no {x.dtype.name}; use x.astype(dt.float32).numpy()")
-    return dtype
+    dtype: DType = expr_of(x).spec.dtype
+    if dtype.__numpy_dtype__ is None:
+        raise DTypeError(f"numpy: NumPy has no {dtype.name}; use x.astype(dt.float32).numpy()")
+    return dtype.__numpy_dtype__
 
 
 def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
@@ -311,8 +317,8 @@ def _single_element(x: Tensor, op: str = "item") -> Number:
         )
     if flags.captures:
         tracer_api.refuse_read(f"the host reads a tensor, {s!r},", x)
-    address = _host_address(evaluate_leaf(x))
-    value: Number | None = None if address is None else element(s.dtype.name, address)
+    address = reachable_address(e) or _await_address(evaluate_leaf(x))
+    value: Number | None = element(s.dtype.name, address) if address else None
     if value is None:  # C does not know the dtype, or the host cannot reach it
         value = printable_values(x).reshape(()).item()
     return value
@@ -322,14 +328,14 @@ def _select_element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
     """Return one element, by indices or by row-major position; errors name `item`."""
     position = integers("item", index, "index")
     try:
-        return x[position] if isinstance(index, tuple) else x.reshape(-1)[position]
+        return x[position] if isinstance(index, tuple) or x.ndim == 1 else x.reshape(-1)[position]
     except DovetailError as error:
         error.args = (f"item: {error}", *error.args[1:])
         raise
 
 
-def _host_address(e: Expr) -> int | None:
-    """Wait for the stream, settle checks; return the host address of a leaf's data, or None.
+def _await_address(e: Expr) -> int:
+    """Wait for the stream, settle checks; return the host address of a leaf's data, or 0.
 
     Raises: IndexOutOfRange, if a check failed.
     """
@@ -340,8 +346,25 @@ def _host_address(e: Expr) -> int | None:
     if storage.checks:
         faults.settle_before_read(storage)
     ptr = storage.ptr
-    address: int | None = device.host_address(ptr.handle, ptr.offset + e.offset * e.spec.itemsize)
-    return address
+    address = device.host_address(ptr.handle, ptr.offset + e.offset * e.spec.itemsize)
+    return address or 0
+
+
+def reachable_address(e: Expr) -> int:
+    """Return the host address of a leaf's first element, or 0 if the host must wait or copy.
+
+    The host reads and writes the memory there at once: no work and no check of it is queued.
+    """
+    if e.op is not None:
+        return 0
+    storage = e.storage
+    if storage.pending is not None or storage.checks:
+        return 0
+    device: OpenedDevice | None = storage.device.opened
+    if device is None or device.asynchronous or device.faults.pending:
+        return 0
+    start = storage.ptr._host_address(device.host_address)
+    return start + e.offset * e.spec.itemsize if start else 0
 
 
 def tolist(x: Tensor) -> Nested:
@@ -360,26 +383,26 @@ def tolist(x: Tensor) -> Nested:
 
 def as_bool(x: Tensor) -> bool:
     """Return `bool(x)`, and evaluate it. Raises: ShapeError unless `x` has one element."""
-    if x.size != 1:
+    if (expr_of(x).spec.size if is_strided(x) else x.size) != 1:
         raise ShapeError(
             f"bool: the truth of a tensor of shape {x.shape} is ambiguous; use dt.any or dt.all"
         )
-    return bool(item(x))
+    return bool(_single_element(x))
 
 
 def as_float(x: Tensor) -> float:
     """Return `float(x)`. Raises: ShapeError unless it has one element, DTypeError if complex."""
-    return float(_read_real_item("float", x))
+    value = _single_element(x, "float")
+    return value if type(value) is float else float(_require_real("float", value))
 
 
 def as_int(x: Tensor) -> int:
     """Return `int(x)`. Raises: ShapeError unless it has one element, DTypeError if complex."""
-    return int(_read_real_item("int", x))
+    return int(_require_real("int", _single_element(x, "int")))
 
 
-def _read_real_item(name: str, x: Tensor) -> bool | int | float:
-    """Return the value of a one-element tensor. Raises: DTypeError if the value is complex."""
-    value = _single_element(x, name)
+def _require_real(name: str, value: Number) -> bool | int | float:
+    """Return a number. Raises: DTypeError if it is complex."""
     if isinstance(value, complex):
         raise DTypeError(
             f"{name}: expected a real number, got {value}; use x.real, x.imag or complex(x)"
@@ -444,7 +467,9 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     storage = storage_of(e)
     device: OpenedDevice = storage.device.opened or opened(storage.device)
     ptr = storage.ptr
-    address = device.host_address(ptr.address(), ptr.offset)
+    address = ptr._host_address(device.host_address) or device.host_address(
+        ptr.address(), ptr.offset
+    )
     owner: Export | Storage = storage
     if writable and address is not None and is_writable(e):
         owner = Export(storage)
@@ -486,7 +511,8 @@ def _view_leaf(e: Expr, address: int, dtype: np.dtype, owner: Export | Storage) 
 
     The array keeps the owner alive. It is writable if the owner is an export.
     """
-    s, dense = e.spec, e.strides == e.spec.strides
+    s = e.spec
+    dense = e.strides is s.strides or e.strides == s.strides
     low, high = e.offset, e.offset + s.size
     if not dense:
         low, high = lay.element_span(StridedView(s.shape, e.strides, e.offset))
@@ -495,12 +521,14 @@ def _view_leaf(e: Expr, address: int, dtype: np.dtype, owner: Export | Storage) 
     storage = storage_of(e)
     if not storage.seen:
         register_visible(storage)
-    nbytes = (high - low) * dtype.itemsize
-    memory = HostMemory(address + low * dtype.itemsize, nbytes, owner, isinstance(owner, Export))
+    itemsize = s.itemsize
+    memory = HostMemory(
+        address + low * itemsize, (high - low) * itemsize, owner, isinstance(owner, Export)
+    )
     if dense:
         return array_over(memory, s.shape, dtype, 0, None)
-    strides = tuple([step * dtype.itemsize for step in e.strides])
-    return array_over(memory, s.shape, dtype, (e.offset - low) * dtype.itemsize, strides)
+    strides = tuple([step * itemsize for step in e.strides])
+    return array_over(memory, s.shape, dtype, (e.offset - low) * itemsize, strides)
 
 
 def is_tensor_memory(memory: object) -> bool:

@@ -1,4 +1,4 @@
-"""Reads of host memory: one element, or an array.
+"""Reads and writes of host memory: one element, or an array.
 
 The compiled form (`host_read.pyx`) needs no `ctypes` and no dictionary.
 """
@@ -6,6 +6,8 @@ The compiled form (`host_read.pyx`) needs no `ctypes` and no dictionary.
 from __future__ import annotations
 
 import ctypes
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ _TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
     "uint64": ctypes.c_uint64,
 }
 
+EXACT_INT_MAX = 1 << 53  # ints up to here are float64 exactly, so a cast to float32 rounds once
+
 
 def element(dtype: str, address: int) -> bool | int | float | None:
     """Read the number of a dtype at a host address; return None for a dtype that C lacks."""
@@ -32,6 +36,64 @@ def element(dtype: str, address: int) -> bool | int | float | None:
         return None
     number: bool | int | float = read.from_address(address).value
     return number
+
+
+def store_number(dtype: str, address: int, value: object) -> bool:
+    """Store a bool, int or float at a host address; return False for others.
+
+    Nothing is stored for a dtype that C lacks, a number of a higher kind than the dtype, and an int
+    that the dtype may not hold exactly.
+    """
+    number = _TYPES.get(dtype)
+    kind = type(value)
+    if number is None or kind not in (float, int, bool):
+        return False
+    is_float = number in (ctypes.c_float, ctypes.c_double)
+    if not is_float:
+        if kind is float or (number is ctypes.c_bool and kind is int):
+            return False
+        if number(value).value != value:
+            return False
+    elif kind is int and not -EXACT_INT_MAX <= value <= EXACT_INT_MAX:  # type: ignore[operator]
+        return False
+    number.from_address(address).value = value
+    return True
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+}
+_UPDATED = ("float32", "float64", "int32", "int64")
+
+
+def update_number(op: str, dtype: str, address: int, other: object) -> bool:
+    """Add a number to that at an address, or subtract, multiply or divide; return False for others.
+
+    Nothing is stored for ops and dtypes without such a C operator, a number that `store_number`
+    refuses, and a result that is NaN, whose bits may differ between machines.
+    """
+    if dtype not in _UPDATED or op not in _OPERATORS or (op == "divide" and dtype[0] == "i"):
+        return False
+    number = _TYPES[dtype]()
+    if not store_number(dtype, ctypes.addressof(number), other):
+        return False
+    at = _TYPES[dtype].from_address(address)
+    try:
+        result = _OPERATORS[op](at.value, number.value)  # float32: a second rounding is exact
+    except ZeroDivisionError:
+        return False
+    if result != result:
+        return False
+    at.value = result
+    return True
+
+
+def copy_bytes(target: int, source: int, nbytes: int) -> None:
+    """Copy bytes between two host addresses."""
+    ctypes.memmove(target, source, nbytes)
 
 
 class HostMemory:

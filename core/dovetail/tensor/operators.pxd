@@ -6,7 +6,7 @@ from dovetail.identity_cache cimport IdentityCache
 from dovetail.tensor.c_fields cimport expr_of
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, view
-from dovetail.tensor.writes cimport write_result
+from dovetail.tensor.writes cimport update_element, write_result
 
 
 cdef IdentityCache recent_binary

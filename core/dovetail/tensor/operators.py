@@ -16,7 +16,7 @@ from .primitives import apply, in_place, view
 from .promotion import PYTHON_NUMBERS, overrides_operators
 from .result_type import OPERATOR_SPECS_MAX, infer_binary, is_within, operator_caches, recent_binary
 from .tensor import Size, Tensor, create_tensor
-from .writes import write_result
+from .writes import update_element, write_result
 
 Result = Tensor | NotImplementedType
 Operator = Callable[[Tensor, object], Result]
@@ -79,6 +79,8 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
     def inplace(self: Tensor, other: object) -> Tensor:
         """Write `self op other` into the memory of `self`, and return `self`."""
         if type(self) is Tensor and (type(other) is Tensor or type(other) in PYTHON_NUMBERS):
+            if update_element(op, self, other):
+                return self
             return write_result(op.name, self, [record_binary(op, self, other)])
         return in_place(op, self, other)  # never NotImplemented, which would rebind the name
 

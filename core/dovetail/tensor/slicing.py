@@ -75,6 +75,28 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
     return leaf(e.storage, s, tuple(strides), offset)
 
 
+NO_ELEMENT = -(1 << 62) - 1  # no position relative to an element
+
+
+def element_position(e: Expr, key: object) -> int:
+    """Return the position of the element at ints, relative to the first one; else NO_ELEMENT.
+
+    A key is an int or a tuple with one int for each axis. NO_ELEMENT is returned for other keys,
+    and where an index is out of range.
+    """
+    indices: Any = key if type(key) is tuple else (key,)
+    extents = e.spec.shape
+    if len(indices) != len(extents):
+        return NO_ELEMENT
+    position = 0
+    for d in range(len(extents)):
+        index = indices[d]
+        if type(index) is not int or not -extents[d] <= index < extents[d]:
+            return NO_ELEMENT
+        position += (index if index >= 0 else index + extents[d]) * e.strides[d]
+    return position
+
+
 def resolve_slice(part: slice, extent: int) -> tuple[int, int, int]:
     """Return start, length and step of a slice; the step is 1 if the length is below 2."""
     start, stop, step = part.indices(extent)

@@ -21,12 +21,15 @@ cdef extern from "Python.h":
     bint PyLong_CheckExact(PyObject*) nogil
     Py_ssize_t PyLong_AsSsize_t(PyObject*) noexcept
     PyObject* Py_None
+    PyObject* PyTuple_GET_ITEM(tuple, Py_ssize_t)  # borrowed
 
 cdef enum:
     _AXES_MAX = 64  # dimensions
     _SPECS_CACHED = 256  # specs
 
 cdef Py_ssize_t _NEW_AXIS = -(1 << 62) - 1  # no stride
+cdef Py_ssize_t _NO_ELEMENT = -(1 << 62) - 1  # no position
+NO_ELEMENT = _NO_ELEMENT
 
 assert DIMENSIONS <= _AXES_MAX
 
@@ -46,13 +49,21 @@ cpdef Expr basic_leaf(object x, object key):
     cdef Py_ssize_t i, extent, step, start, stop, by, length, d = 0, rest = ndim
     cdef Py_ssize_t shape[_AXES_MAX]
     cdef Py_ssize_t strides[_AXES_MAX]
-    if type(key) is slice and 0 < ndim <= _AXES_MAX:  # the most frequent key has a path of its own
+    if type(key) is slice and 0 < ndim <= _AXES_MAX:  # the most frequent keys have their own paths
         extent, step = extents[0], steps[0]
         if _are_near(<PySliceObject*>key, extent, &start, &stop) and start < stop:
             shape[0] = stop - start
             for d in range(1, ndim):
                 shape[d] = extents[d]
             return leaf(e.storage, _spec_of_shape(e.spec, shape, ndim), steps, offset + start * step)
+    elif type(key) is int and 0 < ndim <= _AXES_MAX:
+        if not _add_step(<PyObject*>key, extents[0], steps[0], &offset):
+            return None
+        return _row_leaf(e, offset)
+    elif several:
+        start = element_position(e, key)
+        if start != _NO_ELEMENT:
+            return leaf(e.storage, _spec_of_shape(e.spec, shape, 0), (), offset + start)
     elif not several and type(key) is not int and key is not None and key is not Ellipsis:
         return None
     for i in range(count):
@@ -114,6 +125,53 @@ cpdef Expr basic_leaf(object x, object key):
                 strides[d] = step
             step *= shape[d]
     return leaf(e.storage, _spec_of_shape(e.spec, shape, kept), _reuse_strides(steps, strides, kept), offset)
+
+
+cpdef Py_ssize_t element_position(Expr e, object key) except? -1:
+    """Return the position of the element at ints, relative to the first one; else NO_ELEMENT.
+
+    A key is an int or a tuple with one int for each axis. NO_ELEMENT is returned for other keys,
+    and where an index is out of range.
+    """
+    cdef tuple extents = e.spec.shape, steps = e.strides
+    cdef Py_ssize_t d, ndim = len(extents), position = 0
+    if type(key) is tuple:
+        if len(<tuple>key) != ndim:
+            return _NO_ELEMENT
+        for d in range(ndim):
+            if not _add_step(PyTuple_GET_ITEM(<tuple>key, d), extents[d], steps[d], &position):
+                return _NO_ELEMENT
+    elif ndim != 1 or not _add_step(<PyObject*>key, extents[0], steps[0], &position):
+        return _NO_ELEMENT
+    return position
+
+
+cdef inline bint _add_step(PyObject* part, Py_ssize_t extent, Py_ssize_t step, Py_ssize_t* position) noexcept:
+    """Add the distance of an index along an axis to a position; return False unless it is an int in range."""
+    if not PyLong_CheckExact(part):
+        return False
+    cdef Py_ssize_t index = PyLong_AsSsize_t(part)
+    if index < 0:
+        if index == -1 and PyErr_Occurred() != NULL:  # an int that exceeds Py_ssize_t
+            PyErr_Clear()
+            return False
+        index += extent
+    if not 0 <= index < extent:
+        return False
+    position[0] += index * step
+    return True
+
+
+cdef Expr _row_leaf(Expr e, Py_ssize_t offset):
+    """Return the leaf at one index along the first axis of `e`, whose first element is at `offset`."""
+    cdef tuple extents = e.spec.shape, steps = e.strides
+    cdef Py_ssize_t d, ndim = len(extents) - 1
+    cdef Py_ssize_t shape[_AXES_MAX]
+    cdef Py_ssize_t strides[_AXES_MAX]
+    for d in range(ndim):
+        shape[d], strides[d] = extents[d + 1], steps[d + 1]
+    cdef Spec row = _spec_of_shape(e.spec, shape, ndim)
+    return leaf(e.storage, row, _reuse_strides(row.strides, strides, ndim), offset)
 
 
 cdef bint _are_near(PySliceObject* key, Py_ssize_t extent, Py_ssize_t* start, Py_ssize_t* stop) noexcept:

@@ -2,14 +2,19 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node, mark_value_overwritten, spec, storage_of
+from dovetail.engine.evaluate cimport may_write_at_once
 from dovetail.engine.evaluate cimport update as update_memory
 from dovetail.engine.evaluate cimport write as write_memory
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport AliasGroup, aliases_of, become, expr_of, is_strided
+from dovetail.tensor.host cimport reachable_address
+from dovetail.tensor.host_read cimport copy_bytes, element, store_number, update_number
+from dovetail.tensor.slicing cimport element_position
 from dovetail.tensor.tensor cimport create_tensor
 
 cdef Flags flags
+cdef Py_ssize_t NO_ELEMENT
 cdef IdentityCache _scalars
 cdef IdentityCache _expanded
 cdef dict _KINDS
@@ -23,7 +28,14 @@ cpdef _require_writable(object name, Expr e)
 cpdef _before_write(object name, object x, Expr value)
 @cython.locals(want=Spec)
 cpdef write_value(object name, object x, object value)
-@cython.locals(before=Expr, after=Expr, e=Expr)
+@cython.locals(e=Expr, source=Expr, position=Py_ssize_t, address=Py_ssize_t, origin=Py_ssize_t)
+cpdef bint write_element(object x, object key, object value) except -1
+@cython.locals(e=Expr, source=Expr, address=Py_ssize_t, origin=Py_ssize_t)
+cpdef bint update_element(object op, object x, object other) except -1
+@cython.locals(e=Expr, group=AliasGroup)
+cdef Py_ssize_t _idle_address(object x) except -1
+cdef Py_ssize_t _address_of_number(Expr source) except -1
+@cython.locals(before=Expr, after=Expr, e=Expr, copy=Expr)
 cpdef _write_pending(object name, object x, object value)
 cpdef bint _is_pending_as(Expr e, Spec want) except -1
 cpdef bint _views_same_memory(Expr a, Expr b) except -1

@@ -20,6 +20,7 @@ from ..argument_checks import BEYOND_FLOAT, shown
 from ..device_class import Device
 from ..dtypes import DType, dtype
 from ..engine import tracer_api
+from ..engine.evaluate import may_write_at_once
 from ..engine.evaluate import update as update_memory
 from ..engine.evaluate import write as write_memory
 from ..engine.traced_numbers import TracedFloat
@@ -48,11 +49,13 @@ from ..graph.refcount import Box, is_sole_owner, pop
 from ..identity_cache import IdentityCache
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
-from ..ops.table import COPY, FULL, VIEW
+from ..ops.table import COPY, FULL, VIEW, Op
 from ..settings import flags
 from .c_fields import aliases_of, become, expr_of, is_strided
-from .host import from_host
+from .host import from_host, reachable_address
+from .host_read import copy_bytes, element, store_number, update_number
 from .promotion import plain_number, require_untaped
+from .slicing import NO_ELEMENT, element_position
 from .tensor import Tensor, attach_lazy_storage, create_tensor, strided
 
 # --- write ----------------------------------------------------------------------------------------
@@ -152,12 +155,88 @@ def write_value(name: str, x: Tensor, value: object) -> None:
         recorder = tracer_api.current() if flags.captures else None
         if recorder is not None and expr_of(value).op is not None:
             recorder.evaluate_earlier(expr_of(value))  # it must outlive the trace
-        if _is_pending_as(expr_of(value), want) and tracer_api.current_write_mask() is None:
+        if _is_pending_as(expr_of(value), want) and (
+            recorder is None or tracer_api.current_write_mask() is None
+        ):
             _write_pending(name, x, value)
             return
     write_tensor(
         name, x, [cast_to_spec(name, value_node(name, value, want.dtype, want.device), want)]
     )
+
+
+def write_element(x: Tensor, key: object, value: object) -> bool:
+    """Write `x[key] = value` by the host if that is one number in idle memory; return True if so.
+
+    The value is a number, or a tensor of one that is in memory. False is returned, and nothing is
+    written, where anything else than tensors over the memory would see the write, and where the
+    value must be checked or cast: then `write_value` writes.
+    """
+    if not is_strided(x):
+        return False
+    e = expr_of(x)
+    if e.op is not None:
+        return False
+    position = element_position(e, key)
+    if position == NO_ELEMENT:
+        return False
+    address = _idle_address(x)
+    if address == 0:
+        return False
+    address += position * e.spec.itemsize
+    if not is_strided(value):
+        return store_number(e.spec.dtype.name, address, value)
+    source = expr_of(value)
+    origin = _address_of_number(source)
+    if origin == 0 or source.spec.dtype is not e.spec.dtype:
+        return False
+    if source.spec.device is not e.spec.device:
+        return False
+    copy_bytes(address, origin, e.spec.itemsize)
+    return True
+
+
+def update_element(op: Op, x: Tensor, other: object) -> bool:
+    """Do `x op= other` by the host if `x` is one number in idle memory; return True if so.
+
+    As in `write_element`: `other` is a number, or a tensor of one that is in memory, and False
+    means that nothing was written.
+    """
+    e = expr_of(x)
+    if len(e.spec.shape) > 0 or flags.depth == 0:  # an anomaly checker must see the result
+        return False
+    address = _idle_address(x)
+    if address == 0:
+        return False
+    number = other
+    if is_strided(other):
+        source = expr_of(other)
+        origin = _address_of_number(source)
+        if origin == 0 or source.spec is not e.spec:
+            return False
+        number = element(e.spec.dtype.name, origin)
+    return update_number(op.name, e.spec.dtype.name, address, number)
+
+
+def _idle_address(x: Tensor) -> int:
+    """Return the host address of x's first element if the host may write at once, else 0.
+
+    It may not if a gradient must notice the write, or other work waits for it.
+    """
+    e = expr_of(x)
+    if e.op is not None or e.tape is not None:
+        return 0
+    group = aliases_of(x)
+    if group is not None and group.has_tape:
+        return 0
+    return reachable_address(e) if may_write_at_once(e.storage) else 0
+
+
+def _address_of_number(source: Expr) -> int:
+    """Return the host address of a 0-d leaf without a tape, or 0 for other nodes."""
+    if source.tape is not None or len(source.spec.shape) > 0:
+        return 0
+    return reachable_address(source)
 
 
 def _write_pending(name: str, x: Tensor, value: Tensor) -> None:
@@ -169,7 +248,10 @@ def _write_pending(name: str, x: Tensor, value: Tensor) -> None:
     write_tensor(name, x, [expr_of(value)], False, 1)
     after, e = expr_of(x), expr_of(value)
     if e.op is not None and before is after and e.tape is None:
-        become(value, expr_of(create_tensor(node(COPY, (after,), after.spec))))
+        copy = node(COPY, (after,), after.spec)
+        become(value, copy)
+        if copy.depth > flags.depth:
+            create_tensor(copy)  # evaluates it
 
 
 def _is_pending_as(e: Expr, want: Spec) -> bool:

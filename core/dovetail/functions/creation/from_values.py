@@ -10,7 +10,7 @@ import numpy as np
 
 from ...argument_checks import flag, foreign_type_name
 from ...compat.keywords import MISSING, rebind_keywords
-from ...device_class import device, usable
+from ...device_class import default_device, device, usable
 from ...dtypes import DType, complex128, dtype, float64
 from ...engine import tracer_api
 from ...errors import (
@@ -23,6 +23,7 @@ from ...errors import (
 )
 from ...layout import Shape
 from ...ops import table as ops
+from ...settings import flags
 from ...tensor.host import evaluate, from_host, printable_values
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, strided
@@ -58,6 +59,8 @@ def asarray(
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
     (2, 2)
     """
+    if type(obj) is np.ndarray and dtype is None and copy is None and not theirs:  # most frequent
+        return _from_numpy(obj, None, device, None)
     if theirs:
         return rebind_keywords(asarray, locals())
     want = None if dtype is None else any_dtype("asarray", dtype)
@@ -153,8 +156,9 @@ def _from_numpy(
     a: np.ndarray, target_dtype: DType | None, device_like: DeviceLike, copy: bool | None
 ) -> Tensor:
     """Return a copy of an array as a tensor; with copy=False share its memory, or raise."""
-    source_dtype = any_dtype("asarray", a.dtype)
-    tracer_api.record_array(a)
+    source_dtype = dtype(a.dtype, "asarray")
+    if flags.captures:
+        tracer_api.record_array(a)
     if copy is False:
         if target_dtype not in (None, source_dtype) or not a.dtype.isnative:
             raise ArgumentError(
@@ -163,7 +167,9 @@ def _from_numpy(
             )
         return adopt(a, source_dtype, device(device_like, "asarray"))
     native = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
-    return cast(from_host(native, source_dtype, device(device_like, "asarray")), target_dtype)
+    target = default_device() if device_like is None else device(device_like, "asarray")
+    x = from_host(native, source_dtype, target)
+    return x if target_dtype is None else cast(x, target_dtype)
 
 
 def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLike) -> Tensor:

@@ -18,7 +18,7 @@ from ...layout import Move, Shape
 from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
-from ...tensor.c_fields import expr_of, is_strided, record_alias
+from ...tensor.c_fields import create_view, expr_of, is_strided
 from ...tensor.primitives import apply, dispatch, pending_view, view
 from ...tensor.promotion import ARRAY_TYPES, Array, Operand, Scalar, as_operand, convert_operands
 from ...tensor.slicing import basic_leaf, is_integer_tensor
@@ -64,7 +64,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     """
     e = basic_leaf(x, key)
     if e is not None:
-        return record_alias(x, create_tensor(e))
+        return create_view(x, e)
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         return (
             _take_one_axis("index", x, key, 0)

@@ -4,9 +4,9 @@ cimport cython
 from dovetail.functions.graph_cache cimport replay_recipe
 from dovetail.graph.expr cimport Expr, Spec, mark_index_check, node, spec
 from dovetail.memory.tracing.stacktrace cimport current_line
-from dovetail.tensor.c_fields cimport expr_of, is_strided
+from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
-from dovetail.tensor.writes cimport cast_to_spec, value_node, write_tensor
+from dovetail.tensor.writes cimport cast_to_spec, value_node, write_element, write_tensor
 
 cdef dict _put_young
 

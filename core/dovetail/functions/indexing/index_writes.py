@@ -26,13 +26,13 @@ from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...ops.scatter import COLUMN_VALUES_MIN, Manner
 from ...ops.table import SCATTER, WHERE
-from ...tensor.c_fields import expr_of, is_strided, record_alias
+from ...tensor.c_fields import create_view, expr_of, is_strided
 from ...tensor.host import allocate_leaf, from_host
 from ...tensor.primitives import apply, pending_view, view
 from ...tensor.promotion import Operand
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided
-from ...tensor.writes import cast_to_spec, value_node, write_tensor, write_value
+from ...tensor.writes import cast_to_spec, value_node, write_element, write_tensor, write_value
 from ..datatypes import cast
 from ..graph_cache import Recipe, build_recipe, replay_recipe
 from ..variants import public
@@ -73,7 +73,8 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     """
     e = basic_leaf(x, key)
     if e is not None:
-        write_value("setitem", record_alias(x, create_tensor(e)), value)
+        if not write_element(x, key, value):
+            write_value("setitem", create_view(x, e), value)
         return
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         write_tensor("setitem", x, _put_rows(x, key, value), is_update=True)
