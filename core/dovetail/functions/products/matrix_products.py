@@ -207,7 +207,8 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
     kept_shape = (
         batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
     )
-    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype:
+    is_unstacked = x1.ndim <= 2 and x2.ndim <= 2 and {x1.ndim, x2.ndim} != {1}
+    if x1.dtype is x2.dtype and (is_unstacked or x1.shape[:-2] == x2.shape[:-2] == batch):
         _plan_cache[x1._expr.spec, x2._expr.spec, routine] = _MatmulPlan(
             result_spec,
             _move_to(x1, a),
