@@ -20,7 +20,7 @@ RNG = np.random.default_rng
 @pytest.fixture(params=["one block", "blocks", "small blocks"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set the sizes of tiles and blocks: all scores, some rows of two matrices, two rows of one."""
-    sizes = {"one block": (1 << 19, 256), "blocks": (64, 4), "small blocks": (8, 2)}
+    sizes = {"one block": (1 << 18, 256), "blocks": (64, 4), "small blocks": (8, 2)}
     for name, value in zip(("TILE_SCORES_MAX", "PRODUCT_BLOCK"), sizes[request.param], strict=True):
         monkeypatch.setattr(attention, name, value)
 
@@ -203,7 +203,7 @@ def results(arrays: list[Any], device: Any, **options: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("size", [1 << 19, 1 << 16, 300])
+@pytest.mark.parametrize("size", [1 << 18, 1 << 16, 300])
 def test_bits_depend_on_neither_batch_nor_tiles(
     device: dt.Device, monkeypatch: pytest.MonkeyPatch, size: int, causal: bool
 ) -> None:

@@ -27,7 +27,7 @@ Tensor: TypeAlias = dt.Tensor
 Shape: TypeAlias = tuple[int, ...]
 BatchSlices: TypeAlias = tuple[slice, ...]
 OP_NAME = "scaled_dot_product_attention"
-TILE_SCORES_MAX = 1 << 19  # a tile and its intermediates stay in a processor's last-level cache
+TILE_SCORES_MAX = 1 << 18  # a tile and its intermediates stay near the second-level cache
 HALVES = (dt.float16, dt.bfloat16)
 FLOATS = (dt.float32, dt.float64, *HALVES)
 
