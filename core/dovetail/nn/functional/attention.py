@@ -348,8 +348,8 @@ class _Attention(dt.autograd.Function):
         """Return attention and the row sums' logarithms; save them with the operands."""
         ctx.options = options
         numbers = dt.arange(max(q.shape[-2], k.shape[-2]), device=q.device)
-        scaled, transposed = q * options.scale, dt.copy(k.mT)
-        out, sums = _Forward(scaled, transposed, v, mask, keep, numbers, options).compute()
+        keys = dt.copy(k.mT * options.scale)
+        out, sums = _Forward(q, keys, v, mask, keep, numbers, options).compute()
         ctx.save_for_backward(q, k, v, mask, keep, out, sums)
         return out, sums
 
@@ -358,10 +358,11 @@ class _Attention(dt.autograd.Function):
         """Return the gradients of query, key, value and a float mask."""
         q, k, v, mask, keep, out, sums = ctx.saved_tensors
         slope = dt.sum(g * out, axis=-1, keepdims=True) - g_sums
-        scaled = q * ctx.options.scale
+        scale = ctx.options.scale
         mask, keep = (None if x is None else x.mT for x in (mask, keep))
         of_q, of_k, of_v, of_mask = _Backward(
-            *(scaled, dt.copy(scaled.mT), k, v, mask, keep, sums.mT, slope.mT, dt.copy(g.mT), g),
+            *(q * scale, dt.copy(q.mT), k * scale, v, mask, keep),
+            *(sums.mT, slope.mT, dt.copy(g.mT), g),
             dt.arange(max(q.shape[-2], k.shape[-2]), device=q.device),
             ctx.options,
             ctx.needs_input_grad,
@@ -401,8 +402,8 @@ class _Partial(NamedTuple):
 class _Forward(NamedTuple):
     """The forward pass, over tiles of queries and blocks of keys."""
 
-    q: Tensor  # scaled
-    k: Tensor  # transposed
+    q: Tensor
+    k: Tensor  # scaled and transposed
     v: Tensor
     mask: Tensor | None
     keep: Tensor | None
@@ -484,8 +485,8 @@ class _Backward(NamedTuple):
     """The backward pass, over tiles of keys. It recomputes scores, with a row for each key."""
 
     q: Tensor  # scaled
-    q_transposed: Tensor
-    k: Tensor
+    q_transposed: Tensor  # not scaled
+    k: Tensor  # scaled
     v: Tensor
     mask: Tensor | None  # transposed, as all that follow but g
     keep: Tensor | None
@@ -566,7 +567,7 @@ class _Backward(NamedTuple):
             used = dt.where(keep, weights * options.keep_scale, 0.0)
         slopes = weights * (slopes - part(self.slope))
         return (
-            (keys * options.scale).mT @ slopes if self.needs[0] else None,
+            keys.mT @ slopes if self.needs[0] else None,
             slopes @ _slice_rows(self.q, start, rows) if self.needs[1] else None,
             used @ _slice_rows(self.g, start, rows) if self.needs[2] else None,
             _with_zeros_before(slopes, start) if self.needs[3] else None,
