@@ -19,13 +19,9 @@ RNG = np.random.default_rng
 
 @pytest.fixture(params=["one block", "blocks", "small blocks"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the block size: all scores at once, a few rows of a few matrices, and two rows of one."""
-    room = {"one block": (1 << 20, 64, 1 << 17), "blocks": (64, 4, 16), "small blocks": (16, 2, 8)}
-    for name, value in zip(
-        ("BLOCK_SCORES_MAX", "BLOCK_ROWS_MIN", "CAUSAL_BLOCK_SCORES"),
-        room[request.param],
-        strict=True,
-    ):
+    """Set the sizes of tiles and blocks: all scores, some rows of two matrices, two rows of one."""
+    sizes = {"one block": (1 << 18, 256), "blocks": (64, 4), "small blocks": (8, 2)}
+    for name, value in zip(("TILE_SCORES_MAX", "PRODUCT_BLOCK"), sizes[request.param], strict=True):
         monkeypatch.setattr(attention, name, value)
 
 
@@ -141,33 +137,151 @@ def test_second_derivatives_pass_gradgradcheck(blocks: None) -> None:
         assert dt.autograd.gradgradcheck(f, given)
 
 
-# --- properties
-# -------------------------------------------------------------------------------------
+# --- properties -----------------------------------------------------------------------------------
 
 
-def test_bits_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of sums that no block splits: forward, without causality."""
-    q, k, v = (dt.asarray(a) for a in drawn((2, 3, 9, 4), (2, 3, 8, 4), (2, 3, 8, 4)))
-    whole = attend(q, k, v).numpy()
-    for name, value in (("BLOCK_SCORES_MAX", 16), ("BLOCK_ROWS_MIN", 2)):
-        monkeypatch.setattr(attention, name, value)
-    assert (attend(q, k, v).numpy() == whole).all()
+def exp(x: Any) -> Any:
+    return dt.exp(dt.asarray(x, device="reference")).numpy()
+
+
+def multiplied(a: Any, b: Any) -> Any:
+    """Return a product of at most 256 terms: one fused multiply-add for each, in order."""
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for k in range(len(b)):
+        total = (a[:, k : k + 1].astype(float) * b[k].astype(float) + total).astype(np.float32)
+    return total
+
+
+def summed(x: Any) -> Any:
+    """Return the sum of at most 4096 columns: 32 lanes, which are added in halves."""
+    lanes = np.zeros((len(x), 32), np.float32)
+    for k in range(x.shape[1]):
+        lanes[:, k % 32] += x[:, k]
+    for half in (16, 8, 4, 2, 1):
+        lanes[:, :half] += lanes[:, half : 2 * half]
+    return lanes[:, :1]
+
+
+def attended(q: Any, k: Any, v: Any, causal: bool) -> Any:
+    """Compute attention in the order that docs/numerics.md describes."""
+    scores = multiplied(q, k.T * np.float32(1 / np.sqrt(q.shape[1])))
+    if causal:
+        scores[~np.tri(*scores.shape, dtype=bool)] = -np.inf
+    top: Any = None
+    for i in range(0, len(k), 256):
+        block = scores[:, i : i + 256]
+        first = np.maximum(block.max(1, keepdims=True), np.finfo(np.float32).min)
+        weights = exp(block - first)
+        parts = summed(weights), multiplied(weights, v[i : i + 256])
+        if top is None:
+            top, total, values = first, *parts
+            continue
+        new = np.maximum(top, first)
+        old_factor, factor = exp(top - new), exp(first - new)
+        total, values = (
+            x * old_factor + y * factor for x, y in zip((total, values), parts, strict=True)
+        )
+        top = new
+    return values / total
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [40, 256, 600])
+def test_attention_adds_in_the_documented_order(
+    device: dt.Device, length: int, causal: bool
+) -> None:
+    q, k, v = drawn((length, 8), (length, 8), (length, 3), dtype="float32")
+    found = attend(*[dt.asarray(a, device=device) for a in (q, k, v)], is_causal=causal)
+    assert found.numpy().tobytes() == attended(q, k, v, causal).tobytes()
+
+
+def results(arrays: list[Any], device: Any, **options: Any) -> list[Any]:
+    """Return attention, and the gradients of the sum of its squares."""
+    given = [dt.asarray(a, device=device).requires_grad_() for a in arrays]
+    out = attend(*given, **options)
+    return [np.asarray(x.detach()) for x in (out, *dt.grad((out * out).sum(), given))]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("size", [1 << 18, 1 << 14])
+def test_bits_depend_on_neither_batch_nor_tiles(
+    device: dt.Device, monkeypatch: pytest.MonkeyPatch, size: int, causal: bool
+) -> None:
+    arrays = drawn((2, 3, 300, 8), (2, 3, 270, 8), (2, 3, 270, 4), dtype="float32")
+    monkeypatch.setattr(attention, "TILE_SCORES_MAX", size)
+    batch = results(arrays, device, is_causal=causal)
+    monkeypatch.undo()
+    alone = [
+        results([a[i, j] for a in arrays], device, is_causal=causal)
+        for i, j in itertools.product(range(2), range(3))
+    ]
+    for n, found in enumerate(batch):
+        assert found.tobytes() == b"".join(example[n].tobytes() for example in alone)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_of_tiles_have_the_bits_of_whole_products(
+    device: dt.Device, causal: bool
+) -> None:
+    """Gradients that are differentiated again are computed without tiles."""
+    arrays = drawn((2, 530, 8), (2, 600, 8), (2, 600, 4), dtype="float32")
+    _, *gradients = results(arrays, device, is_causal=causal)
+    given = [dt.asarray(a, device=device).requires_grad_() for a in arrays]
+    out = attend(*given, is_causal=causal)
+    whole = dt.grad((out * out).sum(), given, create_graph=True)
+    for x, y in zip(gradients, whole, strict=True):
+        assert x.tobytes() == y.detach().numpy().tobytes()
 
 
 @pytest.mark.parametrize("name", ["cpu", "opencl"])
-def test_bits_are_the_same_on_every_device(blocks: None, name: str) -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_bits_are_the_same_on_every_device(name: str, causal: bool) -> None:
     if name not in INSTALLED:
         pytest.skip(f"no {name} here")
-    arrays = drawn((2, 9, 4), (2, 9, 4), (2, 9, 4), (9, 9), dtype="float32")
+    mask = RNG(1).random((300, 270)) < 0.9
+    for shapes, options in (
+        (((2, 9, 4), (2, 9, 4), (2, 9, 3)), {}),
+        (((2, 300, 4), (2, 270, 4), (2, 270, 3)), {}),
+        (((300, 4), (270, 4), (270, 3)), {"attn_mask": mask}),
+    ):
+        arrays = drawn(*shapes, dtype="float32")
 
-    def made(device: str) -> list[Any]:
-        given = [dt.asarray(a, device=device).requires_grad_() for a in arrays]
-        out = attend(*given, is_causal=True)
-        return [np.asarray(x.detach()) for x in (out, *dt.grad((out * out).sum(), given))]
+        def of(device: str, arrays: Any = arrays, options: Any = options) -> list[Any]:
+            tensors = {key: dt.asarray(x, device=device) for key, x in options.items()}
+            return results(arrays, device, is_causal=causal, **tensors)
 
-    with dt.vendor_products(False):
-        for found, wanted in zip(made(name), made("reference"), strict=True):
+        for found, wanted in zip(of(name), of("reference"), strict=True):
             assert found.tobytes() == wanted.tobytes()
+
+
+def test_bits_do_not_depend_on_threads() -> None:
+    if "cpu" not in INSTALLED:
+        pytest.skip("no cpu here")
+    arrays, before = drawn(*[(4, 4, 520, 32)] * 3, dtype="float32"), dt.get_num_threads()
+    try:
+        found = []
+        for n in (1, 2, 3):
+            dt.set_num_threads(n)
+            found.append([x.tobytes() for x in results(arrays, "cpu", is_causal=True)])
+    finally:
+        dt.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+
+
+def test_memory_is_linear_in_the_length() -> None:
+    if "cpu" not in INSTALLED:
+        pytest.skip("no cpu here")
+
+    def peak(length: int, causal: bool) -> int:
+        given = [dt.zeros((length, 8), device="cpu").requires_grad_() for _ in range(3)]
+        dt.evaluate(*given)
+        dt.memory.reset_peak("cpu")
+        before = dt.memory.stats("cpu").live_bytes
+        dt.evaluate(*dt.grad(attend(*given, is_causal=causal).sum(), given))
+        return dt.memory.stats("cpu").peak_live_bytes - before
+
+    for causal in (False, True):
+        assert peak(8192, causal) < 2.2 * peak(4096, causal)
 
 
 def test_full_score_matrix_is_never_stored() -> None:

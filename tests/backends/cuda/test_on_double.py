@@ -34,6 +34,7 @@ from dovetail.commands import demo
 from dovetail.device_class import Device
 from dovetail.extend import Unavailable, legalize, parse_kernel
 from dovetail.memory import CachingAllocator
+from dovetail.nn.functional import attention
 from dovetail.plugins.device_handle import OpenedDevice
 from dovetail_cuda import plugin as cuda_plugin
 
@@ -446,6 +447,25 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a dovetail command in a process that has the double too."""
     line = [sys.executable, "-m", "dovetail.commands.cli", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=1000)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_has_the_reference_bits(
+    gpu: GPU, monkeypatch: pytest.MonkeyPatch, causal: bool
+) -> None:
+    monkeypatch.setattr(attention, "TILE_SCORES_MAX", 64)
+    monkeypatch.setattr(attention, "PRODUCT_BLOCK", 4)  # of keys
+    arrays = [np.random.default_rng(i).normal(size=(2, 9, 4)).astype("f4") for i in range(3)]
+
+    def made(device: Any) -> list[Any]:
+        given = [dt.asarray(a, device=device).requires_grad_() for a in arrays]
+        with dt.reproducible():
+            out = dt.nn.functional.scaled_dot_product_attention(*given, is_causal=causal)
+            gradients = dt.grad((out * out).sum(), given)
+        return [x.detach().numpy() for x in (out, *gradients)]
+
+    for found, wanted in zip(made(gpu.device), made("reference"), strict=True):
+        assert found.tobytes() == wanted.tobytes()
 
 
 @pytest.mark.parametrize("n", [7, 16, 17, 60, 64, 1000])

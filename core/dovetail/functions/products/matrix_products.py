@@ -163,7 +163,8 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
     left, right = (_cast_to(_expand_to(x, (*batch, *x.shape[-2:])), dtype)._expr for x in (x1, x2))
     shape = batch + x1.shape[-2:-1] + (x2.shape[-1:] if x2.ndim > 1 else ())
     result_spec = spec(shape, dtype, x1.device, name)
-    if max(x1.ndim, x2.ndim) <= 2 and x1.dtype is x2.dtype:
+    has_no_stack = max(x1.ndim, x2.ndim) <= 2
+    if x1.dtype is x2.dtype and (has_no_stack or x1.shape[:-2] == x2.shape[:-2]):
         _result_specs[x1._expr.spec, x2._expr.spec, routine] = result_spec
     return create_tensor(
         node(MATMUL, (left, _with_dense_rows(left, right, routine)), result_spec, routine)

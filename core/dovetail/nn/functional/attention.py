@@ -1,21 +1,25 @@
 """Attention, softmax(query @ key.mT) @ value, without a matrix of all scores in memory.
 
-The scores are computed one block at a time: a product of some rows with all keys that they see, one
-fused kernel for mask, maximum, exponential and sum, and a product with the values. One number per
-row is stored, the logarithm of its sum. The backward pass recomputes the scores of a block of keys
-from it. For 64 causal heads of 512 x 64, a kernel with one row per point takes 13 times as long.
-Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention", NeurIPS 2022, for the backward pass; the order
-of its loops is that of Dao, "FlashAttention-2", 2023.
+The forward pass takes a tile of queries through the blocks of PRODUCT_BLOCK keys, in order: a
+product for the scores, a kernel for mask, maximum and exponentials, a sum, a product with the
+values. The softmax over each block is joined with that over the blocks before. One number per row
+is stored, the logarithm of its sum. The backward pass recomputes the weights of a tile of keys from
+it. Its products add in blocks of PRODUCT_BLOCK as well, so the tiles change no bits
+(docs/numerics.md). Tiles are large, as recording the ops of one takes 0.2 ms in cold caches.
+Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention", NeurIPS 2022; the order of the loops in the
+backward pass is that of Dao, "FlashAttention-2", 2023.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import PRODUCT_BLOCK, write_together
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -23,9 +27,7 @@ Tensor: TypeAlias = dt.Tensor
 Shape: TypeAlias = tuple[int, ...]
 BatchSlices: TypeAlias = tuple[slice, ...]
 OP_NAME = "scaled_dot_product_attention"
-BLOCK_SCORES_MAX = 1 << 20  # a block and its intermediates stay in a processor's last-level cache
-BLOCK_ROWS_MIN = 64  # products of fewer rows are slow
-CAUSAL_BLOCK_SCORES = 1 << 17  # smaller blocks skip more masked scores; each costs a launch
+TILE_SCORES_MAX = 1 << 18  # a tile and its intermediates stay near the second-level cache
 HALVES = (dt.float16, dt.bfloat16)
 FLOATS = (dt.float32, dt.float64, *HALVES)
 
@@ -50,7 +52,7 @@ def scaled_dot_product_attention(
     Shapes: `query` (..., l, e), `key` (..., s, e), `value` (..., s, v) give (..., l, v); the mask
     is broadcast to (..., l, s), and the axes before these to each other.
     Dtypes: floats, the same of all three; halves are computed in float32, and rounded once.
-    Memory: one block of scores at a time, also in the backward pass. Dropout stores a bool for each
+    Memory: one tile of scores at a time, also in the backward pass. Dropout stores a bool for each
     score, and gradients of gradients store all scores.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError.
     Source: Vaswani et al., "Attention is all you need", 2017.
@@ -77,6 +79,7 @@ def scaled_dot_product_attention(
         bool(is_causal),
         1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale),
         0.0 if dropout_p == 1 else 1 / (1 - dropout_p),
+        dt.finfo(compute).min,
     )
     keep = None
     if dropout_p:
@@ -222,29 +225,37 @@ def _attend_grouped(
     return dt.reshape(out, (*out.shape[:-4], heads, *out.shape[-2:]))
 
 
-# --- blocks ---------------------------------------------------------------------------------------
+# --- tiles ----------------------------------------------------------------------------------------
 
 
 class _Options(NamedTuple):
-    """The options of a call: `scale` of the products, `keep_scale` of weights after dropout."""
+    """The options of a call.
+
+    `scale` of the products, `keep_scale` of weights after dropout, the `lowest` finite score.
+    """
 
     causal: bool
     scale: float
     keep_scale: float
+    lowest: float
 
 
-def _blocks(
+def _row_tiles(batch: Shape, rows: int, causal: bool) -> list[tuple[BatchSlices, int, int]]:
+    """Return tiles of queries, for one block of keys: (slices of the batch axes, rows a to b)."""
+    step = max(min(rows, TILE_SCORES_MAX // PRODUCT_BLOCK), 1)
+    size = step * PRODUCT_BLOCK // (2 if causal else 1)  # later keys are seen by fewer queries
+    cuts = _batch_slices(batch, max(TILE_SCORES_MAX // size, 1))
+    return [(cut, a, min(a + step, rows)) for cut in cuts for a in range(0, rows, step)]
+
+
+def _key_tiles(
     batch: Shape, rows: int, columns: int, causal: bool
 ) -> list[tuple[BatchSlices, int, int]]:
-    """Return blocks of the scores: (slices of the batch axes, the first row, the end row)."""
-    row_scores = max(math.prod(batch) * columns, 1)
-    step = BLOCK_SCORES_MAX // row_scores
-    if causal:  # shorter blocks compute fewer masked scores
-        step = min(step, CAUSAL_BLOCK_SCORES // row_scores)
-    step = max(min(step // BLOCK_ROWS_MIN * BLOCK_ROWS_MIN, rows), min(BLOCK_ROWS_MIN, rows), 1)
-    starts = range(0, rows, step)
-    cuts = _batch_slices(batch, max(BLOCK_SCORES_MAX // (step * columns), 1))
-    return [(cut, a, min(a + step, rows)) for cut in cuts for a in starts]
+    """Return tiles of keys, which keep the order of products over queries and over keys."""
+    takes_all = not causal and rows * columns <= TILE_SCORES_MAX
+    step = max(columns if takes_all else min(PRODUCT_BLOCK, columns), 1)
+    cuts = _batch_slices(batch, max(TILE_SCORES_MAX // max(step * rows, 1), 1))
+    return [(cut, a, min(a + step, columns)) for cut in cuts for a in range(0, columns, step)]
 
 
 def _batch_slices(batch: Shape, count: int) -> Iterator[BatchSlices]:
@@ -261,41 +272,55 @@ def _batch_slices(batch: Shape, count: int) -> Iterator[BatchSlices]:
             yield (*[slice(i, i + 1) for i in outer], slice(a, min(a + step, batch[axis])))
 
 
-def _operand_block(
-    x: Tensor, batch: BatchSlices, a: int = 0, b: int | None = None, axis: int = -2
-) -> Tensor:
-    """Return a block's part of an operand: its matrices, and rows (or columns) a to b of them."""
-    if batch:
-        x = x[tuple(c if n > 1 else slice(None) for c, n in zip(batch, x.shape, strict=False))]
-    if b is None or (a, b) == (0, x.shape[axis]):
+def _select_matrices(x: Tensor, cut: BatchSlices) -> Tensor:
+    """Return some of an operand's matrices; axes of size 1 are broadcast."""
+    if not cut:
         return x
-    return x[..., a:b, :] if axis == -2 else x[..., a:b]
+    return x[tuple([c if n > 1 else slice(None) for c, n in zip(cut, x.shape, strict=False)])]
 
 
-class _BlockSum:
-    """A tensor that accumulates blocks."""
+def _select_fields(operands: object, cut: BatchSlices, names: str) -> dict[str, Any]:
+    """Return some of the matrices of the fields with these names; None for those that are None."""
+    fields = {name: getattr(operands, name) for name in names.split()}
+    return {name: None if x is None else _select_matrices(x, cut) for name, x in fields.items()}
+
+
+def _slice_rows(x: Tensor, a: int, b: int) -> Tensor:
+    """Return rows a to b of matrices."""
+    return x if (a, b) == (0, x.shape[-2]) else x[..., a:b, :]
+
+
+def _slice_columns(x: Tensor, a: int, b: int) -> Tensor:
+    """Return columns a to b of matrices."""
+    return x if (a, b) == (0, x.shape[-1]) else x[..., a:b]
+
+
+def _apply_mask(scores: Tensor, mask: Tensor) -> Tensor:
+    """Return scores with -inf where a bool mask is False, or with a float mask added."""
+    return dt.where(mask, scores, -math.inf) if mask.dtype is dt.bool else scores + mask
+
+
+class _TileSum:
+    """A tensor that accumulates tiles."""
 
     def __init__(self, like: Tensor) -> None:
         self.total = dt.empty(like.shape, dtype=like.dtype, device=like.device)
         self._initialised: set[tuple[object, ...]] = set()
 
-    def add(
-        self, x: Tensor, batch: BatchSlices, a: int, b: int, assign: bool | None = None
-    ) -> None:
-        """Add `x` to rows a to b of a cut.
+    def add_part(
+        self, x: Tensor, cut: BatchSlices, part: Callable[[Tensor], Tensor], key: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return a part of a cut of the total, and its sum with `x`.
 
-        `assign`: assign instead of add. By default, the first block of these rows is assigned.
+        The first tile with this key and cut is returned as it is.
         """
-        target = _operand_block(self.total, batch, a, b)
-        if assign is None:
-            wide = [n > 1 for n in self.total.shape]
-            key = (a, *[(c.start if w else 0) for c, w in zip(batch, wide, strict=False)])
-            assign = key not in self._initialised
-            self._initialised.add(key)
-        if assign:
-            target[...] = x
-        else:
-            target += x
+        target = part(_select_matrices(self.total, cut))
+        x = _sum_to_shape(x, self.total.shape)
+        starts = [c.start for c, n in zip(cut, self.total.shape, strict=False) if n > 1]
+        if (key, *starts) in self._initialised:
+            return target, target + x
+        self._initialised.add((key, *starts))
+        return target, x
 
 
 def _sum_to_shape(x: Tensor, shape: Shape) -> Tensor:
@@ -322,7 +347,9 @@ class _Attention(dt.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """Return attention and the row sums' logarithms; save them with the operands."""
         ctx.options = options
-        out, sums = _Forward(q, k, v, mask, keep, options).compute()
+        numbers = dt.arange(max(q.shape[-2], k.shape[-2]), device=q.device)
+        keys = dt.copy(k.mT * options.scale)
+        out, sums = _Forward(q, keys, v, mask, keep, numbers, options).compute()
         ctx.save_for_backward(q, k, v, mask, keep, out, sums)
         return out, sums
 
@@ -331,164 +358,225 @@ class _Attention(dt.autograd.Function):
         """Return the gradients of query, key, value and a float mask."""
         q, k, v, mask, keep, out, sums = ctx.saved_tensors
         slope = dt.sum(g * out, axis=-1, keepdims=True) - g_sums
-        needs = ctx.needs_input_grad
-        backward = _Backward((q, k, v, mask), keep, ctx.options, g, sums, slope, needs)
-        return (*backward.compute(), None, None)
+        scale = ctx.options.scale
+        mask, keep = (None if x is None else x.mT for x in (mask, keep))
+        of_q, of_k, of_v, of_mask = _Backward(
+            *(q * scale, dt.copy(q.mT), k * scale, v, mask, keep),
+            *(sums.mT, slope.mT, dt.copy(g.mT), g),
+            dt.arange(max(q.shape[-2], k.shape[-2]), device=q.device),
+            ctx.options,
+            ctx.needs_input_grad,
+        ).compute()
+        of_q, of_mask = (None if x is None else x.mT for x in (of_q, of_mask))
+        return of_q, of_k, of_v, of_mask, None, None
+
+
+class _Partial(NamedTuple):
+    """A softmax over some keys: each row's maximum score, sum of weights, and sum of values.
+
+    Weights are the exponentials of scores less the maximum.
+    """
+
+    top: Tensor
+    total: Tensor
+    values: Tensor
+
+    def join(self, other: _Partial) -> _Partial:
+        """Return the softmax over the keys of both."""
+        top = dt.maximum(self.top, other.top)
+        a, b = dt.exp(self.top - top), dt.exp(other.top - top)
+        return _Partial(top, self.total * a + other.total * b, self.values * a + other.values * b)
+
+    def finish(self, has_mask: bool) -> tuple[Tensor, Tensor]:
+        """Return the weighted mean of the values, and the logarithm of the sum of exponentials."""
+        if not has_mask:
+            return self.values / self.total, self.top + dt.log(self.total)
+        # for a row that sees no key, an infinite sum makes exp(score - sum) 0 in the backward pass
+        blind = self.total == 0
+        return (
+            self.values / dt.where(blind, 1.0, self.total),
+            dt.where(blind, math.inf, self.top + dt.log(self.total)),
+        )
 
 
 class _Forward(NamedTuple):
-    """The forward pass, over blocks of queries."""
+    """The forward pass, over tiles of queries and blocks of keys."""
 
     q: Tensor
-    k: Tensor
+    k: Tensor  # scaled and transposed
     v: Tensor
     mask: Tensor | None
     keep: Tensor | None
+    numbers: Tensor  # of positions
     options: _Options
 
     def compute(self) -> tuple[Tensor, Tensor]:
         """Return the result, and the logarithm of each row's sum of exponentials."""
-        q, k, v, options = self.q, self.k, self.v, self.options
-        batch, rows, columns = q.shape[:-2], q.shape[-2], k.shape[-2]
-        numbers = dt.arange(max(rows, columns), device=q.device)
-        operands = q * options.scale, dt.copy(k.mT), numbers
-        blocks = _blocks(batch, rows, columns, options.causal)
-        if len(blocks) == 1:
-            return self._block(operands, *blocks[0])
-        out = dt.empty((*batch, rows, v.shape[-1]), dtype=q.dtype, device=q.device)
-        sums = dt.empty((*batch, rows, 1), dtype=q.dtype, device=q.device)
-        for cut, a, b in blocks:
-            block_out, block_sums = self._block(operands, cut, a, b)
-            _operand_block(out, cut, a, b)[...] = block_out
-            _operand_block(sums, cut, a, b)[...] = block_sums
+        batch, rows = self.q.shape[:-2], self.q.shape[-2]
+        tiles = _row_tiles(batch, rows, self.options.causal)
+        if len(tiles) <= 1 and self._count_visible_keys(rows) <= PRODUCT_BLOCK:
+            softmax = self._attend_to((0, rows), (0, self._count_visible_keys(rows)))
+            return softmax.finish(self.mask is not None)
+        out, sums = (
+            dt.empty((*batch, rows, n), dtype=self.q.dtype, device=self.q.device)
+            for n in (self.v.shape[-1], 1)
+        )
+        for cut, a, b in tiles:
+            self.select(cut)._write_rows([_select_matrices(x, cut) for x in (out, sums)], a, b)
         return out, sums
 
-    def _block(
-        self, operands: tuple[Tensor, Tensor, Tensor], cut: BatchSlices, a: int, b: int
-    ) -> tuple[Tensor, Tensor]:
-        """Return the result of queries a to b, and the logarithm of each row's sum."""
-        (q, k, numbers), options = operands, self.options
-        end = min(b, k.shape[-1]) if options.causal else k.shape[-1]
-        scores = _operand_block(q, cut, a, b) @ _operand_block(k, cut, 0, end, -1)
-        if options.causal:
-            scores = dt.where(numbers[a:b, None] >= numbers[:end], scores, -math.inf)
+    def select(self, cut: BatchSlices) -> _Forward:
+        """Return the pass over some of the matrices."""
+        return self._replace(**_select_fields(self, cut, "q k v mask keep"))
+
+    def _count_visible_keys(self, rows: int) -> int:
+        """Return the number of keys that the first `rows` queries see."""
+        return min(self.v.shape[-2], max(rows, 1)) if self.options.causal else self.v.shape[-2]
+
+    def _write_rows(self, results: Sequence[Tensor], a: int, b: int) -> None:
+        """Write the result of queries a to b, and the logarithm of each row's sum."""
+
+        def write(rows: _Partial, a: int, b: int) -> None:
+            """Write the result of queries that see no more keys."""
+            values = list(rows.finish(self.mask is not None))
+            write_together(OP_NAME, [_slice_rows(x, a, b) for x in results], values)
+
+        end, softmax = self._count_visible_keys(b), None
+        for first in range(0, end, PRODUCT_BLOCK):
+            if softmax is not None:
+                dt.evaluate(*softmax)
+                if self.options.causal and first > a:
+                    n, count = b - a, first - a
+                    write(_Partial(*(_slice_rows(x, 0, count) for x in softmax)), a, first)
+                    softmax, a = _Partial(*(_slice_rows(x, count, n) for x in softmax)), first
+            block = self._attend_to((a, b), (first, min(first + PRODUCT_BLOCK, end)), True)
+            softmax = block if softmax is None else softmax.join(block)
+            del block
+        assert softmax is not None
+        write(softmax, a, b)
+
+    def _attend_to(
+        self, rows: tuple[int, int], keys: tuple[int, int], evaluates: bool = False
+    ) -> _Partial:
+        """Return the softmax of some queries over a block of keys.
+
+        evaluates: compute the weights now. A kernel with their sum would compute them twice.
+        """
+        (a, b), (first, stop) = rows, keys
+        scores = _slice_rows(self.q, a, b) @ _slice_columns(self.k, first, stop)
+        if self.options.causal and stop > a + 1:
+            sees = self.numbers[a:b, None] >= self.numbers[first:stop]
+            scores = dt.where(sees, scores, -math.inf)
         if self.mask is not None:
-            scores = _apply_mask(
-                scores, _operand_block(_operand_block(self.mask, cut, a, b), (), 0, end, -1)
-            )
-        top = dt.max(scores, axis=-1, keepdims=True)
-        if self.mask is not None:
-            top = dt.where(top == -math.inf, 0.0, top)
+            scores = _apply_mask(scores, _slice_columns(_slice_rows(self.mask, a, b), first, stop))
+        # a finite maximum gives weights of 0, if all keys of the block are masked
+        top = dt.maximum(dt.max(scores, axis=-1, keepdims=True), self.options.lowest)
         weights = dt.exp(scores - top)
+        if evaluates:
+            dt.evaluate(weights)
         total = dt.sum(weights, axis=-1, keepdims=True)
         if self.keep is not None:
-            keep = _operand_block(_operand_block(self.keep, cut, a, b), (), 0, end, -1)
-            weights = dt.where(keep, weights * options.keep_scale, 0.0)
-        out = weights @ _operand_block(self.v, cut, 0, end)
-        if self.mask is None:
-            return out / total, top + dt.log(total)
-        # for a row that sees no key, an infinite sum makes exp(score - sum) 0 in the backward pass
-        blind = total == 0
-        return out / dt.where(blind, 1.0, total), dt.where(blind, math.inf, top + dt.log(total))
-
-
-def _apply_mask(scores: Tensor, mask: Tensor) -> Tensor:
-    """Return scores with -inf where a bool mask is False, or with a float mask added."""
-    return dt.where(mask, scores, -math.inf) if mask.dtype is dt.bool else scores + mask
+            keep = _slice_columns(_slice_rows(self.keep, a, b), first, stop)
+            weights = dt.where(keep, weights * self.options.keep_scale, 0.0)
+        return _Partial(top, total, weights @ _slice_rows(self.v, first, stop))
 
 
 class _Backward(NamedTuple):
-    """The backward pass, over blocks of keys. It recomputes scores, with a row for each key."""
+    """The backward pass, over tiles of keys. It recomputes scores, with a row for each key."""
 
-    inputs: tuple[Tensor, Tensor, Tensor, Tensor | None]  # query, key, value, mask
+    q: Tensor  # scaled
+    q_transposed: Tensor  # not scaled
+    k: Tensor  # scaled
+    v: Tensor
+    mask: Tensor | None  # transposed, as all that follow but g
     keep: Tensor | None
-    options: _Options
-    g: Tensor
     sums: Tensor
     slope: Tensor
+    g_transposed: Tensor
+    g: Tensor
+    numbers: Tensor
+    options: _Options
     needs: Sequence[bool]
 
-    def compute(self) -> tuple[Tensor | None, ...]:
-        """Return the gradients of query, key, value and mask."""
-        (q, k, _, _), options = self.inputs, self.options
-        numbers = dt.arange(max(q.shape[-2], k.shape[-2]), device=q.device)
-        scaled = q * options.scale
-        operands = scaled, dt.copy(scaled.mT), self.g, dt.copy(self.g.mT), numbers
-        blocks = _blocks(q.shape[:-2], k.shape[-2], q.shape[-2], options.causal)
-        if len(blocks) == 1 or dt.is_grad_enabled():
-            gradients = self._block(operands, (), 0, k.shape[-2])
-            return tuple(
+    def compute(self) -> list[Tensor | None]:
+        """Return the gradients of transposed queries, keys, values and transposed mask."""
+        rows, columns = self.q.shape[-2], self.k.shape[-2]
+        tiles = _key_tiles(self.q.shape[:-2], rows, columns, self.options.causal)
+        inputs = self.q_transposed, self.k, self.v, self.mask
+        if len(tiles) == 1 or dt.is_grad_enabled():
+            return [
                 x if x is None or like is None else _sum_to_shape(x, like.shape)
-                for x, like in zip(gradients, self.inputs, strict=True)
-            )
-        like = *self.inputs[:3], None if self.inputs[3] is None else self.inputs[3].mT
+                for x, like in zip(self._differentiate(0, columns), inputs, strict=True)
+            ]
         totals = [
-            None if x is None or not needs else _BlockSum(x)
-            for x, needs in zip(like, self.needs, strict=False)
+            None if x is None or not needs else _TileSum(x)
+            for x, needs in zip(inputs, self.needs, strict=False)
         ]
-        for cut, a, b in blocks:
-            self._accumulate(totals, self._block(operands, cut, a, b), cut, a, b)
-        of_q, of_k, of_v, of_mask = (None if t is None else t.total for t in totals)
-        return of_q, of_k, of_v, None if of_mask is None else of_mask.mT
+        for cut, a, b in tiles:
+            self._accumulate(totals, cut, a, b)
+        return [None if t is None else t.total for t in totals]
 
     def _accumulate(
-        self,
-        totals: Sequence[_BlockSum | None],
-        gradients: tuple[Tensor | None, ...],
-        cut: BatchSlices,
-        a: int,
-        b: int,
+        self, totals: Sequence[_TileSum | None], cut: BatchSlices, a: int, b: int
     ) -> None:
-        """Add the gradients of a block to the totals, in place."""
-        rows = self.inputs[0].shape[-2]
-        start = min(a, rows) if self.options.causal else 0
-        for n, (total, x) in enumerate(zip(totals, gradients, strict=True)):
-            if total is None or x is None:
-                continue
-            x = _sum_to_shape(x, total.total.shape)
-            if n == 0:
-                if start < rows:
-                    total.add(x, cut, start, rows, assign=a == 0)
-            else:
-                total.add(x if n < 3 else x.mT, cut, a, b)
+        """Add the gradients of a tile to the totals, in place."""
+        start, rows = self._find_first_query(a), self.q.shape[-2]
+        keys = partial(_slice_rows, a=a, b=b)
+        slices = (partial(_slice_columns, a=start, b=rows), 0), *[(keys, a)] * 3
+        pairs = [
+            total.add_part(x, cut, *args)
+            for total, x, args in zip(
+                totals, self.select(cut)._differentiate(a, b), slices, strict=True
+            )
+            if total is not None and x is not None
+        ]
+        targets, values = map(list, zip(*pairs, strict=True))
+        del pairs
+        write_together(OP_NAME, targets, values)
 
-    def _block(
-        self, operands: Sequence[Tensor], cut: BatchSlices, a: int, b: int
-    ) -> tuple[Tensor | None, ...]:
-        """Return the gradients of a block: keys a to b, their values, mask and queries."""
-        (_, k, v, mask), (q, q_transposed, g, g_transposed, numbers) = self.inputs, operands
-        rows, options = q.shape[-2], self.options
-        start = min(a, rows) if options.causal else 0
-        keys = _operand_block(k, cut, a, b)
-        scores = keys @ _operand_block(q_transposed, cut, start, rows, -1)
+    def select(self, cut: BatchSlices) -> _Backward:
+        """Return the pass over some of the matrices."""
+        names = "q q_transposed k v mask keep sums slope g_transposed g"
+        return self._replace(**_select_fields(self, cut, names))
+
+    def _find_first_query(self, key: int) -> int:
+        """Return the first query that sees a key."""
+        return min(key, self.q.shape[-2]) if self.options.causal else 0
+
+    def _differentiate(self, a: int, b: int) -> tuple[Tensor | None, ...]:
+        """Return gradients of a tile: transposed queries, keys a to b, values, transposed mask."""
+        start, rows, options = self._find_first_query(a), self.q.shape[-2], self.options
+
+        def part(x: Tensor) -> Tensor:
+            """Return the tile's queries of transposed rows."""
+            return _slice_columns(x, start, rows)
+
+        keys = _slice_rows(self.k, a, b)
+        scores = keys @ part(self.q_transposed)
         if options.causal:
-            scores = dt.where(numbers[a:b, None] <= numbers[start:rows], scores, -math.inf)
-        if mask is not None:
-            scores = _apply_mask(scores, self._transposed_part(mask, cut, a, b, start))
-        weights = dt.exp(scores - _operand_block(self.sums.mT, cut, start, rows, -1))
-        slopes = _operand_block(v, cut, a, b) @ _operand_block(g_transposed, cut, start, rows, -1)
+            sees = self.numbers[a:b, None] <= self.numbers[start:rows]
+            scores = dt.where(sees, scores, -math.inf)
+        if self.mask is not None:
+            scores = _apply_mask(scores, part(_slice_rows(self.mask, a, b)))
+        weights = dt.exp(scores - part(self.sums))
+        slopes = _slice_rows(self.v, a, b) @ part(self.g_transposed)
         used = weights
         if self.keep is not None:
-            keep = self._transposed_part(self.keep, cut, a, b, start)
+            keep = part(_slice_rows(self.keep, a, b))
             slopes = dt.where(keep, slopes * options.keep_scale, 0.0)
             used = dt.where(keep, weights * options.keep_scale, 0.0)
-        slopes = weights * (slopes - _operand_block(self.slope.mT, cut, start, rows, -1))
+        slopes = weights * (slopes - part(self.slope))
         return (
-            slopes.mT @ (keys * options.scale) if self.needs[0] else None,
-            slopes @ _operand_block(q, cut, start, rows) if self.needs[1] else None,
-            used @ _operand_block(g, cut, start, rows) if self.needs[2] else None,
-            self._mask_gradient(slopes, start) if self.needs[3] else None,
+            keys.mT @ slopes if self.needs[0] else None,
+            slopes @ _slice_rows(self.q, start, rows) if self.needs[1] else None,
+            used @ _slice_rows(self.g, start, rows) if self.needs[2] else None,
+            _with_zeros_before(slopes, start) if self.needs[3] else None,
         )
 
-    def _transposed_part(self, x: Tensor, cut: BatchSlices, a: int, b: int, start: int) -> Tensor:
-        """Return a block's part of a mask, with a row for each key."""
-        return _operand_block(_operand_block(x, cut, start, x.shape[-2]), (), a, b, -1).mT
 
-    def _mask_gradient(self, slopes: Tensor, start: int) -> Tensor:
-        """Return the gradient of a float mask's columns, with zeros for queries before `start`."""
-        gradient = slopes.mT
-        if not start:
-            return gradient
-        shape = (*gradient.shape[:-2], start, gradient.shape[-1])
-        zeros = dt.zeros(shape, dtype=gradient.dtype, device=gradient.device)
-        return dt.concat([zeros, gradient], axis=-2)
+def _with_zeros_before(x: Tensor, columns: int) -> Tensor:
+    """Return a matrix with columns of zeros before its own."""
+    if not columns:
+        return x
+    zeros = dt.zeros((*x.shape[:-1], columns), dtype=x.dtype, device=x.device)
+    return dt.concat([zeros, x], axis=-1)
