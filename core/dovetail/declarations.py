@@ -103,7 +103,7 @@ def _wrap(function: Function, widen: Widen) -> Function:
     """Return the function with its name in errors, widened halves and translated parameters."""
 
     def call(*args: Any, **options: Any) -> Any:
-        """Call the function; widen halves, prefix errors with its name, translate arguments."""
+        """Call the function with halves widened; name it in errors, retry with translated names."""
         try:
             if widen and holds_half(args, options):
                 return call_in_float32(function, args, options, widen)

@@ -93,7 +93,7 @@ def _parse_number(value: str) -> float:
 
 
 def read_flag(name: str, environ: Mapping[str, str] = os.environ, default: bool = False) -> bool:
-    """Return True if a variable is 1, true, yes or on; warn once of a value that is no flag."""
+    """Return a variable as a flag; if it is empty, or invalid (warns once), return `default`."""
     value = read_text(name, environ) or str(int(default))
     if value.strip().lower() not in FLAG_VALUES:
         warn_invalid(name, value, "0 or 1", f"using {int(default)}")

@@ -198,14 +198,14 @@ def _shift(x: Tensor, axis: int, step: int) -> Tensor:
 
 
 def _matmul_left_gradient(g: Tensor, y: Tensor) -> Tensor:
-    """Return the gradient of a product by its left operand: g @ y^H, or g times a vector y."""
+    """Return the gradient of a product by its left operand: g @ y^H; g * conj(y) for a vector."""
     if y.ndim == 1:
         return _append_axis(g) * conj(y)
     return g * conj(y.mT) if g.shape[-2:] == (1, 1) else matmul(g, conj(y.mT))
 
 
 def _matmul_right_gradient(g: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of a product by its right operand: x^H @ g, or a vector x times g."""
+    """Return the gradient of a product by its right operand: x^H @ g; conj(x) * g for a vector."""
     if x.ndim == 1:
         return (_append_axis(conj(x)) if g.ndim else conj(x)) * g
     return conj(x.mT) * g if g.shape[-2:] == (1, 1) else matmul(conj(x.mT), g)

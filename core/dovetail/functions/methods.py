@@ -319,7 +319,7 @@ PROPERTIES = {"real": property(real_part), "imag": property(imaginary_part)}
 
 
 def method_by_name(name: str) -> Function:
-    """Return the method of a name that `public` declares in a loaded module."""
+    """Return the method declared under a name, built if in place. Raises: KeyError if none is."""
     return METHODS[name] if name in METHODS else variants.in_place_method(IN_PLACE_METHODS[name])
 
 

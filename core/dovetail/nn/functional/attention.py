@@ -437,7 +437,7 @@ class _Forward(NamedTuple):
         """Write the result of queries a to b, and the logarithm of each row's sum."""
 
         def write(rows: _Partial, a: int, b: int) -> None:
-            """Write the result of queries that see no more keys."""
+            """Write results and logarithms of sums for queries a to b, which see no more keys."""
             values = list(rows.finish(self.mask is not None))
             write_together(OP_NAME, [_slice_rows(x, a, b) for x in results], values)
 
@@ -544,7 +544,10 @@ class _Backward(NamedTuple):
         return min(key, self.q.shape[-2]) if self.options.causal else 0
 
     def _differentiate(self, a: int, b: int) -> tuple[Tensor | None, ...]:
-        """Return gradients of a tile: transposed queries, keys a to b, values, transposed mask."""
+        """Return a tile's q^T, k, v, mask^T gradients; q^T from the first query that sees key a.
+
+        Keys a to b are the tile; a gradient that is not needed is None.
+        """
         start, rows, options = self._find_first_query(a), self.q.shape[-2], self.options
 
         def part(x: Tensor) -> Tensor:
