@@ -49,13 +49,15 @@ class FloatFormat(NamedTuple):
     root_half: int  # the bits of sqrt(1/2)
     log2_4_5: tuple[float, float]  # log2(4/5), the first short enough for exact sums with exponents
     log2_4_3: tuple[float, float]  # log2(4/3)
-    # (sin h - h) / h**3 of z = h**2, |h| <= 1, pi/4; error 3.7e-10 / z, 1.2e-19 / z
+    # (sin h - h) / h**3 of z = h**2, |h| <= 0.796, pi/4; error 4.3e-9 / z, 1.2e-19 / z
     sin: tuple[float, ...]
-    # (cos h - 1 + z/2) / z**2, as sin; error 1.1e-9 / z**2, 2.2e-18
+    # (cos h - 1 + z/2) / z**2, as sin; error 1.5e-10 / z**2, 2.2e-18
     cos: tuple[float, ...]
-    # (atan h - h) / h**3 of h**2, |h| <= tan(pi/8); error 1.9e-8, 3.1e-17
+    # (tan h / h - 1) / z, as sin; error relative to tan 1.8e-9, 1.3e-17
+    tan: tuple[float, ...]
+    # (atan h / h - 1) / z of z = h**2, |h| <= 1; error relative to atan 6.6e-9, 6.2e-18
     atan: tuple[float, ...]
-    # (asin h - h) / h**3 of h**2, |h| <= 1/2; error 6.4e-8, 2.0e-16
+    # (asin h - h) / h**3 of h**2, |h| <= 1/2; error relative to asin 4.9e-9, 1.5e-17
     asin: tuple[float, ...]
     # erf(h) / h - 1 of h**2, |h| <= 0.8135 and 3/4; error 3.6e-9, 1.2e-17
     erf: tuple[float, ...]
@@ -204,25 +206,41 @@ FORMATS = {
         log2_4_5=(_h("-0x1.49a8p-2"), _h("0x1.ed0cbap-20")),
         log2_4_3=(_h("0x1.a900p-2"), _h("-0x1.a39fbep-20")),
         sin=(
-            _h("-0x1.5555560000000p-3"),
-            _h("0x1.1111380000000p-7"),
-            _h("-0x1.a01c320000000p-13"),
-            _h("0x1.6d55da0000000p-19"),
+            _h("-0x1.555544p-3"),
+            _h("0x1.1106bep-7"),
+            _h("-0x1.9917d0p-13"),
         ),
-        cos=(_h("0x1.5555280000000p-5"), _h("-0x1.6bfbf80000000p-10"), _h("0x1.9640180000000p-16")),
+        cos=(
+            _h("0x1.55554ap-5"),
+            _h("-0x1.6c0c0cp-10"),
+            _h("0x1.99da9cp-16"),
+        ),
+        tan=(
+            _h("0x1.555564p-2"),
+            _h("0x1.110c8ep-3"),
+            _h("0x1.bb09e0p-5"),
+            _h("0x1.5ace90p-6"),
+            _h("0x1.6ceb6ap-7"),
+            _h("-0x1.3511e0p-12"),
+            _h("0x1.2b4dcep-8"),
+        ),
         atan=(
-            _h("-0x1.555554p-2"),
-            _h("0x1.999712p-3"),
-            _h("-0x1.241e56p-3"),
-            _h("0x1.b7fa1p-4"),
-            _h("-0x1.0818dp-4"),
+            _h("-0x1.55553ep-2"),
+            _h("0x1.9991e4p-3"),
+            _h("-0x1.242086p-3"),
+            _h("0x1.c08c4ep-4"),
+            _h("-0x1.58091ap-4"),
+            _h("0x1.da29eep-5"),
+            _h("-0x1.fd7d5cp-6"),
+            _h("0x1.642336p-7"),
+            _h("-0x1.d354fcp-10"),
         ),
         asin=(
-            _h("0x1.55555ep-3"),
-            _h("0x1.33263ap-4"),
-            _h("0x1.70cde4p-5"),
-            _h("0x1.b11878p-6"),
-            _h("0x1.39fac2p-5"),
+            _h("0x1.5555c8p-3"),
+            _h("0x1.330204p-4"),
+            _h("0x1.747bb8p-5"),
+            _h("0x1.8c3e96p-6"),
+            _h("0x1.595bc8p-5"),
         ),
         erf=(
             _h("0x1.06eba8p-3"),
@@ -376,6 +394,22 @@ FORMATS = {
         sin=(
             _h("-0x1.5555555555555p-3"),
             _h("0x1.1111111111089p-7"),
+        tan=(
+            _h("0x1.55555555554f1p-2"),
+            _h("0x1.11111111183c1p-3"),
+            _h("0x1.ba1ba1b461021p-5"),
+            _h("0x1.664f49aa51069p-6"),
+            _h("0x1.226e12263bd8fp-7"),
+            _h("0x1.d6d93afaeb544p-9"),
+            _h("0x1.7d5b05328aa68p-10"),
+            _h("0x1.37fd6557ea833p-11"),
+            _h("0x1.d24f4be905fcfp-13"),
+            _h("0x1.1e6dd96162357p-13"),
+            _h("-0x1.bbfe827de7350p-16"),
+            _h("0x1.777ea04993401p-14"),
+            _h("-0x1.78c8c5cdfa688p-15"),
+            _h("0x1.5e30630022d0cp-16"),
+        ),
             _h("-0x1.a01a01a0065dfp-13"),
             _h("0x1.71de3a3f6c2eap-19"),
             _h("-0x1.ae643c5e3b926p-26"),
@@ -391,31 +425,40 @@ FORMATS = {
             _h("-0x1.9073d9be8ad5bp-37"),
         ),
         atan=(
-            _h("-0x1.5555555555555p-2"),
-            _h("0x1.999999999944dp-3"),
-            _h("-0x1.249249243f5e8p-3"),
-            _h("0x1.c71c7189e8126p-4"),
-            _h("-0x1.745d0bc9e2ab5p-4"),
-            _h("0x1.3b126fdce8d2cp-4"),
-            _h("-0x1.10fb198bb93a8p-4"),
-            _h("0x1.dff040d9cafefp-5"),
-            _h("-0x1.a0c96820c1878p-5"),
-            _h("0x1.41e2468544935p-5"),
-            _h("-0x1.3b53f36afe667p-6"),
+            _h("-0x1.5555555555526p-2"),
+            _h("0x1.99999999955b4p-3"),
+            _h("-0x1.249249237f0d4p-3"),
+            _h("0x1.c71c717fa9b7cp-4"),
+            _h("-0x1.745d11aa5b160p-4"),
+            _h("0x1.3b136658f67dbp-4"),
+            _h("-0x1.110e4e8bb7689p-4"),
+            _h("0x1.e1bb81b685c5fp-5"),
+            _h("-0x1.ae5db90d0fbb7p-5"),
+            _h("0x1.82d820c98b555p-5"),
+            _h("-0x1.599c565f7ca9dp-5"),
+            _h("0x1.2c1ddcdde5b50p-5"),
+            _h("-0x1.e9c37c8e320f7p-6"),
+            _h("0x1.67f796dc3aa9cp-6"),
+            _h("-0x1.c70a4c99114d5p-7"),
+            _h("0x1.d6f8a4dd97338p-8"),
+            _h("-0x1.79709994411eap-9"),
+            _h("0x1.b2db9d0a97f1ep-11"),
+            _h("-0x1.3e3b0db0e4a7ep-13"),
+            _h("0x1.ba57650510622p-17"),
         ),
         asin=(
-            _h("0x1.555555555554ep-3"),
-            _h("0x1.333333333745fp-4"),
-            _h("0x1.6db6db67c2ba9p-5"),
-            _h("0x1.f1c71fd864f6fp-6"),
-            _h("0x1.6e8b22c54f63fp-6"),
-            _h("0x1.1c59db34a6dfep-6"),
-            _h("0x1.c863e83f7b6a3p-7"),
-            _h("0x1.858f8a7d15b3ep-7"),
-            _h("0x1.fb492eebbaf4bp-8"),
-            _h("0x1.09c7d6f33f0bap-6"),
-            _h("-0x1.6a8a76b2a7a18p-7"),
-            _h("0x1.d148d2cc728bfp-6"),
+            _h("0x1.5555555555390p-3"),
+            _h("0x1.333333336e831p-4"),
+            _h("0x1.6db6db42783b4p-5"),
+            _h("0x1.f1c72c39cbe47p-6"),
+            _h("0x1.6e89f429a8a5ap-6"),
+            _h("0x1.1c6be32469773p-6"),
+            _h("0x1.c6fda0ab85c11p-7"),
+            _h("0x1.8ec3ed8db64a1p-7"),
+            _h("0x1.abc661611cf6ep-8"),
+            _h("0x1.3ffb63b4be6e2p-6"),
+            _h("-0x1.09de9f0cf2d95p-6"),
+            _h("0x1.0571a8bbf1c59p-5"),
         ),
         erf=(
             _h("0x1.06eba8214db69p-3"),
