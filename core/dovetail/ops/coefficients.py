@@ -21,12 +21,11 @@ class FloatFormat(NamedTuple):
     bias: int
     exp_range: tuple[float, float]
     pow_limit: float  # exponents beyond it give 0, 1 or infinity
-    log_low: int  # the bits of the lowest mantissa that `log` reduces to
+    log_low: int  # the bits of 0.668: `log` reduces to mantissas from it to its double
+    log1p_low: int  # the bits of 3/4: the same for `log1p`, with an exact reduction
     log2e: tuple[float, float]
     ln2: tuple[float, float]  # the first short enough for exact products with exponents
     ln2_full: tuple[float, float]
-    log10_2: tuple[float, float]
-    log10_e: tuple[float, float]
     half_pi: tuple[float, float, float]
     third: tuple[float, float]
     # (e**r - 1 - r) / r**2, |r| <= ln(2) / 2; error 3.2e-9 / r**2, 1.5e-18
@@ -39,8 +38,8 @@ class FloatFormat(NamedTuple):
     sinh: tuple[float, ...]
     # (cosh h - 1 - z/2) / z**2, as sinh; error 1.2e-9, 2.3e-18
     cosh: tuple[float, ...]
-    # float32: (log(1 + f) - f) / f**2, |f| <= 1/3; error 1.4e-9 / f; float64: (2 atanh s - 2 s)
-    # / s**3 of s**2 <= 0.0295, 3.0e-16
+    # float32: (log(1 + f) - f) / f**2, -1/4 <= f <= 1/2; error 1.0e-9 / f; float64: (2 atanh s
+    # - 2 s) / s**3 of s**2 <= 0.0401, 2.8e-19 / s**2
     log: tuple[float, ...]
     # (atanh(s) / s - 1 - z/3) / z**2 of z = s**2 <= 0.0295; error 3.0e-9, 1.1e-17
     atanh: tuple[float, ...]
@@ -120,7 +119,8 @@ FORMATS = {
         127,
         (-104.0, 89.0),
         2.0**32,
-        1059760811,
+        0x3F2B020C,
+        0x3F400000,
         log2e=(
             _h("0x1.7154760000000p+0"),
             _h("0x1.4ae0c00000000p-26"),
@@ -132,14 +132,6 @@ FORMATS = {
         ln2_full=(
             _h("0x1.62e4300000000p-1"),
             _h("-0x1.05c6100000000p-29"),
-        ),
-        log10_2=(
-            _h("0x1.3440000000000p-2"),
-            _h("0x1.3509f80000000p-18"),
-        ),
-        log10_e=(
-            _h("0x1.bcb7b20000000p-2"),
-            _h("-0x1.5b235e0000000p-27"),
         ),
         half_pi=(
             _h("0x1.921fb60000000p+0"),
@@ -184,16 +176,16 @@ FORMATS = {
             _h("0x1.a57daap-16"),
         ),
         log=(
-            _h("-0x1.0000000000000p-1"),
-            _h("0x1.5555600000000p-2"),
-            _h("-0x1.ffff000000000p-3"),
-            _h("0x1.9992140000000p-3"),
-            _h("-0x1.559b7c0000000p-3"),
-            _h("0x1.257c360000000p-3"),
-            _h("-0x1.f348d80000000p-4"),
-            _h("0x1.adbfbe0000000p-4"),
-            _h("-0x1.079a1c0000000p-3"),
-            _h("0x1.08f7040000000p-3"),
+            _h("-0x1.fffffep-2"),
+            _h("0x1.555554p-2"),
+            _h("-0x1.000128p-2"),
+            _h("0x1.999d68p-3"),
+            _h("-0x1.54fa10p-3"),
+            _h("0x1.23a456p-3"),
+            _h("-0x1.04aa52p-3"),
+            _h("0x1.ebb416p-4"),
+            _h("-0x1.8f9830p-4"),
+            _h("0x1.56298ep-5"),
         ),
         atanh=(
             _h("0x1.99999a0000000p-3"),
@@ -276,7 +268,8 @@ FORMATS = {
         1023,
         (-746.0, 710.0),
         2.0**65,
-        4604544271217802189,
+        0x3FE5604189374BC7,
+        0x3FE8000000000000,
         log2e=(
             _h("0x1.71547652b82fep+0"),
             _h("0x1.777d0ffda0d24p-56"),
@@ -288,14 +281,6 @@ FORMATS = {
         ln2_full=(
             _h("0x1.62e42fefa39efp-1"),
             _h("0x1.abc9e3b39803fp-56"),
-        ),
-        log10_2=(
-            _h("0x1.34413509f7800p-2"),
-            _h("0x1.fef311f12b358p-46"),
-        ),
-        log10_e=(
-            _h("0x1.bcb7b1526e50ep-2"),
-            _h("0x1.95355baaafad3p-57"),
         ),
         half_pi=(
             _h("0x1.921fb54442d18p+0"),
@@ -362,13 +347,14 @@ FORMATS = {
             _h("0x1.1f590f6d43294p-29"),
         ),
         log=(
-            _h("0x1.5555555555558p-1"),
-            _h("0x1.99999999952cep-2"),
-            _h("0x1.2492492df8da7p-2"),
-            _h("0x1.c71c62da029b6p-3"),
-            _h("0x1.7462b80f5ff11p-3"),
-            _h("0x1.39fdf0721de3ap-3"),
-            _h("0x1.2b5d918d4c824p-3"),
+            _h("0x1.555555555554fp-1"),
+            _h("0x1.999999999c187p-2"),
+            _h("0x1.24924921e32eap-2"),
+            _h("0x1.c71c7490dae96p-3"),
+            _h("0x1.745c4a95c6fbap-3"),
+            _h("0x1.3b35c9f506a94p-3"),
+            _h("0x1.0dcaf91c32460p-3"),
+            _h("0x1.1b85c355ad93bp-3"),
         ),
         atanh=(
             _h("0x1.999999999999ap-3"),
@@ -394,6 +380,20 @@ FORMATS = {
         sin=(
             _h("-0x1.5555555555555p-3"),
             _h("0x1.1111111111089p-7"),
+            _h("-0x1.a01a01a0065dfp-13"),
+            _h("0x1.71de3a3f6c2eap-19"),
+            _h("-0x1.ae643c5e3b926p-26"),
+            _h("0x1.611415471e3bcp-33"),
+            _h("-0x1.a516bbda93b45p-41"),
+        ),
+        cos=(
+            _h("0x1.5555555555555p-5"),
+            _h("-0x1.6c16c16c168ccp-10"),
+            _h("0x1.a01a019f38b1dp-16"),
+            _h("-0x1.27e4fa03720bap-22"),
+            _h("0x1.1eeb58571ebc7p-29"),
+            _h("-0x1.9073d9be8ad5bp-37"),
+        ),
         tan=(
             _h("0x1.55555555554f1p-2"),
             _h("0x1.11111111183c1p-3"),
@@ -409,20 +409,6 @@ FORMATS = {
             _h("0x1.777ea04993401p-14"),
             _h("-0x1.78c8c5cdfa688p-15"),
             _h("0x1.5e30630022d0cp-16"),
-        ),
-            _h("-0x1.a01a01a0065dfp-13"),
-            _h("0x1.71de3a3f6c2eap-19"),
-            _h("-0x1.ae643c5e3b926p-26"),
-            _h("0x1.611415471e3bcp-33"),
-            _h("-0x1.a516bbda93b45p-41"),
-        ),
-        cos=(
-            _h("0x1.5555555555555p-5"),
-            _h("-0x1.6c16c16c168ccp-10"),
-            _h("0x1.a01a019f38b1dp-16"),
-            _h("-0x1.27e4fa03720bap-22"),
-            _h("0x1.1eeb58571ebc7p-29"),
-            _h("-0x1.9073d9be8ad5bp-37"),
         ),
         atan=(
             _h("-0x1.5555555555526p-2"),
@@ -505,6 +491,80 @@ FORMATS = {
     ),
 }
 
+
+class LogBase(NamedTuple):
+    """The constants of a logarithm to base b, beside those of `FloatFormat`."""
+
+    octave: tuple[
+        float, float
+    ]  # log_b(2), the first short enough for exact products with exponents
+    neper: tuple[float, float]  # log_b(e)
+    # float32: log_b(1 + f) / f - neper[0], |f| <= 0.336; error relative to log 4.8e-9
+    series: tuple[float, ...]
+
+
+LOG_BASES = {
+    float32: {
+        "e": LogBase(
+            FORMATS[float32].ln2,
+            (1.0, 0.0),
+            (
+                0.0,
+                _h("-0x1.000000p-1"),
+                _h("0x1.555504p-2"),
+                _h("-0x1.ffff3cp-3"),
+                _h("0x1.99d11ap-3"),
+                _h("-0x1.558eacp-3"),
+                _h("0x1.1ec98cp-3"),
+                _h("-0x1.f4e592p-4"),
+                _h("0x1.1ea354p-3"),
+                _h("-0x1.03a1e6p-3"),
+            ),
+        ),
+        "2": LogBase(
+            (1.0, 0.0),
+            (_h("0x1.715476p+0"), _h("0x1.4ae0c0p-26")),
+            (
+                _h("0x1.4ae0c0p-26"),
+                _h("-0x1.715476p-1"),
+                _h("0x1.ec702cp-2"),
+                _h("-0x1.71541ap-2"),
+                _h("0x1.279e1ep-2"),
+                _h("-0x1.ecba12p-3"),
+                _h("0x1.9dd31ap-3"),
+                _h("-0x1.69ac26p-3"),
+                _h("0x1.9d2f02p-3"),
+                _h("-0x1.755efep-3"),
+            ),
+        ),
+        "10": LogBase(
+            (_h("0x1.344p-2"), _h("0x1.3509f8p-18")),
+            (_h("0x1.bcb7b2p-2"), _h("-0x1.5b235ep-27")),
+            (
+                _h("-0x1.5b235ep-27"),
+                _h("-0x1.bcb7b2p-3"),
+                _h("0x1.287a30p-3"),
+                _h("-0x1.bcb6b2p-4"),
+                _h("0x1.63f640p-4"),
+                _h("-0x1.28b35ep-4"),
+                _h("0x1.f235a8p-5"),
+                _h("-0x1.b293ecp-5"),
+                _h("0x1.f1e984p-5"),
+                _h("-0x1.c49d72p-5"),
+            ),
+        ),
+    },
+    float64: {
+        "e": LogBase(FORMATS[float64].ln2, (1.0, 0.0), ()),
+        "2": LogBase((1.0, 0.0), (_h("0x1.71547652b82fep+0"), _h("0x1.777d0ffda0d24p-56")), ()),
+        "10": LogBase(
+            (_h("0x1.34413509f7800p-2"), _h("0x1.fef311f12b358p-46")),
+            (_h("0x1.bcb7b1526e50ep-2"), _h("0x1.95355baaafad3p-57")),
+            (),
+        ),
+    },
+}
+
 # floor(2**1216 * 2/pi)
 TWO_OVER_PI = int(
     "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A424DD2E0"
@@ -536,7 +596,6 @@ TANH_NEAR = (
     _h("0x1.2da1e0p-9"),
     _h("-0x1.77d222p-12"),
 )
-HALF_PI_SCALED = (_h("0x1.921fb60000000p-31"), _h("-0x1.777a5c0000000p-56"))  # pi/2 / 2**31
 # log2(erfc(ERF_CENTER + d)) = -2 + d * polynomial, ERF_CENTER + d <= 4; error of erf 1.9e-10, and
 # another 1.7e-8 at the center, which is rounded
 ERF_CENTER = _h("0x1.a07890p-1")
@@ -549,3 +608,4 @@ LOG2_ERFC = (
     _h("0x1.cb56a4p-12"),
     _h("-0x1.cfc13cp-16"),
 )
+HALF_PI_SCALED = (_h("0x1.921fb60000000p-31"), _h("-0x1.777a5c0000000p-56"))  # pi/2 / 2**31

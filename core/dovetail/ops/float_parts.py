@@ -128,6 +128,13 @@ def apply_sign_bit(x: Value, sign: Value) -> Value:
     return bitcast(bits_of(x) | sign, x.dtype)
 
 
+def is_positive_normal(x: Value) -> Value:
+    """Return True where x is positive, normal and finite."""
+    f = format_of(x)
+    smallest, infinity = 1 << f.mantissa, (f.bias * 2 + 1) << f.mantissa
+    return bits_of(x) - smallest < infinity - smallest
+
+
 def clamp(x: Value, low: float, high: float) -> Value:
     """Return x limited to low..high; NaN stays."""
     x = where(x < low, low, x)

@@ -165,7 +165,7 @@ def erfinv(x: Value) -> Value:
 def logit(x: Value) -> Value:
     """Return log(x / (1 - x)); NaN outside of 0..1."""
     middle = log1p((x + x - 1.0) / (1.0 - x))
-    y = where((x > 0.25) & (x < 0.75), middle, log(x / (1.0 - x)))
+    y = where((x > 0.34) & (x < 0.66), middle, log(x / (1.0 - x)))
     return where(eq(x, 1.0), math.inf, where((x >= 0.0) & (x <= 1.0), y, math.nan))
 
 
