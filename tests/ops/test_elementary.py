@@ -210,6 +210,44 @@ def test_error_is_within_the_documented_bound(name: str, dtype: DType) -> None:
     assert worst[0] <= BOUNDS.get((name, dtype.name), 1.0), worst
 
 
+HARD = {
+    ("asin", float64): 0.5346711820424483,
+    ("erfc", float32): 0.748596847,
+    ("acos", float32): 0.543824434,
+    ("tan", float32): 1.0341291951386403e27,
+    ("atan", float64): 0.9981818182939679,
+    ("log10", float32): 1.3321701288223267,
+    ("log2", float64): 1.3546810518802053,
+    ("asinh", float32): 0.41473907232284546,
+}  # where the error of these algorithms, or of simpler ones, is largest
+
+
+@pytest.mark.parametrize(("name", "dtype"), HARD, ids=str)
+def test_error_is_below_one_ulp_at_the_hardest_arguments(name: str, dtype: DType) -> None:
+    x = np.array([HARD[name, dtype]], dtype.__numpy_dtype__)
+    with mpmath.workprec(200):
+        true = EXACT[name][0](mpmath.mpf(float(x[0])))
+        assert ulps(float(evaluate(name, dtype, x)[0]), true, dtype) < 1.0
+
+
+def test_log1p_is_the_argument_near_zero_and_a_logarithm_far_from_it() -> None:
+    """The exact reduction of 1 + x ends where 2**-e is not normal."""
+    x = np.array([1e-30, -1e-30, 2.0**99, 2.0**100, 2.0**127, 3e38], np.float32)
+    true = np.log1p(x.astype(np.float64)).astype(np.float32)
+    assert agree(evaluate("log1p", float32, x), true, slack=1).all()
+
+
+@DTYPES
+def test_cbrt_of_the_smallest_numbers_is_correctly_rounded(dtype: DType) -> None:
+    """Residuals of tiny numbers would underflow without scaling."""
+    tiny = float(np.finfo(dtype.__numpy_dtype__).smallest_subnormal)
+    x = np.array([tiny, 3 * tiny, 2**24 * tiny, 8 * 5 * tiny, -(2**30) * tiny])
+    got = evaluate("cbrt", dtype, x)
+    with mpmath.workprec(200):
+        for g, v in zip(got, x.astype(dtype.__numpy_dtype__), strict=True):
+            assert ulps(float(g), EXACT["cbrt"][0](mpmath.mpf(float(v))), dtype) <= 0.51
+
+
 @DTYPES
 def test_logaddexp_keeps_small_terms(dtype: DType) -> None:
     """Without cancellation, the sum is within an ulp."""

@@ -48,6 +48,8 @@ def render(kernel: Kernel, schedule: CpuSchedule) -> str:
     if streams:
         w.emit("fence seq_cst")  # makes non-temporal stores visible to other threads
     entry, tiles = "\n".join(w.entry), "\n".join(w.lines)
+    # aligned spills of vector registers: others cross cache lines, in half of the processes
+    attributes = f'alignstack={schedule.native} "prefer-vector-width"="{schedule.native * 8}"'
     return f"""define void @kernel(ptr %args, i64 %begin, i64 %end) #0 {{
 entry:
 {entry}
@@ -56,7 +58,7 @@ tiles:
 {tiles}
   ret void
 }}
-attributes #0 = {{ nounwind "prefer-vector-width"="{schedule.native * 8}" }}"""
+attributes #0 = {{ nounwind {attributes} }}"""
 
 
 def _load_argument(w: FunctionWriter, slot: int, type_: str) -> str:

@@ -21,12 +21,11 @@ class FloatFormat(NamedTuple):
     bias: int
     exp_range: tuple[float, float]
     pow_limit: float  # exponents beyond it give 0, 1 or infinity
-    log_low: int  # the bits of the lowest mantissa that `log` reduces to
+    log_low: int  # the bits of 0.668: `log` reduces to mantissas from it to its double
+    log1p_low: int  # the bits of 3/4: the same for `log1p`, with an exact reduction
     log2e: tuple[float, float]
     ln2: tuple[float, float]  # the first short enough for exact products with exponents
     ln2_full: tuple[float, float]
-    log10_2: tuple[float, float]
-    log10_e: tuple[float, float]
     half_pi: tuple[float, float, float]
     third: tuple[float, float]
     # (e**r - 1 - r) / r**2, |r| <= ln(2) / 2; error 3.2e-9 / r**2, 1.5e-18
@@ -39,8 +38,8 @@ class FloatFormat(NamedTuple):
     sinh: tuple[float, ...]
     # (cosh h - 1 - z/2) / z**2, as sinh; error 1.2e-9, 2.3e-18
     cosh: tuple[float, ...]
-    # float32: (log(1 + f) - f) / f**2, |f| <= 1/3; error 1.4e-9 / f; float64: (2 atanh s - 2 s)
-    # / s**3 of s**2 <= 0.0295, 3.0e-16
+    # float32: (log(1 + f) - f) / f**2, -1/4 <= f <= 1/2; error 1.0e-9 / f; float64: (2 atanh s
+    # - 2 s) / s**3 of s**2 <= 0.0401, 2.8e-19 / s**2
     log: tuple[float, ...]
     # (atanh(s) / s - 1 - z/3) / z**2 of z = s**2 <= 0.0295; error 3.0e-9, 1.1e-17
     atanh: tuple[float, ...]
@@ -49,24 +48,26 @@ class FloatFormat(NamedTuple):
     root_half: int  # the bits of sqrt(1/2)
     log2_4_5: tuple[float, float]  # log2(4/5), the first short enough for exact sums with exponents
     log2_4_3: tuple[float, float]  # log2(4/3)
-    # (sin h - h) / h**3 of z = h**2, |h| <= 1, pi/4; error 3.7e-10 / z, 1.2e-19 / z
+    # (sin h - h) / h**3 of z = h**2, |h| <= 0.796, pi/4; error 4.3e-9 / z, 1.2e-19 / z
     sin: tuple[float, ...]
-    # (cos h - 1 + z/2) / z**2, as sin; error 1.1e-9 / z**2, 2.2e-18
+    # (cos h - 1 + z/2) / z**2, as sin; error 1.5e-10 / z**2, 2.2e-18
     cos: tuple[float, ...]
-    # (atan h - h) / h**3 of h**2, |h| <= tan(pi/8); error 1.9e-8, 3.1e-17
+    # (tan h / h - 1) / z, as sin; error relative to tan 1.8e-9, 1.3e-17
+    tan: tuple[float, ...]
+    # (atan h / h - 1) / z of z = h**2, |h| <= 1; error relative to atan 6.6e-9, 6.2e-18
     atan: tuple[float, ...]
-    # (asin h - h) / h**3 of h**2, |h| <= 1/2; error 6.4e-8, 2.0e-16
+    # (asin h - h) / h**3 of h**2, |h| <= 1/2; error relative to asin 4.9e-9, 1.5e-17
     asin: tuple[float, ...]
-    # erf(h) / h - 1 of h**2, |h| <= 3/4; error 1.6e-9, 1.2e-17
+    # erf(h) / h - 1 of h**2, |h| <= 0.8135 and 3/4; error 3.6e-9, 1.2e-17
     erf: tuple[float, ...]
-    # erfc(x) e**(x*x) (x + k) of t, the constant in two parts, x >= 3/4; error relative 1.8e-9,
-    # 2.8e-18
+    # erfc(x) e**(x*x) (x + k) of t, the constant in two parts, x >= 0.72, 3/4; error relative
+    # 4.6e-9, 2.8e-18
     erfc: tuple[float, ...]
     erfc_pole: float
     erfc_center: float
-    # 1 / cbrt(m), 1 <= m <= 8; error 5.3e-3, then Newton
-    cbrt: tuple[float, ...]
-    cbrt_steps: int
+    cbrt_min: float  # above it no product of `cbrt` loses digits to underflow
+    # ((1 - e)**(-1/3) - 1) / e, |e| <= 0.1021; error 2.8e-6 / e; in float64 then one step of Newton
+    cbrt: tuple[tuple[float, ...], ...]
 
     @property
     def sign(self) -> int:
@@ -118,7 +119,8 @@ FORMATS = {
         127,
         (-104.0, 89.0),
         2.0**32,
-        1059760811,
+        0x3F2B020C,
+        0x3F400000,
         log2e=(
             _h("0x1.7154760000000p+0"),
             _h("0x1.4ae0c00000000p-26"),
@@ -130,14 +132,6 @@ FORMATS = {
         ln2_full=(
             _h("0x1.62e4300000000p-1"),
             _h("-0x1.05c6100000000p-29"),
-        ),
-        log10_2=(
-            _h("0x1.3440000000000p-2"),
-            _h("0x1.3509f80000000p-18"),
-        ),
-        log10_e=(
-            _h("0x1.bcb7b20000000p-2"),
-            _h("-0x1.5b235e0000000p-27"),
         ),
         half_pi=(
             _h("0x1.921fb60000000p+0"),
@@ -182,16 +176,16 @@ FORMATS = {
             _h("0x1.a57daap-16"),
         ),
         log=(
-            _h("-0x1.0000000000000p-1"),
-            _h("0x1.5555600000000p-2"),
-            _h("-0x1.ffff000000000p-3"),
-            _h("0x1.9992140000000p-3"),
-            _h("-0x1.559b7c0000000p-3"),
-            _h("0x1.257c360000000p-3"),
-            _h("-0x1.f348d80000000p-4"),
-            _h("0x1.adbfbe0000000p-4"),
-            _h("-0x1.079a1c0000000p-3"),
-            _h("0x1.08f7040000000p-3"),
+            _h("-0x1.fffffep-2"),
+            _h("0x1.555554p-2"),
+            _h("-0x1.000128p-2"),
+            _h("0x1.999d68p-3"),
+            _h("-0x1.54fa10p-3"),
+            _h("0x1.23a456p-3"),
+            _h("-0x1.04aa52p-3"),
+            _h("0x1.ebb416p-4"),
+            _h("-0x1.8f9830p-4"),
+            _h("0x1.56298ep-5"),
         ),
         atanh=(
             _h("0x1.99999a0000000p-3"),
@@ -204,33 +198,50 @@ FORMATS = {
         log2_4_5=(_h("-0x1.49a8p-2"), _h("0x1.ed0cbap-20")),
         log2_4_3=(_h("0x1.a900p-2"), _h("-0x1.a39fbep-20")),
         sin=(
-            _h("-0x1.5555560000000p-3"),
-            _h("0x1.1111380000000p-7"),
-            _h("-0x1.a01c320000000p-13"),
-            _h("0x1.6d55da0000000p-19"),
+            _h("-0x1.555544p-3"),
+            _h("0x1.1106bep-7"),
+            _h("-0x1.9917d0p-13"),
         ),
-        cos=(_h("0x1.5555280000000p-5"), _h("-0x1.6bfbf80000000p-10"), _h("0x1.9640180000000p-16")),
+        cos=(
+            _h("0x1.55554ap-5"),
+            _h("-0x1.6c0c0cp-10"),
+            _h("0x1.99da9cp-16"),
+        ),
+        tan=(
+            _h("0x1.555564p-2"),
+            _h("0x1.110c8ep-3"),
+            _h("0x1.bb09e0p-5"),
+            _h("0x1.5ace90p-6"),
+            _h("0x1.6ceb6ap-7"),
+            _h("-0x1.3511e0p-12"),
+            _h("0x1.2b4dcep-8"),
+        ),
         atan=(
-            _h("-0x1.555554p-2"),
-            _h("0x1.999712p-3"),
-            _h("-0x1.241e56p-3"),
-            _h("0x1.b7fa1p-4"),
-            _h("-0x1.0818dp-4"),
+            _h("-0x1.55553ep-2"),
+            _h("0x1.9991e4p-3"),
+            _h("-0x1.242086p-3"),
+            _h("0x1.c08c4ep-4"),
+            _h("-0x1.58091ap-4"),
+            _h("0x1.da29eep-5"),
+            _h("-0x1.fd7d5cp-6"),
+            _h("0x1.642336p-7"),
+            _h("-0x1.d354fcp-10"),
         ),
         asin=(
-            _h("0x1.55555ep-3"),
-            _h("0x1.33263ap-4"),
-            _h("0x1.70cde4p-5"),
-            _h("0x1.b11878p-6"),
-            _h("0x1.39fac2p-5"),
+            _h("0x1.5555c8p-3"),
+            _h("0x1.330204p-4"),
+            _h("0x1.747bb8p-5"),
+            _h("0x1.8c3e96p-6"),
+            _h("0x1.595bc8p-5"),
         ),
         erf=(
-            _h("0x1.06eba80000000p-3"),
-            _h("-0x1.81273c0000000p-2"),
-            _h("0x1.ce2b540000000p-4"),
-            _h("-0x1.b7b2a20000000p-6"),
-            _h("0x1.4f79a60000000p-8"),
-            _h("-0x1.63831e0000000p-11"),
+            _h("0x1.06eba8p-3"),
+            _h("-0x1.812740p-2"),
+            _h("0x1.ce2d5ep-4"),
+            _h("-0x1.b7ff92p-6"),
+            _h("0x1.54320ap-8"),
+            _h("-0x1.a4deb8p-11"),
+            _h("0x1.4a6c3ap-14"),
         ),
         erfc=(
             _h("0x1.bbb4b80000000p-1"),
@@ -247,14 +258,8 @@ FORMATS = {
         ),
         erfc_pole=2.0,
         erfc_center=0.75,
-        cbrt=(
-            _h("0x1.5a6f26p+0"),
-            _h("-0x1.d9ed44p-2"),
-            _h("0x1.e33c22p-4"),
-            _h("-0x1.dcc48cp-7"),
-            _h("0x1.606e56p-11"),
-        ),
-        cbrt_steps=2,
+        cbrt_min=2.0**-100,
+        cbrt=((_h("0x1.5553d8p-2"), _h("0x1.c9acc6p-3"), _h("0x1.65c728p-3")),),
     ),
     float64: FloatFormat(
         float64,
@@ -263,7 +268,8 @@ FORMATS = {
         1023,
         (-746.0, 710.0),
         2.0**65,
-        4604544271217802189,
+        0x3FE5604189374BC7,
+        0x3FE8000000000000,
         log2e=(
             _h("0x1.71547652b82fep+0"),
             _h("0x1.777d0ffda0d24p-56"),
@@ -275,14 +281,6 @@ FORMATS = {
         ln2_full=(
             _h("0x1.62e42fefa39efp-1"),
             _h("0x1.abc9e3b39803fp-56"),
-        ),
-        log10_2=(
-            _h("0x1.34413509f7800p-2"),
-            _h("0x1.fef311f12b358p-46"),
-        ),
-        log10_e=(
-            _h("0x1.bcb7b1526e50ep-2"),
-            _h("0x1.95355baaafad3p-57"),
         ),
         half_pi=(
             _h("0x1.921fb54442d18p+0"),
@@ -349,13 +347,14 @@ FORMATS = {
             _h("0x1.1f590f6d43294p-29"),
         ),
         log=(
-            _h("0x1.5555555555558p-1"),
-            _h("0x1.99999999952cep-2"),
-            _h("0x1.2492492df8da7p-2"),
-            _h("0x1.c71c62da029b6p-3"),
-            _h("0x1.7462b80f5ff11p-3"),
-            _h("0x1.39fdf0721de3ap-3"),
-            _h("0x1.2b5d918d4c824p-3"),
+            _h("0x1.555555555554fp-1"),
+            _h("0x1.999999999c187p-2"),
+            _h("0x1.24924921e32eap-2"),
+            _h("0x1.c71c7490dae96p-3"),
+            _h("0x1.745c4a95c6fbap-3"),
+            _h("0x1.3b35c9f506a94p-3"),
+            _h("0x1.0dcaf91c32460p-3"),
+            _h("0x1.1b85c355ad93bp-3"),
         ),
         atanh=(
             _h("0x1.999999999999ap-3"),
@@ -395,32 +394,57 @@ FORMATS = {
             _h("0x1.1eeb58571ebc7p-29"),
             _h("-0x1.9073d9be8ad5bp-37"),
         ),
+        tan=(
+            _h("0x1.55555555554f1p-2"),
+            _h("0x1.11111111183c1p-3"),
+            _h("0x1.ba1ba1b461021p-5"),
+            _h("0x1.664f49aa51069p-6"),
+            _h("0x1.226e12263bd8fp-7"),
+            _h("0x1.d6d93afaeb544p-9"),
+            _h("0x1.7d5b05328aa68p-10"),
+            _h("0x1.37fd6557ea833p-11"),
+            _h("0x1.d24f4be905fcfp-13"),
+            _h("0x1.1e6dd96162357p-13"),
+            _h("-0x1.bbfe827de7350p-16"),
+            _h("0x1.777ea04993401p-14"),
+            _h("-0x1.78c8c5cdfa688p-15"),
+            _h("0x1.5e30630022d0cp-16"),
+        ),
         atan=(
-            _h("-0x1.5555555555555p-2"),
-            _h("0x1.999999999944dp-3"),
-            _h("-0x1.249249243f5e8p-3"),
-            _h("0x1.c71c7189e8126p-4"),
-            _h("-0x1.745d0bc9e2ab5p-4"),
-            _h("0x1.3b126fdce8d2cp-4"),
-            _h("-0x1.10fb198bb93a8p-4"),
-            _h("0x1.dff040d9cafefp-5"),
-            _h("-0x1.a0c96820c1878p-5"),
-            _h("0x1.41e2468544935p-5"),
-            _h("-0x1.3b53f36afe667p-6"),
+            _h("-0x1.5555555555526p-2"),
+            _h("0x1.99999999955b4p-3"),
+            _h("-0x1.249249237f0d4p-3"),
+            _h("0x1.c71c717fa9b7cp-4"),
+            _h("-0x1.745d11aa5b160p-4"),
+            _h("0x1.3b136658f67dbp-4"),
+            _h("-0x1.110e4e8bb7689p-4"),
+            _h("0x1.e1bb81b685c5fp-5"),
+            _h("-0x1.ae5db90d0fbb7p-5"),
+            _h("0x1.82d820c98b555p-5"),
+            _h("-0x1.599c565f7ca9dp-5"),
+            _h("0x1.2c1ddcdde5b50p-5"),
+            _h("-0x1.e9c37c8e320f7p-6"),
+            _h("0x1.67f796dc3aa9cp-6"),
+            _h("-0x1.c70a4c99114d5p-7"),
+            _h("0x1.d6f8a4dd97338p-8"),
+            _h("-0x1.79709994411eap-9"),
+            _h("0x1.b2db9d0a97f1ep-11"),
+            _h("-0x1.3e3b0db0e4a7ep-13"),
+            _h("0x1.ba57650510622p-17"),
         ),
         asin=(
-            _h("0x1.555555555554ep-3"),
-            _h("0x1.333333333745fp-4"),
-            _h("0x1.6db6db67c2ba9p-5"),
-            _h("0x1.f1c71fd864f6fp-6"),
-            _h("0x1.6e8b22c54f63fp-6"),
-            _h("0x1.1c59db34a6dfep-6"),
-            _h("0x1.c863e83f7b6a3p-7"),
-            _h("0x1.858f8a7d15b3ep-7"),
-            _h("0x1.fb492eebbaf4bp-8"),
-            _h("0x1.09c7d6f33f0bap-6"),
-            _h("-0x1.6a8a76b2a7a18p-7"),
-            _h("0x1.d148d2cc728bfp-6"),
+            _h("0x1.5555555555390p-3"),
+            _h("0x1.333333336e831p-4"),
+            _h("0x1.6db6db42783b4p-5"),
+            _h("0x1.f1c72c39cbe47p-6"),
+            _h("0x1.6e89f429a8a5ap-6"),
+            _h("0x1.1c6be32469773p-6"),
+            _h("0x1.c6fda0ab85c11p-7"),
+            _h("0x1.8ec3ed8db64a1p-7"),
+            _h("0x1.abc661611cf6ep-8"),
+            _h("0x1.3ffb63b4be6e2p-6"),
+            _h("-0x1.09de9f0cf2d95p-6"),
+            _h("0x1.0571a8bbf1c59p-5"),
         ),
         erf=(
             _h("0x1.06eba8214db69p-3"),
@@ -462,15 +486,83 @@ FORMATS = {
         ),
         erfc_pole=3.0,
         erfc_center=0.625,
-        cbrt=(
-            _h("0x1.5a6f26p+0"),
-            _h("-0x1.d9ed44p-2"),
-            _h("0x1.e33c22p-4"),
-            _h("-0x1.dcc48cp-7"),
-            _h("0x1.606e56p-11"),
-        ),
-        cbrt_steps=3,
+        cbrt_min=2.0**-900,
+        cbrt=((_h("0x1.5553d8p-2"), _h("0x1.c9acc6p-3"), _h("0x1.65c728p-3")), (1.0 / 3.0,)),
     ),
+}
+
+
+class LogBase(NamedTuple):
+    """The constants of a logarithm to base b, beside those of `FloatFormat`."""
+
+    octave: tuple[
+        float, float
+    ]  # log_b(2), the first short enough for exact products with exponents
+    neper: tuple[float, float]  # log_b(e)
+    # float32: log_b(1 + f) / f - neper[0], |f| <= 0.336; error relative to log 4.8e-9
+    series: tuple[float, ...]
+
+
+LOG_BASES = {
+    float32: {
+        "e": LogBase(
+            FORMATS[float32].ln2,
+            (1.0, 0.0),
+            (
+                0.0,
+                _h("-0x1.000000p-1"),
+                _h("0x1.555504p-2"),
+                _h("-0x1.ffff3cp-3"),
+                _h("0x1.99d11ap-3"),
+                _h("-0x1.558eacp-3"),
+                _h("0x1.1ec98cp-3"),
+                _h("-0x1.f4e592p-4"),
+                _h("0x1.1ea354p-3"),
+                _h("-0x1.03a1e6p-3"),
+            ),
+        ),
+        "2": LogBase(
+            (1.0, 0.0),
+            (_h("0x1.715476p+0"), _h("0x1.4ae0c0p-26")),
+            (
+                _h("0x1.4ae0c0p-26"),
+                _h("-0x1.715476p-1"),
+                _h("0x1.ec702cp-2"),
+                _h("-0x1.71541ap-2"),
+                _h("0x1.279e1ep-2"),
+                _h("-0x1.ecba12p-3"),
+                _h("0x1.9dd31ap-3"),
+                _h("-0x1.69ac26p-3"),
+                _h("0x1.9d2f02p-3"),
+                _h("-0x1.755efep-3"),
+            ),
+        ),
+        "10": LogBase(
+            (_h("0x1.344p-2"), _h("0x1.3509f8p-18")),
+            (_h("0x1.bcb7b2p-2"), _h("-0x1.5b235ep-27")),
+            (
+                _h("-0x1.5b235ep-27"),
+                _h("-0x1.bcb7b2p-3"),
+                _h("0x1.287a30p-3"),
+                _h("-0x1.bcb6b2p-4"),
+                _h("0x1.63f640p-4"),
+                _h("-0x1.28b35ep-4"),
+                _h("0x1.f235a8p-5"),
+                _h("-0x1.b293ecp-5"),
+                _h("0x1.f1e984p-5"),
+                _h("-0x1.c49d72p-5"),
+            ),
+        ),
+    },
+    float64: {
+        "e": LogBase(FORMATS[float64].ln2, (1.0, 0.0), ()),
+        "2": LogBase((1.0, 0.0), (_h("0x1.71547652b82fep+0"), _h("0x1.777d0ffda0d24p-56")), ()),
+        "10": LogBase(
+            (_h("0x1.34413509f7800p-2"), _h("0x1.fef311f12b358p-46")),
+            (_h("0x1.bcb7b1526e50ep-2"), _h("0x1.95355baaafad3p-57")),
+            (),
+        ),
+    },
 }
 
 # floor(2**1216 * 2/pi)
@@ -503,5 +595,17 @@ TANH_NEAR = (
     _h("-0x1.04606ap-7"),
     _h("0x1.2da1e0p-9"),
     _h("-0x1.77d222p-12"),
+)
+# log2(erfc(ERF_CENTER + d)) = -2 + d * polynomial, ERF_CENTER + d <= 4; error of erf 1.9e-10, and
+# another 1.7e-8 at the center, which is rounded
+ERF_CENTER = _h("0x1.a07890p-1")
+LOG2_ERFC = (
+    _h("-0x1.ae141ep+1"),
+    _h("-0x1.2df820p+0"),
+    _h("-0x1.262b26p-4"),
+    _h("0x1.1cba58p-6"),
+    _h("-0x1.b6e07ap-9"),
+    _h("0x1.cb56a4p-12"),
+    _h("-0x1.cfc13cp-16"),
 )
 HALF_PI_SCALED = (_h("0x1.921fb60000000p-31"), _h("-0x1.777a5c0000000p-56"))  # pi/2 / 2**31

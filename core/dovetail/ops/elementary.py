@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 from ..dtypes import float32, float64, int32, int64, uint64
-from ..ir.language import Value, bitcast, cast, const, eq, fma, ne, rint, sqrt, trunc, where
-from .coefficients import DOUBLE_LOG2E, EXP2, FORMATS, TANH_NEAR
+from ..ir.language import Value, bitcast, cast, const, eq, fma, ne, sqrt, trunc, where
+from .coefficients import DOUBLE_LOG2E, EXP2, FORMATS, LOG_BASES, TANH_NEAR, LogBase
 from .float_parts import (
     Pair,
     apply_sign_bit,
@@ -21,12 +21,14 @@ from .float_parts import (
     clamp,
     fast_two_sum,
     format_of,
+    is_positive_normal,
     magnitude,
     pair_product,
     pair_sum,
     poly,
     power_of_two,
     quotient,
+    rough_sqrt_pair,
     round_scaled,
     scale_by_power_of_two,
     sign_of,
@@ -100,16 +102,17 @@ def _sinh_cosh(x: Value) -> tuple[Pair, Pair]:
     r, tail, bits = _reduce_exponent(x)
     s = power_of_two(bits - 2, x)
     t = where(x > float(f.mantissa), 0.0, power_of_two(0 - bits - 2, x))
-    a, al = fast_two_sum(s, t)
-    b, bl = fast_two_sum(s, -t)
     r2 = r * r
     sinh_r = fma(r2 * r, poly(f.sinh, r2), tail)  # without r
     cosh_r = fma(r, tail, r2 * fma(poly(f.cosh, r2), r2, 0.5))  # without 1
+    (a, al), (b, bl) = fast_two_sum(s, t), fast_two_sum(s, -t)
     hs, ht = fma(a, r, b), fma(b, r, a)
-    ls, lt = fma(a, r, b - hs), fma(b, r, a - ht)
+    ls, lt = fma(a, r, b - hs), fma(b, r, a - ht) + al
+    if x.dtype is float64:  # in float32 these are a third of an ulp at most
+        ls, lt = fma(al, r, ls + bl), fma(bl, r, lt)
     return (
-        (hs, fma(al, r, ls + bl) + fma(b, cosh_r, a * sinh_r)),
-        (ht, fma(bl, r, lt + al) + fma(a, cosh_r, b * sinh_r)),
+        (hs, ls + fma(b, cosh_r, a * sinh_r)),
+        (ht, lt + fma(a, cosh_r, b * sinh_r)),
     )
 
 
@@ -181,13 +184,6 @@ def sigmoid(x: Value) -> Value:
 # --- logarithms -----------------------------------------------------------------------------------
 
 
-def _split_exponent(x: Value) -> tuple[Value, Value, Value]:
-    """Return e, m - 1, and e above the mantissa bits, for normal x = m * 2**e > 0, m about 1."""
-    f = format_of(x)
-    e, m, k = _split_octave(x, f.log_low)
-    return e, m - 1.0, k
-
-
 def _split_octave(x: Value, low: int) -> tuple[Value, Value, Value]:
     """Return e, m, and e above the mantissa bits, for normal x = m * 2**e > 0.
 
@@ -214,81 +210,82 @@ def _scale_denormal(x: Value) -> tuple[Value, Value]:
 
 
 def _log_tail(f: Value) -> Value:
-    """Return f - log(1 + f), for 1 + f as `_split_exponent` leaves it."""
+    """Return f - log(1 + f), for 1 + f in the octave from `log_low` or `log1p_low` on."""
     form = format_of(f)
     if f.dtype is float32:
         return f * f * -poly(form.log, f)
     s = f / (f + 2.0)
     z = s * s
     half = f * f * 0.5
-    return half - s * (fma(poly(form.log, z), z, half))
+    return fma(-s, fma(poly(form.log, z), z, half), half)
 
 
-def _log_special(x: Value, y: Value) -> Value:
-    """Return y, but log's values where x is negative, zero, infinite or NaN."""
-    odd = where(x < 0.0, math.nan, where(eq(x, 0.0), -math.inf, x))
-    return where((x > 0.0) & (x < math.inf), y, odd)
+def _log_of_normal(x: Value, base: LogBase, up: float = 0.0) -> Value:
+    """Return the logarithm of x * 2**-up, for normal x > 0."""
+    e, m, _ = _split_octave(x, format_of(x).log_low)
+    e = e - up if up else e
+    f, scale = m - 1.0, const(base.neper[0], x.dtype)
+    # the sum of h and low is all but exact, since |f scale| is at most half of an octave
+    octaves = e * base.octave[0]
+    h = fma(f, scale, octaves)
+    low = fma(f, scale, octaves - h)
+    if base.octave[1]:
+        low = fma(e, const(base.octave[1], x.dtype), low)
+    if x.dtype is float32:
+        return h + fma(f, poly(base.series, f), low)
+    if base.neper[1]:
+        low = fma(f, const(base.neper[1], x.dtype), low)
+    return h + fma(_log_tail(f), -scale, low)
+
+
+def _log(x: Value, base: LogBase) -> Value:
+    """Return the logarithm of any x to a base."""
+    up = format_of(x).mantissa + 2.0
+    odd = where(eq(x, 0.0), const(-math.inf, x.dtype), math.nan)
+    scaled = where(x < math.inf, _log_of_normal(x * 2.0**up, base, up), x)
+    return where(is_positive_normal(x), _log_of_normal(x, base), where(x > 0.0, scaled, odd))
 
 
 def log(x: Value) -> Value:
     """Return the natural logarithm."""
-    form = format_of(x)
-    normal, up = _scale_denormal(x)
-    e, f, _ = _split_exponent(normal)
-    e = e - up
-    h, low = fast_two_sum(e * form.ln2[0], f)
-    return _log_special(x, h + (fma(e, const(form.ln2[1], x.dtype), low) - _log_tail(f)))
-
-
-def _log_to_base(
-    x: Value, per_octave: tuple[float, float], per_neper: tuple[float, float]
-) -> Value:
-    """Return the logarithm to a base, given its values for 2 and e as pairs."""
-    normal, up = _scale_denormal(x)
-    e, f, _ = _split_exponent(normal)
-    e = e - up
-    fh, fl = fast_two_sum(f, -_log_tail(f))
-    h, low = two_product(fh, per_neper[0])
-    low = fma(fh, const(per_neper[1], x.dtype), low) + fl * per_neper[0]
-    s, t = fast_two_sum(e * per_octave[0], h)  # where e is not 0, it is more than h
-    if per_octave[1]:
-        t = fma(e, const(per_octave[1], x.dtype), t)
-    return _log_special(x, s + (t + low))
+    return _log(x, LOG_BASES[x.dtype]["e"])
 
 
 def log2(x: Value) -> Value:
     """Return the logarithm to base 2."""
-    return _log_to_base(x, (1.0, 0.0), format_of(x).log2e)
+    return _log(x, LOG_BASES[x.dtype]["2"])
 
 
 def log10(x: Value) -> Value:
     """Return the logarithm to base 10."""
-    return _log_to_base(x, format_of(x).log10_2, format_of(x).log10_e)
+    return _log(x, LOG_BASES[x.dtype]["10"])
 
 
-def log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
-    """Return log(1 + h + low) + octaves * log(2) as two parts, for a pair > -1 of finite parts."""
+def log1p_of_pair(h: Value, low: Value | None, octaves: Value | None = None) -> Pair:
+    """Return log(1 + h + low) + octaves * log(2) as two parts, for -1 < h < 2**100, low a few ulp.
+
+    The first part is exact enough that the second is small.
+    """
     form = format_of(h)
-    u, v = two_sum(const(1.0, h.dtype), h)
-    e, f, k = _split_exponent(u)
-    # where 2**-e is not normal, v and low play no part
-    scale = where(e > form.bias - 2.0, 0.0, bitcast(form.one - k, h.dtype))
-    v = v * scale
-    # log(1 + f + v) = log(1 + f) + v / (1 + f) - (v / (1 + f))**2 / 2
-    g = f * (1.0 - f)
-    small = fma(v, fma(f, g, v * -0.5 - f), low * scale * (1.0 - g))
+    e, _, k = _split_octave(h + 1.0, form.log1p_low)
+    scale = bitcast(form.one - k, h.dtype)
+    f = fma(h, scale, scale - 1.0)  # exact: 1 + h is between 3/4 and 3/2 of 1 / scale
     e = e if octaves is None else e + octaves
-    a, b = fast_two_sum(e * form.ln2[0], f)
-    c, d = two_sum(a, v)
-    return c, d + (fma(e, const(form.ln2[1], h.dtype), b + small) - _log_tail(f))
+    s, c = fast_two_sum(e * form.ln2[0], f)
+    c = fma(e, const(form.ln2[1], h.dtype), c)
+    if low is not None:
+        # log(1 + f + v) = log(1 + f) + v / (1 + f), the quotient to 1.6 %
+        c = fma(low * scale, fma(f, fma(f, const(0.8074, f.dtype), -1.0500), 1.0), c)
+    return s, c - _log_tail(f)
 
 
 def log1p(x: Value) -> Value:
     """Return log(1 + x), accurate near zero."""
-    is_regular = (x > -1.0) & (x < math.inf)
-    y, t = log1p_of_pair(where(is_regular, x, 0.0), const(0.0, x.dtype))
-    odd = where(x < -1.0, math.nan, where(eq(x, -1.0), -math.inf, x))
-    return where(is_regular & ne(x, 0.0), y + t, odd)
+    y, t = log1p_of_pair(x, None)
+    large = where(x < math.inf, _log_of_normal(x, LOG_BASES[x.dtype]["e"]), x)
+    odd = where(x > 1.0, large, where(eq(x, -1.0), const(-math.inf, x.dtype), math.nan))
+    y = where((x > -1.0) & (x < 2.0**100), y + t, odd)
+    return bitcast(bits_of(magnitude(y)) | sign_of(x), x.dtype)
 
 
 def logaddexp(x: Value, y: Value) -> Value:
@@ -305,55 +302,47 @@ def logaddexp(x: Value, y: Value) -> Value:
     return where(is_regular, h + (c + t), where(ne(x, x) | ne(y, y), x + y, high))
 
 
+def _log_of_double(x: Value) -> Value:
+    """Return log(2 x) for normal x > 0, and x itself for infinity and NaN."""
+    return where(x < math.inf, _log_of_normal(x, LOG_BASES[x.dtype]["e"], -1.0), x)
+
+
 def asinh(x: Value) -> Value:
     """Return the inverse hyperbolic sine."""
-    form = format_of(x)
     a = magnitude(x)
-    large = a > 2.0 ** (form.mantissa // 2 + 2)
-    b = where(large, 1.0, a)
-    p, e = two_product(b, b)
+    p, e = two_product(a, a)
     q, d = two_sum(const(1.0, x.dtype), p)
     r, t = sqrt_pair((q, d + e))
-    h, low = fast_two_sum(b, r - 1.0)
-    h, low = fast_two_sum(h, low + t)
-    g, c = fast_two_sum(where(a < math.inf, a, 1.0), const(-1.0, x.dtype))  # where it is large
-    octaves = where(large, const(1.0, x.dtype), 0.0)
-    y, t = log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
-    y = where((a < math.inf) & (a > form.smallest_normal), y + t, a)
+    h, low = fast_two_sum(a, r - 1.0)
+    y, t = log1p_of_pair(h, low + t)
+    limit = 2.0 ** (format_of(x).mantissa // 2 + 2)
+    y = where(a < limit, y + t, _log_of_double(a))
     return apply_sign_bit(magnitude(y), sign_of(x))
 
 
 def acosh(x: Value) -> Value:
     """Return the inverse hyperbolic cosine."""
-    form = format_of(x)
-    large = x > 2.0 ** (form.mantissa // 2 + 2)
-    b = where((x >= 1.0) & (x <= 2.0 ** (form.mantissa // 2 + 2)), x, 2.0)
     # x*x - 1 = (x - 1) (x + 1), the first factor exact for x < 2
-    m = b - 1.0
+    m = x - 1.0
     p, e = two_product(m, m)
     q, d = two_sum(m + m, p)
-    positive = q > 0.0
-    r, t = sqrt_pair((where(positive, q, 1.0), d + e))
+    r, t = rough_sqrt_pair((q, d + e))
     h, low = fast_two_sum(r, m)
-    h, low = fast_two_sum(h, low + t)
-    g, c = fast_two_sum(where(x < math.inf, x, 1.0), const(-1.0, x.dtype))  # where it is large
-    octaves = where(large, const(1.0, x.dtype), 0.0)
-    y, t = log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
-    y = where(eq(x, 1.0), 0.0, where(x < math.inf, y + t, x))
+    y, t = log1p_of_pair(h, low + t)
+    limit = 2.0 ** (format_of(x).mantissa // 2 + 2)
+    y = where(x < limit, y + t, _log_of_double(x))
     return where(x < 1.0, math.nan, y)
 
 
 def atanh(x: Value) -> Value:
     """Return the inverse hyperbolic tangent."""
     a = magnitude(x)
-    inside = a < 1.0
-    b = where(inside, a, 0.0)
-    d = fast_two_sum(const(1.0, x.dtype), -b)
-    h, low = quotient((b + b, const(0.0, x.dtype)), d)
-    y, t = log1p_of_pair(h, low)
-    y = where(inside, (y + t) * 0.5, where(eq(a, 1.0), const(math.inf, x.dtype), math.nan))
-    y = where(ne(x, x) | (a < format_of(x).smallest_normal), a, y)
-    return apply_sign_bit(y, sign_of(x))
+    d, lost = fast_two_sum(const(1.0, x.dtype), -a)
+    r, n = 1.0 / d, a + a
+    q = n * r
+    y, t = log1p_of_pair(q, fma(-q, lost, fma(-q, d, n)) * r)
+    odd = where(eq(a, 1.0), const(math.inf, x.dtype), math.nan)
+    return apply_sign_bit(where(a < 1.0, (y + t) * 0.5, odd), sign_of(x))
 
 
 # --- roots and powers -----------------------------------------------------------------------------
@@ -376,36 +365,38 @@ def rsqrt(x: Value) -> Value:
 def cbrt(x: Value) -> Value:
     """Return the cube root."""
     f = format_of(x)
-    third = (f.mantissa + 2) // 3
     a = magnitude(x)
-    tiny = a < f.smallest_normal
-    a = where(tiny, a * 8.0**third, a)
-    is_regular = (a > 0.0) & (a < math.inf)
-    b = where(is_regular, a, 1.0)
-    # b = m * 8**k, 1 <= m < 8
-    e = _exponent(b)
-    k = rint(fma(e, const(1.0 / 3.0, x.dtype), -1.0 / 3.0))
-    e3 = e - k * 3.0
-    m = bitcast((bits_of(b) & ((1 << f.mantissa) - 1)) | f.one, x.dtype)
-    m = m * where(e3 > 1.5, 4.0, where(e3 > 0.5, const(2.0, x.dtype), 1.0))
-    r = poly(f.cbrt, m)
-    for _ in range(f.cbrt_steps):  # r -> 1 / cbrt(m)
-        r = fma(r * (1.0 / 3.0), fma(-m * r, r * r, 1.0), r)
-    c = m * r * r
+    up = 2.0 ** (f.mantissa + 11)  # scales the smallest number above `cbrt_min`
+    scaled = _cbrt_of_normal(a * up**3) * (1.0 / up)
+    other = where((a > 0.0) & (a < math.inf), scaled, a)
+    y = where((a > f.cbrt_min) & (a < math.inf), _cbrt_of_normal(a), other)
+    return apply_sign_bit(y, sign_of(x))
+
+
+def _cbrt_of_normal(a: Value) -> Value:
+    """Return the cube root of a finite a > `cbrt_min`."""
+    r = _estimate_inverse_cbrt(a)
+    for coefficients in format_of(a).cbrt:  # r -> 1 / cbrt(a)
+        e = fma(-a * r, r * r, 1.0)
+        r = fma(r * e, poly(coefficients, e), r)
+    square = r * r
+    c = a * square
     p, q = two_product(c, c)
-    residual = fma(-p, c, m) - q * c
-    c = fma(residual * (1.0 / 3.0), r * r, c)
-    k = k - where(tiny, const(third, x.dtype), 0.0)
-    _, bits = round_scaled(k, 1.0)
-    y = c * power_of_two(bits, x)
-    return apply_sign_bit(where(is_regular, y, magnitude(x)), sign_of(x))
+    residual = fma(-p, c, a) - q * c
+    return fma(residual, square * (1.0 / 3.0), c)
 
 
-def _exponent(x: Value) -> Value:
-    """Return the exponent of a normal x > 0, as a float."""
-    f = format_of(x)
-    k = (bits_of(x) >> f.mantissa) + (f.shifter_bits - f.bias)
-    return bitcast(k, x.dtype) - f.shifter
+def _estimate_inverse_cbrt(a: Value) -> Value:
+    """Return 1 / cbrt(a) with a relative error below 3.5 %: a line through the bits of a."""
+    f = format_of(a)
+    line = 4 / 3 * f.bias - 0.0686379
+    if a.dtype is float32:
+        t = fma(cast(bitcast(a, int32), float32), -1.0 / 3.0, line * 2.0**f.mantissa)
+        return bitcast(cast(t, int32), float32)
+    # of the upper halves of the bits, in the low part of a float64
+    upper = bitcast((bits_of(a) >> 32) | bits_of(const(2.0**52, float64)), float64)
+    t = fma(upper, const(-1.0 / 3.0, float64), line * 2.0**20 + 2.0**52 * 4 / 3)
+    return bitcast(bits_of(t) << 32, float64)
 
 
 def hypot(x: Value, y: Value) -> Value:
@@ -434,8 +425,8 @@ def log_pair(x: Value) -> Pair:
     """Return log(x) as a pair with some 12 (float32: 10) extra bits, for finite x > 0."""
     form = format_of(x)
     normal, up = _scale_denormal(x)
-    e, f, _ = _split_exponent(normal)
-    e = e - up
+    e, m, _ = _split_octave(normal, form.root_half)
+    e, f = e - up, m - 1.0
     s = quotient((f, const(0.0, x.dtype)), fast_two_sum(const(2.0, x.dtype), f))
     s = fast_two_sum(*s)
     z = pair_product(s, s)

@@ -19,12 +19,30 @@ def format_of(x: Value) -> FloatFormat:
     return FORMATS[x.dtype]
 
 
-def poly(coefficients: Sequence[float], x: Value) -> Value:
-    """Return the polynomial with `coefficients` (lowest power first), by Horner's rule."""
-    total = const(coefficients[-1], x.dtype)
-    for c in reversed(coefficients[:-1]):
+def poly(coefficients: Sequence[float], x: Value, total: Value | None = None) -> Value:
+    """Return the polynomial with `coefficients` (lowest power first), by Horner's rule.
+
+    total: a further coefficient, of the highest power.
+    """
+    if total is None:
+        *coefficients, last = coefficients
+        total = const(last, x.dtype)
+    for c in reversed(coefficients):
         total = fma(total, x, c)
     return total
+
+
+def long_poly(coefficients: Sequence[float], x: Value) -> Value:
+    """Return `poly` with less latency: from the fifth coefficient on, by two chains at once.
+
+    The first four, of which errors matter most, are added as by `poly`.
+    """
+    higher = coefficients[4:]
+    length, power = 2, x * x
+    while length * 2 < len(higher):
+        length, power = length * 2, power * power
+    total = fma(poly(higher[length:], x), power, poly(higher[:length], x))
+    return poly(coefficients[:4], x, total)
 
 
 # --- pairs ----------------------------------------------------------------------------------------
@@ -74,6 +92,14 @@ def sqrt_pair(a: Pair) -> Pair:
     return r, (fma(-r, r, a[0]) + a[1]) / (r + r)
 
 
+def rough_sqrt_pair(a: Pair) -> Pair:
+    """Return sqrt(a) as a pair, for a >= 0, with 6 % of error in the low part but no division."""
+    r, f = sqrt(a[0]), format_of(a[0])
+    # a line through the bits of r is near 1 / (2 r)
+    half = bitcast(int((2 * f.bias - 1.10102) * 2.0**f.mantissa) - bits_of(r), f.dtype)
+    return r, (fma(-r, r, a[0]) + a[1]) * half
+
+
 # --- bits -----------------------------------------------------------------------------------------
 
 
@@ -100,6 +126,13 @@ def magnitude(x: Value) -> Value:
 def apply_sign_bit(x: Value, sign: Value) -> Value:
     """Return x, whose sign bit is 0, with the sign bit of the integer `sign`."""
     return bitcast(bits_of(x) | sign, x.dtype)
+
+
+def is_positive_normal(x: Value) -> Value:
+    """Return True where x is positive, normal and finite."""
+    f = format_of(x)
+    smallest, infinity = 1 << f.mantissa, (f.bias * 2 + 1) << f.mantissa
+    return bits_of(x) - smallest < infinity - smallest
 
 
 def clamp(x: Value, low: float, high: float) -> Value:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..ir.language import Value, const, eq, floor, fma, ne, rint, sqrt, where
+from ..dtypes import float32, float64
+from ..ir.language import Value, bitcast, const, eq, floor, fma, ne, rint, sqrt, where
+from .coefficients import ERF_CENTER, EXP2, LOG2_ERFC
 from .elementary import exp_parts, log, log1p
 from .float_parts import (
     Pair,
     apply_sign_bit,
+    bits_of,
     clamp,
     fast_two_sum,
     format_of,
     magnitude,
-    pair_product,
     poly,
     power_of_two,
     scale_by_power_of_two,
@@ -27,13 +29,13 @@ from .float_parts import (
 )
 from .special_coefficients import CENTRAL, FAR_TAIL, SPECIAL, TAIL
 
-_ERF_SPLIT = 0.75  # erf is a polynomial below, and 1 - erfc above
+_ERF_SPLIT = {float32: 0.72, float64: 0.75}  # erf is a polynomial below, and 1 - erfc above
 
 
 def _erfc_parts(x: Value, low: Value | None = None) -> tuple[Pair, Value]:
-    """Return erfc(x) as a pair to be scaled by 2**n, and bits of n, for 3/4 <= x <= `erfc_limit`.
+    """Return erfc(x) as a pair to be scaled by 2**n, and bits of n.
 
-    With `low`, an ulp at most, it is erfc(x + low).
+    x is between `_ERF_SPLIT` and `erfc_limit`. With `low`, an ulp at most, it is erfc(x + low).
     """
     f = format_of(x)
     p, e = two_product(x, x)
@@ -52,20 +54,40 @@ def _erfc_parts(x: Value, low: Value | None = None) -> tuple[Pair, Value]:
     q = poly(f.erfc[2:], t)
     h = fma(q, t, f.erfc[0])
     h_low = fma(q + q - f.erfc[2], u, fma(q, t, f.erfc[0] - h) + f.erfc[1])
-    return pair_product((g, c), pair_product((h, h_low), (r, lost))), bits
+    return _multiply_pairs((g, c), _multiply_pairs((h, h_low), (r, lost))), bits
+
+
+def _multiply_pairs(a: Pair, b: Pair) -> Pair:
+    """Return a * b as two parts, the second one a few ulp of the first."""
+    p, e = two_product(a[0], b[0])
+    return p, e + fma(a[0], b[1], a[1] * b[0])
 
 
 def erf(x: Value) -> Value:
     """Return the error function."""
+    if x.dtype is float32:
+        return _erf_float32(x)
     f = format_of(x)
     a = magnitude(x)
-    z = x * x
-    near = fma(x, poly(f.erf, z), x)
-    (h, low), bits = _erfc_parts(clamp(a, _ERF_SPLIT, f.erf_limit))
+    near = fma(x, poly(f.erf, x * x), x)
+    (h, low), bits = _erfc_parts(clamp(a, _ERF_SPLIT[x.dtype], f.erf_limit))
     s = power_of_two(bits, x)
     b, c = fast_two_sum(const(1.0, x.dtype), -(h * s))
-    y = where(a < _ERF_SPLIT, near, apply_sign_bit(b + (c - low * s), sign_of(x)))
-    return where(a < f.negligible, fma(x, const(f.erf[0], x.dtype), x), y)
+    return where(a < _ERF_SPLIT[x.dtype], near, apply_sign_bit(b + (c - low * s), sign_of(x)))
+
+
+def _erf_float32(x: Value) -> Value:
+    """Return erf as x + x P(x**2) below ERF_CENTER, else as 1 - 2**log2(erfc)."""
+    f = format_of(x)
+    a = magnitude(x)
+    near = fma(x, poly(f.erf, x * x), x)
+    d = where(a > f.erf_limit, f.erf_limit, a) - ERF_CENTER
+    q = poly(LOG2_ERFC, d)
+    shifter = f.shifter + f.bias  # so that the low bits are those of a power of two
+    t = fma(q, d, shifter - 2.0)
+    r = fma(q, d, (shifter - 2.0) - t)
+    far = fma(-poly(EXP2, r), bitcast(bits_of(t) << f.mantissa, float32), 1.0)
+    return where(a < ERF_CENTER, near, apply_sign_bit(far, sign_of(x)))
 
 
 def erfc(x: Value) -> Value:
@@ -75,9 +97,9 @@ def erfc(x: Value) -> Value:
     z = x * x
     s, e = fast_two_sum(const(1.0, x.dtype), -x)
     near = s + fma(-x, poly(f.erf, z), e)
-    (h, low), bits = _erfc_parts(clamp(a, _ERF_SPLIT, f.erfc_limit))
+    (h, low), bits = _erfc_parts(clamp(a, _ERF_SPLIT[x.dtype], f.erfc_limit))
     far = scale_by_power_of_two(h + low, bits)
-    y = where(a < _ERF_SPLIT, near, where(x < 0.0, 2.0 - far, far))
+    y = where(a < _ERF_SPLIT[x.dtype], near, where(x < 0.0, 2.0 - far, far))
     return y
 
 
@@ -95,10 +117,10 @@ def ndtr(x: Value) -> Value:
     near = fma(h * 0.5, poly(f.erf, z), h * 0.5)
     near = where(x < 0.0, 0.5 - near, 0.5 + near)
     inside = h < f.erfc_limit
-    (p, q), bits = _erfc_parts(clamp(h, _ERF_SPLIT, f.erfc_limit), where(inside, low, 0.0))
+    (p, q), bits = _erfc_parts(clamp(h, _ERF_SPLIT[x.dtype], f.erfc_limit), where(inside, low, 0.0))
     far = scale_by_power_of_two((p + q) * 0.5, bits)
     # (p + q) / 2 is far from denormal; only scaling can make it so, with one rounding
-    return where(h < _ERF_SPLIT, near, where(x < 0.0, far, where(ne(x, x), x, 1.0 - far)))
+    return where(h < _ERF_SPLIT[x.dtype], near, where(x < 0.0, far, where(ne(x, x), x, 1.0 - far)))
 
 
 # sqrt(1/2): as two float32, and the error of the float64
@@ -143,7 +165,7 @@ def erfinv(x: Value) -> Value:
 def logit(x: Value) -> Value:
     """Return log(x / (1 - x)); NaN outside of 0..1."""
     middle = log1p((x + x - 1.0) / (1.0 - x))
-    y = where((x > 0.25) & (x < 0.75), middle, log(x / (1.0 - x)))
+    y = where((x > 0.34) & (x < 0.66), middle, log(x / (1.0 - x)))
     return where(eq(x, 1.0), math.inf, where((x >= 0.0) & (x <= 1.0), y, math.nan))
 
 

@@ -19,16 +19,14 @@ from .float_parts import (
     fast_two_sum,
     format_of,
     high_product,
+    long_poly,
     magnitude,
     pair_product,
-    pair_sum,
     poly,
-    quotient,
+    rough_sqrt_pair,
     round_scaled,
     sign_of,
-    sqrt_pair,
     two_product,
-    two_sum,
 )
 
 _TWO_OVER_PI = [(TWO_OVER_PI >> (32 + 64 * (18 - i))) & (2**64 - 1) for i in range(19)]
@@ -38,16 +36,18 @@ _TWO_OVER_PI = [(TWO_OVER_PI >> (32 + 64 * (18 - i))) & (2**64 - 1) for i in ran
 
 
 def _reduce_small_angle(x: Value) -> tuple[Pair, Value]:
-    """Return x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25 (float32: 2**15).
+    """Return x - n pi/2 as two parts, and n in the top two bits, for 0 <= x <= _LARGE_ANGLE_MIN.
 
+    Near a multiple of pi/2 the second part has more than an ulp of the first.
     Source: Cody and Waite 1980, with pi/2 in three parts.
     """
     f = format_of(x)
     n, bits = round_scaled(x, 2.0 / math.pi)
-    p1, p2, p3 = (const(-p, x.dtype) for p in f.half_pi)
-    p, e = two_product(n, p2)
-    h, low = two_sum(fma(n, p1, x), p)
-    return fast_two_sum(h, low + fma(n, p3, e)), bits << (bits.dtype.bits - 2)
+    p1, p2, p3 = f.half_pi
+    p, e = two_product(n, -p2)
+    # the difference is exact, and a multiple of p's ulp: as exact is the sum
+    h, low = fast_two_sum(fma(n, const(-p1, x.dtype), x), p)
+    return (h, low + fma(n, const(-p3, x.dtype), e)), bits << (bits.dtype.bits - 2)
 
 
 def _extract_words(words: Sequence[int], position: Value, count: int) -> list[Value]:
@@ -68,9 +68,9 @@ def _extract_words(words: Sequence[int], position: Value, count: int) -> list[Va
 
 
 def _reduce_large_angle(x: Value) -> tuple[Pair, Value]:
-    """Return x - n pi/2 as a pair, and n in the top two bits, for finite float64 x >= 2**25.
+    """Return x - n pi/2 as a pair, and n in the top two bits, for float64 x >= 2**25.
 
-    Source: Payne and Hanek 1983.
+    Infinities and NaN make the low part NaN. Source: Payne and Hanek 1983.
     """
     f = FORMATS[float64]
     m = (bits_of(x) & ((1 << 52) - 1)) | (1 << 52)
@@ -89,26 +89,23 @@ def _reduce_large_angle(x: Value) -> tuple[Pair, Value]:
     low_part = fma(cast(t - cast(h, int64), float64), 2.0**64, cast(low, float64)) * 2.0**-64
     half_pi = const(f.half_pi[0], float64), const(f.half_pi[1], float64)
     r = pair_product(fast_two_sum(h, low_part), half_pi)
-    return (r[0] * 2.0**-62, r[1] * 2.0**-62), n
+    return (r[0] * 2.0**-62, where(x < math.inf, r[1] * 2.0**-62, math.nan)), n
 
 
 def _reduce_angle(x: Value) -> tuple[Pair, Value]:
-    """Return a pair within pi/4 (float32: 1) for x >= 0 minus n pi/2, and n in the top two bits.
+    """Return x - n pi/2 as two parts within pi/4, for x >= 0, and n in the top two bits.
 
-    The low part is NaN for infinite or NaN x.
+    The second part is NaN for infinite or NaN x.
     """
-    single = x.dtype is float32
     far = const(_LARGE_ANGLE_MIN[x.dtype], x.dtype) < x
     (a, b), n = _reduce_small_angle(x)
-    (c, d), m = _reduce_large_angle_float32(x) if single else _reduce_large_angle(x)
-    high, low, n = where(far, c, a), where(far, d, b), where(far, m, n)
-    if not single:
-        return (high, where(x < math.inf, low, math.nan)), n
-    small = x < 1.0
-    return (where(small, x, high), where(small, 0.0, low)), where(small, 0, n)
+    reduce_large = _reduce_large_angle_float32 if x.dtype is float32 else _reduce_large_angle
+    (c, d), m = reduce_large(x)
+    return (where(far, c, a), where(far, d, b)), where(far, m, n)
 
 
-_LARGE_ANGLE_MIN = {float32: 2.0**15, float64: 2.0**25}  # up to it a few bits of n pi/2 are enough
+# up to it n is right but for a hundredth, and three parts of pi/2 are enough
+_LARGE_ANGLE_MIN = {float32: 2.0**18, float64: 2.0**40}
 
 
 def _reduce_large_angle_float32(x: Value) -> tuple[Pair, Value]:
@@ -134,7 +131,7 @@ def _reduce_large_angle_float32(x: Value) -> tuple[Pair, Value]:
     t = fma(fraction, const(2.0, float32), cast(p - cast(h, int32), float32))
     high, low = two_product(h, HALF_PI_SCALED[0])
     low = fma(h, const(HALF_PI_SCALED[1], float32), fma(t, const(HALF_PI_SCALED[0], float32), low))
-    return (high, low), n
+    return fast_two_sum(high, low), n
 
 
 def _extract_words32(position: Value) -> list[Value]:
@@ -181,16 +178,14 @@ def _sin_in_quadrant(x: Value, quadrant_shift: int, sign: Value | None) -> Value
     (h, low), n = _reduce_angle(x)
     n = n + (quadrant_shift << (n.dtype.bits - 2))
     odd = _is_odd_quadrant(n)
-    z = h * h
+    z, half = h * h, h * -0.5
     # sin(h) = h + h z P(z), cos(h) = 1 - z/2 + z z Q(z): one polynomial with selected coefficients
     p = where(odd, const((*f.cos, 0.0)[len(f.sin) - 1], x.dtype), f.sin[-1])
     for c, d in zip(reversed(f.cos[: len(f.sin) - 1]), reversed(f.sin[:-1]), strict=True):
         p = fma(p, z, where(odd, const(c, x.dtype), d))
-    # the term of low, and the rounding error of h * h
-    half = z * -0.5
-    corrections = where(odd, fma(-h, low, fma(h, h, -z) * -0.5), fma(half, low, low))
-    p = fma(where(odd, z, h) * z, p, corrections)
-    y = where(odd, 1.0, h) + (where(odd, half, 0.0) + p)
+    slope = where(odd, -h, fma(z, const(-0.5, x.dtype), 1.0))  # which the second part moves along
+    p = fma(where(odd, z, h) * z, p, slope * low)
+    y = where(odd, 1.0, h) + fma(where(odd, half, 0.0), h, p)
     n = n & f.sign
     return _xor_sign(y, n if sign is None else n ^ sign)
 
@@ -219,53 +214,56 @@ def sin_cos(x: Value) -> Pair:
 
 def tan(x: Value) -> Value:
     """Return the tangent."""
-    s, c, n = _sin_cos(magnitude(x))
-    s, c = fast_two_sum(*s), fast_two_sum(*c)
-    odd = _is_odd_quadrant(n)
-    q = quotient(
-        (where(odd, c[0], s[0]), where(odd, c[1], s[1])),
-        (where(odd, -s[0], c[0]), where(odd, -s[1], c[1])),
-    )
-    return _xor_sign(q[0] + q[1], sign_of(x))
+    (h, low), n = _reduce_angle(magnitude(x))
+    z = h * h
+    # tan(h) = h (9/8 + P), with |P| < 0.155; 0.58 is about its slope, for the rounding error of z
+    start = fma(fma(h, h, -z), const(0.58, x.dtype), -0.125)
+    p = fma(z, poly(format_of(x).tan, z), start)
+    slope = fma(z, const(1.6, x.dtype), 1.0)  # 1 + tan(h)**2, to 8 %
+    tail = fma(h, p, slope * low)
+    tangent = fma(h, const(1.125, x.dtype), tail)
+    lost = fma(h, const(1.125, x.dtype), -tangent) + tail
+    r = -1.0 / tangent
+    beyond = fma(r, fma(r, lost, fma(r, tangent, 1.0)), r)
+    return _xor_sign(where(_is_odd_quadrant(n), beyond, tangent), sign_of(x))
 
 
 # --- their inverses -------------------------------------------------------------------------------
 
 
-def _atan_of_quotient(n: Pair, d: Pair) -> Pair:
-    """Return atan(n / d) as a pair for n >= 0 and d > 0, both far from over- and underflow."""
-    f = format_of(n[0])
-    # atan(n/d) = base + atan(q), |q| <= tan(pi/8)
-    high = n[0] > d[0] * 2.414213562373095
-    middle = (n[0] > d[0] * 0.41421356237309503) & ~high
-    plus, minus = pair_sum(d, n), pair_sum(n, (-d[0], -d[1]))
-    zero = const(0.0, f.dtype)
-    top = tuple(where(middle, m, where(high, -o, i)) for m, o, i in zip(minus, d, n, strict=True))
-    low = tuple(where(middle, p, where(high, o, i)) for p, o, i in zip(plus, n, d, strict=True))
-    h, t = quotient((top[0], top[1]), (low[0], low[1]))
+def _atan_of_pair(h: Value, low: Value, steep: Value) -> Pair:
+    """Return atan(h + low) as two parts, plus pi/2 where `steep`; |h| <= 1, low a few ulp."""
+    f = format_of(h)
     z = h * h
-    tail = fma(h * z, poly(f.atan, z), fma(t, -z, t))
-    bases = [
-        where(
-            middle,
-            const(p / 2, f.dtype),
-            where(high, const(p, f.dtype), zero),
-        )
-        for p in f.half_pi[:2]
-    ]
-    s, e = fast_two_sum(bases[0], h)
-    return s, e + (bases[1] + tail)
+    # atan(h) = h (7/8 + P), with |P| <= 1/8
+    series = poly if h.dtype is float32 else long_poly
+    p = fma(z, series(f.atan, z), 0.125)
+    tail = fma(h, p, fma(z, const(-0.5, h.dtype), 1.0) * low)  # 1 / (1 + z), to 13 %
+    base = where(steep, const(f.half_pi[0], h.dtype), 0.0)
+    s = fma(h, const(0.875, h.dtype), base)
+    lost = fma(h, const(0.875, h.dtype), base - s)
+    return s, lost + where(steep, tail + f.half_pi[1], tail)
 
 
 def atan(x: Value) -> Value:
     """Return the inverse tangent."""
-    f = format_of(x)
     a = magnitude(x)
-    limit = 2.0 ** (f.mantissa * 2)
-    zero = const(0.0, x.dtype)
-    y, t = _atan_of_quotient((where(a > limit, limit, a), zero), (const(1.0, x.dtype), zero))
-    y = where(a < 2.0 ** -(f.mantissa // 2 + 2), a, y + t)
-    return apply_sign_bit(y, sign_of(x))
+    limit = 2.0 ** (format_of(x).mantissa * 2)
+    a = where(a > limit, limit, a)
+    steep = a > 1.0
+    r = -1.0 / a
+    low = where(steep, fma(r, a, 1.0) * r, 0.0)
+    y, t = _atan_of_pair(where(steep, r, a), low, steep)
+    return apply_sign_bit(y + t, sign_of(x))
+
+
+def _atan_of_quotient(n: Value, d: Value) -> Pair:
+    """Return atan(n / d) as two parts for n >= 0 and d > 0, both far from over- and underflow."""
+    steep = n > d
+    top, low = where(steep, -d, n), where(steep, n, d)
+    r = 1.0 / low
+    q = top * r
+    return _atan_of_pair(q, fma(-q, low, top) * r, steep)
 
 
 def atan2(y: Value, x: Value) -> Value:
@@ -282,13 +280,12 @@ def atan2(y: Value, x: Value) -> Value:
     n, d = a * up, b * up
     n, d = where(eq(a, math.inf), 2.0**big, n), where(eq(b, math.inf), 2.0**big, d)
     n, d = where(eq(b, math.inf), 0.0, n), where(eq(a, math.inf), 0.0, d)
-    zero = const(0.0, x.dtype)
     steep, flat = n > d * gap, n * gap < d
     negative = ne(sign_of(x), 0)
     n1, d1 = where(neither, 1.0, n), where(neither, 1.0, d)
     h, t = _atan_of_quotient(
-        (where(steep, const(1.0, x.dtype), n1), zero),
-        (where(steep, const(2.0**-100 if f.bias > 127 else 2.0**-40, x.dtype), d1), zero),
+        where(steep, const(1.0, x.dtype), n1),
+        where(steep, const(2.0**-100 if f.bias > 127 else 2.0**-40, x.dtype), d1),
     )
     # (0, 0) counts as the angle 0, both infinite as pi/4
     h, t = where(neither & ~infinite, 0.0, h), where(neither & ~infinite, 0.0, t)
@@ -300,44 +297,38 @@ def atan2(y: Value, x: Value) -> Value:
     return where(ne(x, x) | ne(y, y), x + y, apply_sign_bit(angle, sign_of(y)))
 
 
-def _asin_small(x: Value) -> Value:
-    """Return asin(x) - x for |x| <= 1/2."""
-    z = x * x
-    return x * z * poly(format_of(x).asin, z)
+def _asin_parts(a: Value, x: Value) -> tuple[Value, Value, Value]:
+    """Return whether a = |x| > 1/2, s, and asin(s) - s.
+
+    s is sqrt((1 - a) / 2) where a > 1/2, so that asin(a) = pi/2 - 2 asin(s), and x elsewhere.
+    NaN where a > 1.
+    """
+    near = a > 0.5
+    half = fma(a, const(-0.5, x.dtype), 0.5)
+    r, t = rough_sqrt_pair((half, const(-0.0, x.dtype)))
+    s, z = where(near, r, x), where(near, half, a * a)
+    return near, s, fma(s * z, poly(format_of(x).asin, z), where(near, t, 0.0))
 
 
 def asin(x: Value) -> Value:
     """Return the inverse sine."""
-    f = format_of(x)
+    p1, p2 = format_of(x).half_pi[:2]
     a = magnitude(x)
-    near = a > 0.5
-    z = (1.0 - a) * 0.5
-    r, t = sqrt_pair((where(z > 0.0, z, 1.0), const(0.0, x.dtype)))
-    r, t = where(z > 0.0, r, 0.0), where(z > 0.0, t, 0.0)
-    s = where(near, r, a)
-    tail = _asin_small(s)
-    p1, p2 = f.half_pi[:2]
-    h, e = fast_two_sum(const(p1, x.dtype), r * -2.0)
-    y = where(near, h + (e + (p2 - 2.0 * (tail + t))), a + tail)
-    y = where(a < 2.0 ** -(f.mantissa // 2 + 2), a, where(a <= 1.0, y, math.nan))
-    return apply_sign_bit(y, sign_of(x))
+    near, s, tail = _asin_parts(a, a)
+    h = fma(s, const(-2.0, x.dtype), p1)
+    low = fma(s, const(-2.0, x.dtype), p1 - h)
+    beyond = h + fma(tail, const(-2.0, x.dtype), low + p2)
+    return apply_sign_bit(where(near, beyond, s + tail), sign_of(x))
 
 
 def acos(x: Value) -> Value:
     """Return the inverse cosine."""
-    f = format_of(x)
-    a = magnitude(x)
-    near = a > 0.5
-    z = (1.0 - a) * 0.5
-    r, t = sqrt_pair((where(z > 0.0, z, 1.0), const(0.0, x.dtype)))
-    r, t = where(z > 0.0, r, 0.0), where(z > 0.0, t, 0.0)
-    s = where(near, r, x)
-    tail = _asin_small(s)
-    p1, p2 = f.half_pi[:2]
-    h, e = fast_two_sum(const(p1, x.dtype), -x)
-    middle = h + (e + (p2 - tail))
-    right = (r + (tail + t)) * 2.0
-    k, g = fast_two_sum(const(p1 * 2.0, x.dtype), r * -2.0)
-    left = k + (g + (p2 * 2.0 - 2.0 * (tail + t)))
-    y = where(near, where(x < 0.0, left, right), middle)
-    return where(a <= 1.0, y, math.nan)
+    p1, p2 = format_of(x).half_pi[:2]
+    near, s, tail = _asin_parts(magnitude(x), x)
+    negative = x < 0.0
+    # pi - 2 asin(s), 2 asin(s) or pi/2 - asin(s)
+    factor = where(near, where(negative, const(-2.0, x.dtype), 2.0), -1.0)
+    base = where(near, where(negative, const(p1 * 2.0, x.dtype), 0.0), p1)
+    h = fma(s, factor, base)
+    low = fma(s, factor, base - h)
+    return h + fma(tail, factor, fma(base, const(p2 / p1, x.dtype), low))
