@@ -113,7 +113,7 @@ def test_matrix_product_accumulates_in_the_compute_dtype(float8: DType) -> None:
             self.stored = value
 
     site: Any = Site()
-    kernel_ops.matmul(site)
+    kernel_ops.build_product(site)
     assert site.stored.dtype is float32
 
 

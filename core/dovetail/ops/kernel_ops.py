@@ -30,7 +30,7 @@ def matmul(launches: Launches) -> None:
     shape = launches.shape(result)
     blocks, left = divmod(length, PRODUCT_BLOCK)
     if not blocks or launches.calls_vendor or not launches.occupies_part(shape, length):
-        launches.launch_or_call(launches.op.name, _multiply, x, y, result)
+        launches.launch_or_call(launches.op.name, build_product, x, y, result)
         return
     sums = launches.temporary(launches.dtype(0).compute, (blocks + (left > 0), *shape))
     for first, count, size in ((0, blocks, PRODUCT_BLOCK), (blocks, 1, left)):
@@ -38,7 +38,7 @@ def matmul(launches: Launches) -> None:
             start = first * PRODUCT_BLOCK
             launches.launch_or_call(
                 launches.op.name,
-                _multiply,
+                build_product,
                 launches.pieces(x, -1, start, size, count),
                 launches.pieces(y, -2, start, size, count),
                 launches.rows(sums, first, count),
@@ -46,7 +46,7 @@ def matmul(launches: Launches) -> None:
     launches.launch("sum_of_blocks", _sum_blocks, sums, result, why="sums of blocks")
 
 
-def _multiply(site: KernelSite) -> None:
+def build_product(site: KernelSite) -> None:
     """Build the kernel of a product; the last grid axis walks a row."""
     *batch, m, n = [site.axis(-1, d) for d in range(site.rank(-1))]
 
