@@ -88,7 +88,7 @@ x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
 caches = [expr._SPECS, run._plans, plan_cache._cached_graphs, primitives._moves, where.programs]
 caches += [result_type.apply_cache, *result_type.operator_caches.values()]
-caches += [matrix_products._plan_cache]
+caches += [matrix_products._result_specs]
 for c in caches:
     c.half = max(2, c.half // scale)
 

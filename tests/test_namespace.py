@@ -198,7 +198,7 @@ SEEN = {
         eigvalsh expm householder inv kron lstsq lu lu_solve matmul matrix_norm matrix_power
         matrix_rank
         matrix_transpose multi_dot outer pinv qr slogdet solve solve_triangular svd
-        svdvals tensordot trace vecdot vector_norm""",
+        svdvals tensordot trace vecdot vector_norm vendor_products""",
     "random": """Generator bernoulli beta binomial choice default_rng dirichlet exponential gamma
         get_state integers laplace manual_seed multinomial normal permutation poisson rand randint
         randn set_state shuffle truncated_normal uniform""",

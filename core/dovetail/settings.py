@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any, Protocol, Self, TypeVar, cast
 from weakref import ref
@@ -49,7 +49,7 @@ class Settings:
     """All settings of one context."""
 
     eager: bool = False  # each op runs at once
-    vendor_products: bool = read_flag("DOVETAIL_VENDOR_PRODUCTS", default=True)
+    vendor_products: bool | None = None  # products may use a vendor's routine; None: as the process
     grad: bool = True  # ops are recorded for gradients
     inference: bool = False  # no inner block may turn `grad` on
     anomaly: Any = None  # the `autograd.anomaly` object that checks each result
@@ -67,6 +67,18 @@ class Settings:
 _DEFAULTS = Settings()
 _current: ContextVar[Settings] = ContextVar("dovetail settings", default=_DEFAULTS)
 current = _current.get
+
+
+@cache
+def allows_vendor_products() -> bool:
+    """Return True if products may use a vendor's routine outside of all blocks."""
+    return read_flag("DOVETAIL_VENDOR_PRODUCTS", default=True)
+
+
+def uses_vendor_products() -> bool:
+    """Return True if products that are recorded now may use a vendor's routine."""
+    chosen = current().vendor_products
+    return allows_vendor_products() if chosen is None else chosen
 
 
 def enter_block(block: SettingsBlock) -> None:

@@ -44,7 +44,7 @@ from ..memory.storage import Storage, storage_at
 from ..ops import host_routines
 from ..ops.host_routines import HostRoutine
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
-from ..settings import current
+from ..settings import current, uses_vendor_products
 from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor, create_tensor
 from .bindings import FunctionTrace, ReachableTensor, Result, ResultIndex, bind_trace
@@ -139,7 +139,7 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
         )
     content = {
         "name": f.__name__,
-        "vendor_products": current().vendor_products,
+        "vendor_products": uses_vendor_products(),
         "captures": saved,
         "kernels": [*writer.kernels],
         "blobs": [len(b) for b in writer.blobs],
@@ -220,7 +220,7 @@ class LoadedFunction:
                 f"{self.__name__}, from a file: cannot be called in a captured function, a loop or "
                 "dt.vmap; call it outside"
             )
-        if self._vendor_products and not current().vendor_products:
+        if self._vendor_products and not uses_vendor_products():
             raise CaptureError(
                 f"{self.__name__}, from a file: must be captured under "
                 "dt.vendor_products(False) to be "

@@ -92,6 +92,7 @@ WIDE_MULTIPLIES_MIN = 1 << 20  # from which casts of halves to float32 and back 
 COPY_TRANSPOSE_ROWS_MIN = 4  # rows of x1 from which a transposed x2 is copied
 
 
+_ALLOWS_VENDOR = settings.allows_vendor_products()
 # Specs of two matrices or vectors of one dtype, and attrs -> the spec of their product.
 _result_specs: LRUCache[tuple[Spec, Spec, str | None], Spec] = LRUCache(4096)
 
@@ -100,7 +101,8 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     """Return the matrix product; its spec is cached. Other layouts are dispatched."""
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return dispatch("matmul", name, (x1, x2), x1, x2)
-    how = None if current().vendor_products else NO_VENDOR_ATTRS
+    chosen = current().vendor_products
+    how = None if (_ALLOWS_VENDOR if chosen is None else chosen) else NO_VENDOR_ATTRS
     left, right = expr_of(x1), expr_of(x2)
     key = (left.spec, right.spec, how)
     result_spec = _result_specs.young.get(key) or _result_specs.find(key)
