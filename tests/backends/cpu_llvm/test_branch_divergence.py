@@ -151,8 +151,9 @@ def test_number_of_divergent_branches_of_each_form() -> None:
     assert branch.holds and len(branch.outs) == 1  # the second would have to wait for the first
 
 
-def test_branch_of_common_cases_is_not_divergent() -> None:
-    for name, count in (("sin", 1), ("tan", 1), ("i0", 1), ("log1p", 0), ("exp", 0), ("log2", 0)):
+def test_number_of_divergent_branches_of_functions() -> None:
+    # of sine and logarithms those for rare operands; both sides of log1p are long
+    for name, count in (("sin", 1), ("tan", 1), ("i0", 1), ("log1p", 2), ("exp", 0), ("log2", 1)):
         x = dt.ones(100, device="cpu")
         (text,) = kernels_of(getattr(dt, name)(x))
         assert count_branches(text.body) == count, name
