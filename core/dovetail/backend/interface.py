@@ -80,7 +80,7 @@ def mark_ordered(routine: LibraryCall) -> LibraryCall:
 
     It is used under `dt.vendor_products(False)`, too, and may get parts of the operands.
     """
-    routine.is_ordered = True  # type: ignore[attr-defined]
+    routine.is_ordered = True  # type: ignore[attr-defined]  # of a function
     return routine
 
 

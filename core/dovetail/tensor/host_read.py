@@ -54,7 +54,7 @@ def store_number(dtype: str, address: int, value: object) -> bool:
             return False
         if number(value).value != value:
             return False
-    elif kind is int and not -EXACT_INT_MAX <= value <= EXACT_INT_MAX:  # type: ignore[operator]
+    elif kind is int and abs(value) > EXACT_INT_MAX:  # type: ignore[arg-type]  # it is an int
         return False
     number.from_address(address).value = value
     return True
