@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import dovetail as dt
@@ -85,12 +86,27 @@ class Holder:
         self.value = value
 
 
-@pytest.mark.parametrize("hold", [lambda x: x, lambda x: [x], lambda x: {"a": (x,)}])
-def test_result_of_an_unregistered_class_with_new_tensors_is_refused(
-    hold: Callable[[dt.Tensor], object],
-) -> None:
-    f = dt.jit(lambda x: (x, Holder(hold(x * 2))))
-    with pytest.raises(dt.CaptureError, match="a Holder, whose attribute value holds a new tensor"):
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+HOLDERS: dict[str, Callable[[dt.Tensor], object]] = {
+    "attribute": Holder,
+    "list": lambda x: Holder([x]),
+    "nested": lambda x: Holder({"a": (Holder(x),)}),
+    "slot": Slotted,
+    "closure": lambda x: lambda: x,
+    "partial": lambda x: partial(max, x),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_result_that_leads_to_new_tensors_is_refused(name: str) -> None:
+    f = dt.jit(lambda x: (x, HOLDERS[name](x * 2)))
+    with pytest.raises(dt.CaptureError, match="that leads to a new tensor"):
         f(dt.ones(2))
 
 

@@ -198,7 +198,7 @@ def _shift(x: Tensor, axis: int, step: int) -> Tensor:
 
 
 def _matmul_left_gradient(g: Tensor, y: Tensor) -> Tensor:
-    """Return the gradient of a product by its left operand: g @ y^H; g * conj(y) for a vector."""
+    """Return a matmul's gradient by the left: g @ y^H, or g[..., None] * conj(y) for a vector y."""
     if y.ndim == 1:
         return _append_axis(g) * conj(y)
     return g * conj(y.mT) if g.shape[-2:] == (1, 1) else matmul(g, conj(y.mT))

@@ -173,6 +173,9 @@ class CaptureSession:
             run.evaluate([t._expr for t in tensors])
         if failure := self._find_failure():
             return returned, failure
+        for x in leaves:
+            if type(x) is not ResultIndex:
+                self._require_no_new_tensors(x)
         flow = None
         if flowing := self._differentiable_results(tensors):
             flow = self._capture_backward(flowing, tensors)
@@ -193,28 +196,25 @@ class CaptureSession:
                     tensors.append(x)
                 leaves.append(ResultIndex(numbers[id(x)]))
             else:
-                self._require_no_new_tensors(x)
                 leaves.append(x)
         return tensors, leaves
 
     def _require_no_new_tensors(self, x: object) -> None:
-        """Raise CaptureError if an object of the result holds a tensor that the function made.
+        """Raise CaptureError if an object of the result leads to a tensor that the function made.
 
         Replays return the object itself, so its tensors would stay those of the first call.
         """
-        for name, value in getattr(x, "__dict__", {}).items():
-            for part in flatten_with_layouts(value).leaves:
-                if isinstance(part, Tensor) and self._is_new(part):
-                    raise CaptureError(
-                        f"{self.name}: its result has a {type(x).__name__}, whose attribute {name} "
-                        "holds a new tensor; return tensors in tuples, lists, dicts, or in a class "
-                        "that is registered with optree (docs/jit.md)"
-                    )
+        if any(self._is_new(path.value) for path in Closure([x]).tensors()):
+            raise CaptureError(
+                f"{self.name}: its result has a {type(x).__name__} that leads to a new tensor; "
+                "return tensors in tuples, lists, dicts, or in a class that is registered with "
+                "optree (docs/jit.md)"
+            )
 
     def _is_new(self, x: Tensor) -> bool:
         """Return True for a tensor whose memory the function has allocated, or will."""
-        e = x._expr if type(x) is Tensor else None
-        return e is not None and (e.op is not None or storage_of(e).serial >= self.first_serial)
+        e = x._expr
+        return e.op is not None or storage_of(e).serial >= self.first_serial
 
     def _new_gradients(self, tensors: list[Tensor]) -> list[NewGradient]:
         """Return (tensor, result number) of changed `grad`s; append new ones to `tensors`."""

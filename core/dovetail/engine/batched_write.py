@@ -106,7 +106,7 @@ class BatchedWrite:
         return True
 
     def execute(self, plan: BoundPlan) -> None:
-        """Launch the plan on the current stream."""
+        """Launch the plan on the current stream; turn the nodes that it stores into leaves."""
         if events.profiles:
             self.evaluation.execute(plan, reports_checks=False)
             return
