@@ -14,6 +14,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from control_flow_in_python import PYTHON, one_by_one
+from dovetail.capture.closures import Closure, ClosureSnapshot
 from dovetail.capture.loop_acts import CountedLoop
 from dovetail.capture.pytree import flatten
 
@@ -292,6 +293,14 @@ def test_capture_size_of_loop_gradient_is_independent_of_trip_count(
         sizes.append(len(acts(captured)))
         runs.append(calls)
     assert sizes[0] == sizes[1] < 150 and runs[0] == runs[1] <= 20
+
+
+def test_snapshot_in_a_closure_leads_to_its_function_only() -> None:
+    scale = dt.ones(4)
+    snapshot = ClosureSnapshot("scan", lambda h, r: (dt.tanh(h * scale + r), h))
+    values = [path.value for path in Closure([lambda: snapshot.function()]).paths]
+    assert any(value is scale for value in values)
+    assert not any(value is globals() for value in values)
 
 
 def test_gradient_of_loop_raises_if_closure_was_overwritten(device: dt.Device) -> None:

@@ -313,6 +313,8 @@ def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
 class ClosureSnapshot:
     """The values that the body of a loop reads from its closure, at the time of the loop."""
 
+    closure_attributes = ("_function",)  # its paths lead to all that the body could read
+
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self._function = name, _with_own_cells(function, {})
         paths = [p for p in Closure([self._function]).paths if p.first_path is None]
