@@ -41,28 +41,18 @@ TORCH = f"""
 dt.kthvalue | torch.kthvalue(x, k).values | dt.partition(x, k - 1)[..., k - 1]
 dt.bucketize | torch.bucketize(x, boundaries) | dt.searchsorted(boundaries, x)
 dt.range | torch.range(start, end, step) | dt.arange(start, end + step / 2, step)
-dt.chunk | torch.chunk(x, n, axis) | dt.split(x, -(-x.shape[axis] // n), axis)
 dt.unsafe_chunk | torch.unsafe_chunk(x, n) | dt.split(x, -(-x.shape[0] // n))
-dt.gather | torch.gather(x, dim, index) | dt.take_along_axis(x, index, axis=dim)
-dt.masked_fill | torch.masked_fill(x, mask, value) | dt.where(mask, value, x)
 dt.rsub | torch.rsub(x, y) | y - x
 dt.histc | torch.histc(x, bins, low, high) | dt.histogram(x, bins, range=(low, high))[0]
-dt.logdet | torch.logdet(square) | dt.linalg.slogdet(x)[1]
-dt.float_power | torch.float_power(x, y) | dt.pow(x.astype(dt.float64), y)
-dt.diag_embed | torch.diag_embed(x) | dt.where(dt.eye(x.shape[-1], dtype=dt.bool), x[..., None], 0)
 dt.hann_window | torch.hann_window(n) | dt.hann(n, sym=False)
 dt.hamming_window | torch.hamming_window(n) | dt.hamming(n, sym=False)
 dt.blackman_window | torch.blackman_window(n) | dt.blackman(n, sym=False)
 dt.bartlett_window | torch.bartlett_window(n) | dt.bartlett(n, sym=False)
 dt.kaiser_window | torch.kaiser_window(n, True, beta) | dt.kaiser(n, beta, sym=False)
 x.unfold | line.unfold(0, size, step) | {windows}
-dt.lerp | torch.lerp(x, y, w) | x + w * (y - x)
-dt.addmm | torch.addmm(square, a, b) | x + a @ b
-dt.addcmul | torch.addcmul(x, y, y) | x + a * b
 dt.addr | torch.addr(square, line[:3], line[:3]) | x + dt.outer(a, b)
 dt.frac | torch.frac(x) | x - dt.trunc(x)
 dt.dist | torch.dist(x, y) | dt.linalg.vector_norm(x - y)
-dt.cdist | torch.cdist(x, y) | dt.linalg.vector_norm(x[:, None] - y, axis=-1)
 dt.pdist | torch.pdist(x) | {pairs}
 dt.std_mean | torch.std_mean(x) | dt.std(x, correction=1), dt.mean(x)
 dt.var_mean | torch.var_mean(x) | dt.var(x, correction=1), dt.mean(x)
@@ -74,18 +64,13 @@ nn.functional.pdist | F.pdist(x) | {pairs}
 NUMPY = """
 dt.rollaxis | np.rollaxis(x, axis, start) | dt.moveaxis(x, axis, start - (start > axis))
 dt.in1d | np.isin(x.ravel(), y) | dt.isin(x.ravel(), y)
-x.argwhere | np.argwhere(x) | dt.argwhere(x)
-x.outer | np.outer(line, line) | dt.outer(x, y)
-x.compress | np.compress(line > 1, line) | dt.compress(mask, x)
 dt.linalg.toeplitz | scipy.linalg.toeplitz(line) | x[dt.abs(dt.arange(n)[:, None] - dt.arange(n))]
 """.strip().splitlines()  # fmt: skip
 # Other definitions of a row's names in dovetail's code.
 RENAMED: dict[str, dict[str, str]] = {
-    "dt.logdet": {"x": "square"}, "x.unfold": {"x": "line"}, "dt.unique_consecutive": {"x": "line"},
-    "dt.addmm": {"x": "square"}, "dt.addcmul": {"a": "y", "b": "y"},
+    "x.unfold": {"x": "line"}, "dt.unique_consecutive": {"x": "line"},
     "dt.addr": {"x": "square", "a": "line[:3]", "b": "line[:3]"}, "dt.polar": {"r": "y", "a": "x"},
-    "x.outer": {"x": "line", "y": "line"},
-    "x.compress": {"x": "line", "mask": "line > 1"}, "dt.linalg.toeplitz": {"x": "line", "n": "5"},
+    "dt.linalg.toeplitz": {"x": "line", "n": "5"},
 }  # fmt: skip
 ARRAYS: dict[str, Any] = {
     "x": np.array([[0.5, 2.0, 1.0], [3.0, -1.5, 0.25]]),
@@ -142,14 +127,6 @@ def test_hints_for_numpy_names_equal_numpy() -> None:
         _compare(row, {"np": np, "scipy": scipy}, np.asarray)
 
 
-def test_hint_for_diag_embed_handles_infinities() -> None:
-    x = dt.asarray([np.inf, 1.0], device="reference")
-    ours = "dt.where(dt.eye(x.shape[-1], dtype=dt.bool), x[..., None], 0)"
-    assert ours in _asked("dt.diag_embed")
-    with dt.device("reference"):
-        assert eval(ours, {"dt": dt, "x": x}).tolist() == [[np.inf, 0.0], [0.0, 1.0]]
-
-
 def test_hint_for_ufunc_at_counts_repeated_indices() -> None:
     i, y = np.array([0, 0, 1]), np.array([3.0, 1.0, 5.0])
     with pytest.raises(dt.ArgumentTypeError) as error:
@@ -172,19 +149,8 @@ def test_hint_for_multinomial_draws_indices() -> None:
     assert drawn.shape == (50,) and set(drawn.tolist()) == {1, 2}
 
 
-def test_hints_for_dtypes_name_the_same_dtype() -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-    for name in ("int", "float", "double", "short", "long", "half", "cfloat", "cdouble"):
-        ours = re.search(r"use (dt\.\w+)", _asked(f"dt.{name}"))
-        assert ours is not None
-        assert str(getattr(torch, name)) == f"torch.{eval(ours[1], {'dt': dt}).name}", name
-    assert "dt.float64" in _asked("dt.float_")
-
-
-def test_hint_of_a_generator_names_its_own_methods() -> None:
-    g = dt.random.default_rng(1)
-    with pytest.raises(AttributeError, match=r"use g\.normal\(shape\)"):
-        g.standard_normal  # type: ignore[attr-defined]  # noqa: B018
+def test_hints_for_ambiguous_dtypes_name_one() -> None:
+    assert "dt.int32" in _asked("dt.int") and "dt.float64" in _asked("dt.float_")
 
 
 def test_hint_of_a_compressed_tensor_names_its_own_methods() -> None:
@@ -237,7 +203,7 @@ def test_each_name_is_in_one_file() -> None:
         for table, ways in tomllib.loads(file.read_text("utf-8")).items()
         for name in " ".join(ways.values()).split()
     ]
-    assert len(names) == len({*names}) == sum(map(len, hints.tables().values())) > 1500
+    assert len(names) == len({*names}) == sum(map(len, hints.tables().values())) > 1300
 
 
 def test_hints_name_existing_objects() -> None:

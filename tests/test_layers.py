@@ -456,7 +456,7 @@ def test_core_has_no_branch_on_a_device_type() -> None:
 def test_default_device_is_named_in_one_place() -> None:
     """Exceptions: commands, the kit and docstrings.
 
-    Loaders collate on the host, and modules have PyTorch's `cpu()` and `cuda()`.
+    Loaders collate on the host, and modules and tensors have PyTorch's `cpu()` and `cuda()`.
     """
     spelt = {
         name
@@ -465,7 +465,9 @@ def test_default_device_is_named_in_one_place() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in DEVICE_TYPES
     }
-    assert spelt == {"device_class", "data.collate", "data.loader", "nn.modules.module"}
+    assert spelt == {
+        "compat.aliases", "data.collate", "data.loader", "device_class", "nn.modules.module",
+    }  # fmt: skip
 
 
 def python(code: str, cache: Path) -> str:

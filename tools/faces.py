@@ -85,7 +85,6 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "functions.shape.orientation": "",
             "functions.shape.padding": "",
             "functions.shape.patches": "",
-            "functions.torch_methods": "",
             "functions.shape.strides": "",
         },
     ),
@@ -103,6 +102,14 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "functions.sorting.set_operations": "",
             "functions.sorting.unique": "",
             "functions.sorting.lexsort_partition": "",
+        },
+    ),
+    "torch": (
+        "Functions under PyTorch's names",
+        {
+            "functions.torch_functions": "",
+            "functions.torch_methods": "",
+            "linalg.torch_functions": "",
         },
     ),
     "linalg": (
@@ -254,6 +261,10 @@ def render_namespace() -> str:
         ]
         lines += [format_import(name, renamed, " " * 4)] if renamed else []
     lines += [format_import("functions.shown", sorted(lenient_names, key=name_sort_key), " " * 4)]
+    lines += alias_imports(homes, lenient_names)
+    aliases = sorted(
+        n for names in module("compat.aliases").ALIASES[""].values() for n in names.split()
+    )
     twice = sorted({n for n in public if public.count(n) > 1})
     assert not twice, f"in several modules: {twice}"
     names = wrap_names(f'"{n}"' for n in sorted(public, key=name_sort_key))
@@ -265,9 +276,30 @@ def render_namespace() -> str:
     written = [
         "# fmt: off", "# isort: off", "if typing.TYPE_CHECKING:", *lines, "", "_PUBLIC_MODULES = {",
         *[format_home_entry(*item) for item in homes.items()], "}",
-        "", f"__all__ = [\n{names}\n]", "# fmt: on", "# isort: on",
+        "", f"__all__ = [\n{names}\n]", "if typing.TYPE_CHECKING:", "    __all__ += [",
+        wrap_names((f'"{n}"' for n in aliases), " " * 8), "    ]", "# fmt: on", "# isort: on",
     ]  # fmt: skip
     return f"{head}{GENERATED_BEGIN}{begin}\n" + "\n".join(written) + f"\n{GENERATED_END}{tail}"
+
+
+def alias_imports(homes: dict[str, str], lenient_names: list[str]) -> list[str]:
+    """Return the imports of exact synonyms, which type checkers know and `dir` does not list.
+
+    homes: the public names of each module. lenient_names: those in the stub `functions.shown`.
+    """
+    home_by_name = {
+        public: (home, source or public)
+        for home, names in homes.items()
+        for public, _, source in (n.partition(":") for n in names.split())
+    }
+    home_by_name |= {n: ("functions.shown", n) for n in lenient_names}
+    by_home: dict[str, list[str]] = {}
+    for ours, names in module("compat.aliases").ALIASES[""].items():
+        package, _, last = ours.rpartition(".")
+        home, source = home_by_name.get(ours, (package, last))
+        home = {"random": "functions.random"}.get(home, home)
+        by_home.setdefault(home, []).extend(f"{source} as {n}" for n in names.split())
+    return [format_import(home, sorted(by_home[home]), " " * 4) for home in sorted(by_home)]
 
 
 def format_home_entry(name: str, names: str) -> str:
@@ -482,7 +514,12 @@ def methods() -> dict[str, object]:
 def method_stub() -> str:
     """Return the text of `tensor/signatures.pyi`."""
     stub = Stub()
-    lines = [line for name, f in methods().items() for line in stub.method(name, f)]
+    by_name = methods()
+    lines = [line for name, f in by_name.items() for line in stub.method(name, f)]
+    aliases = module("compat.aliases").ALIASES
+    for ours, names in {**aliases[""], **aliases["Tensor"]}.items():
+        if ours in by_name:
+            lines += [f"    {n} = {ours}" for n in names.split() if n not in by_name]
     return stub.render(
         "the methods of Tensor that its class does not define.", ["class Methods:", *lines]
     )

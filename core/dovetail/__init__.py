@@ -23,7 +23,9 @@ DTypeError, an axis out of range AxisError. Every error is a DovetailError.
 """
 
 import typing
+from functools import reduce as _reduce
 from importlib import import_module as _import_module
+from math import e, inf, nan, pi
 from sys import modules as _modules
 
 from . import build_info as _compiled
@@ -69,6 +71,7 @@ if typing.TYPE_CHECKING:
     from .frontend.raw_source import raw_kernel
     from .func.vectorize import vmap
     from .functions.creation.constructors import arange, eye, linspace, meshgrid, tril, triu
+    from .functions.creation.from_values import array
     from .functions.creation.grids import fromfunction, geomspace, indices, logspace, mgrid, ogrid
     from .functions.creation.windows import bartlett, blackman, hamming, hann, kaiser
     from .functions.datatypes import (
@@ -158,7 +161,12 @@ if typing.TYPE_CHECKING:
     from .functions.sorting.set_operations import intersect1d, setdiff1d, setxor1d, union1d
     from .functions.sorting.stable_sort import argsort, sort, topk
     from .functions.sorting.unique import unique
-    from .functions.torch_methods import cat
+    from .functions.torch_functions import (
+        addcdiv, addcmul, addmm, addmv, amax, amin, baddbmm, diag_embed, float_power, gather,
+        index_select, is_tensor, lerp, masked_select, narrow, repeat_interleave, take_along_dim,
+        unflatten,
+    )
+    from .functions.torch_methods import cat, chunk, masked_fill, t
     from .insight.explain import explain
     from .insight.graph import draw_graph
     from .insight.profile import profile
@@ -167,6 +175,7 @@ if typing.TYPE_CHECKING:
     from .linalg.polynomials import (
         poly, polyadd, polyder, polyfit, polyint, polymul, polysub, roots,
     )
+    from .linalg.torch_functions import cdist, logdet
     from .memory.storage import Storage
     from .plugins.registry import devices
     from .settings import eager, junk_filled
@@ -178,6 +187,46 @@ if typing.TYPE_CHECKING:
         diagonal, empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min,
         moveaxis, ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes,
         transpose, unstack, where, zeros, zeros_like,
+    )
+    from .capture.jit import jit as compile
+    from .device_class import default_device as get_default_device
+    from .dtypes import (
+        bool_ as bool_, complex128 as cdouble, complex64 as cfloat, complex64 as csingle, float16 as
+        half, float32 as float, float32 as single, float64 as double, int16 as short, int32 as intc,
+        int64 as int_, int64 as long, uint64 as uint, uint64 as ulong,
+    )
+    from .functions.creation.constructors import eye as identity
+    from .functions.creation.windows import hann as hanning
+    from .functions.datatypes import result_type as promote_types
+    from .functions.elementwise.op_functions import (
+        abs as absolute, acos as arccos, acosh as arccosh, asin as arcsin, asinh as arcsinh, atan as
+        arctan, atan2 as arctan2, atanh as arctanh, bitwise_invert as bitwise_not, bitwise_invert as
+        invert, bitwise_left_shift as left_shift, bitwise_right_shift as right_shift, clip as clamp,
+        conj as conjugate, deg2rad as radians, divide as div, divide as true_divide, equal as eq,
+        greater as gt, greater_equal as ge, less as lt, less_equal as le, multiply as mul, negative
+        as neg, not_equal as ne, rad2deg as degrees, remainder as mod, round as around, subtract as
+        sub,
+    )
+    from .functions.products.matrix_products import outer as ger
+    from .functions.random import (
+        get_state as get_rng_state, manual_seed as manual_seed, permutation as randperm, rand as
+        rand, randint as randint, randn as randn, set_state as set_rng_state,
+    )
+    from .functions.reductions.cumulative import (
+        cumulative_logsumexp as logcumsumexp, cumulative_prod as cumprod, cumulative_sum as cumsum,
+    )
+    from .functions.reductions.numerical import trapezoid as trapz
+    from .functions.shape.joining import array_split as tensor_split, vstack as row_stack
+    from .functions.shape.manipulation import broadcast_arrays as broadcast_tensors
+    from .functions.shown import (
+        asarray as as_tensor, asarray as asanyarray, asarray as from_numpy, concat as concatenate,
+        copy as clone, expand_dims as unsqueeze, matmul as bmm, matmul as mm, matmul as mv, moveaxis
+        as movedim, permute_dims as permute, pow as power, swapaxes as swapdims, unstack as unbind,
+    )
+    from .linalg import (
+        block_diag as block_diag, cholesky as cholesky, det as det, expm as matrix_exp, inv as
+        inverse, matrix_power as matrix_power, pinv as pinverse, qr as qr, slogdet as slogdet,
+        vector_norm as norm,
     )
 
 _PUBLIC_MODULES = {
@@ -211,7 +260,7 @@ _PUBLIC_MODULES = {
     "functions.creation.constructors":
         "arange empty empty_like eye full full_like linspace meshgrid ones ones_like tril triu "
         "zeros zeros_like",
-    "functions.creation.from_values": "asarray",
+    "functions.creation.from_values": "array asarray",
     "functions.creation.grids": "fromfunction geomspace indices logspace mgrid ogrid",
     "functions.creation.windows": "bartlett blackman hamming hann kaiser",
     "functions.datatypes":
@@ -280,13 +329,17 @@ _PUBLIC_MODULES = {
     "functions.sorting.set_operations": "intersect1d setdiff1d setxor1d union1d",
     "functions.sorting.stable_sort": "argsort sort topk",
     "functions.sorting.unique": "unique",
-    "functions.torch_methods": "cat",
+    "functions.torch_functions":
+        "addcdiv addcmul addmm addmv amax amin baddbmm diag_embed float_power gather index_select"
+        " is_tensor lerp masked_select narrow repeat_interleave take_along_dim unflatten",
+    "functions.torch_methods": "cat chunk masked_fill t",
     "insight.explain": "explain",
     "insight.graph": "draw_graph",
     "insight.profile": "profile",
     "insight.show": "show",
     "layout": "sparse_bsr sparse_coo sparse_csc sparse_csr strided",
     "linalg.polynomials": "poly polyadd polyder polyfit polyint polymul polysub roots",
+    "linalg.torch_functions": "cdist logdet",
     "memory.storage": "Storage",
     "plugins.registry": "devices",
     "settings": "eager junk_filled",
@@ -302,66 +355,81 @@ __all__ = [
     "InternalError", "KernelError", "LayoutError", "LinAlgError", "NotYetAttribute", "NotYetError",
     "Out", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
     "SlowDeviceWarning", "Storage", "Stream", "Tensor", "TransformError", "UnavailableError",
-    "ValueOverflow", "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "allclose",
-    "angle", "any", "append", "arange", "argmax", "argmin", "argpartition", "argsort", "argwhere",
-    "array_equal", "array_equiv", "array_split", "as_strided", "asarray", "asin", "asinh", "astype",
-    "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "atomic_add", "atomic_and",
-    "atomic_max", "atomic_min", "atomic_or", "autograd", "average", "bartlett", "beta", "bfloat16",
-    "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+    "ValueOverflow", "__array_namespace_info__", "abs", "acos", "acosh", "add", "addcdiv",
+    "addcmul", "addmm", "addmv", "all", "allclose", "amax", "amin", "angle", "any", "append",
+    "arange", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array", "array_equal",
+    "array_equiv", "array_split", "as_strided", "asarray", "asin", "asinh", "astype", "atan",
+    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "atomic_add", "atomic_and",
+    "atomic_max", "atomic_min", "atomic_or", "autograd", "average", "baddbmm", "bartlett", "beta",
+    "bfloat16", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool",
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cat", "cbrt", "ceil",
-    "choose", "clip", "column_stack", "complex64", "complex128", "compress", "concat", "cond",
-    "conj", "constant", "contiguous", "convolve", "copy", "copysign", "copyto", "corrcoef",
-    "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumulative_logsumexp",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cat", "cbrt", "cdist",
+    "ceil", "choose", "chunk", "clip", "column_stack", "complex64", "complex128", "compress",
+    "concat", "cond", "conj", "constant", "contiguous", "convolve", "copy", "copysign", "copyto",
+    "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumulative_logsumexp",
     "cumulative_prod", "cumulative_sum", "current_stream", "custom_op", "debug_lines", "debug_nans",
     "default_device", "default_stream", "deg2rad", "delete", "device", "devices", "diag",
-    "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digamma", "digitize",
-    "divide", "divmod", "dot", "draw_graph", "dsplit", "dstack", "e", "eager", "ediff1d", "einsum",
-    "element_size", "elementwise", "empty", "empty_like", "enable_grad", "equal", "erf", "erfc",
-    "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain", "expm1", "extract",
-    "eye", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud",
-    "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod", "fold",
-    "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction", "full", "full_like", "func",
-    "gamma", "gcd", "geomspace", "get_default_dtype", "get_num_threads", "get_printoptions", "grad",
-    "gradient", "greater", "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram",
-    "histogram2d", "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag",
-    "index_add", "index_to_pos", "indices", "inf", "inference_mode", "inner", "insert", "int8",
+    "diag_embed", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digamma",
+    "digitize", "divide", "divmod", "dot", "draw_graph", "dsplit", "dstack", "e", "eager",
+    "ediff1d", "einsum", "element_size", "elementwise", "empty", "empty_like", "enable_grad",
+    "equal", "erf", "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain",
+    "expm1", "extract", "eye", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip",
+    "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor", "floor_divide",
+    "fmax", "fmin", "fmod", "fold", "fori_loop", "frexp", "from_blob", "from_dlpack",
+    "fromfunction", "full", "full_like", "func", "gamma", "gather", "gcd", "geomspace",
+    "get_default_dtype", "get_num_threads", "get_printoptions", "grad", "gradient", "greater",
+    "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram", "histogram2d",
+    "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag", "index_add",
+    "index_select", "index_to_pos", "indices", "inf", "inference_mode", "inner", "insert", "int8",
     "int16", "int32", "int64", "interp", "intersect1d", "is_complex", "is_contiguous",
-    "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "isclose", "iscomplex",
-    "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "ix_", "jit",
-    "junk_filled", "kaiser", "kernel", "kron", "lcm", "ldexp", "less", "less_equal", "lexsort",
-    "lgamma", "linalg", "linspace", "load", "load_function", "log", "log1p", "log2", "log10",
-    "log_softmax", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logspace", "logsumexp", "mask_indices", "matmul", "matrix_transpose",
-    "matvec", "max", "maximum", "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum",
-    "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
-    "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
-    "nanquantile", "nanstd", "nansum", "nanvar", "ndtr", "ndtri", "negative", "newaxis",
-    "nextafter", "no_grad", "nonzero", "not_equal", "numel", "ogrid", "ones", "ones_like", "outer",
-    "pad", "partition", "percentile", "permute_dims", "pi", "piecewise", "pin_memory", "place",
-    "plugins", "poly", "polyadd", "polyder", "polyfit", "polygamma", "polyint", "polymul",
-    "polysub", "polyval", "positive", "pow", "printoptions", "prod", "profile", "ptp", "put",
-    "put_along_axis", "putmask", "quantile", "rad2deg", "random", "ravel", "ravel_multi_index",
-    "raw_kernel", "real", "reciprocal", "relu", "remainder", "repeat", "reshape", "resize",
-    "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save", "save_function", "scan",
-    "scatter", "searchsorted", "select", "set_default_device", "set_default_dtype",
-    "set_grad_enabled", "set_num_threads", "set_printoptions", "setdiff1d", "setxor1d", "show",
-    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_bsr",
-    "sparse_coo", "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze", "stack", "std",
-    "stream", "strided", "strides_from_shape", "subtract", "sum", "swapaxes", "synchronize", "take",
-    "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace", "transpose",
-    "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu",
-    "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64", "unfold",
-    "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-    "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize",
-    "vendor_products", "vmap", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros",
-    "zeros_like", "zeta",
+    "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor", "isclose",
+    "iscomplex", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "ix_", "jit", "junk_filled", "kaiser", "kernel", "kron", "lcm", "ldexp", "lerp", "less",
+    "less_equal", "lexsort", "lgamma", "linalg", "linspace", "load", "load_function", "log",
+    "log1p", "log2", "log10", "log_softmax", "logaddexp", "logaddexp2", "logdet", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "mask_indices",
+    "masked_fill", "masked_select", "matmul", "matrix_transpose", "matvec", "max", "maximum",
+    "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum", "modf", "moveaxis",
+    "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax",
+    "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum",
+    "nanvar", "narrow", "ndtr", "ndtri", "negative", "newaxis", "nextafter", "no_grad", "nonzero",
+    "not_equal", "numel", "ogrid", "ones", "ones_like", "outer", "pad", "partition", "percentile",
+    "permute_dims", "pi", "piecewise", "pin_memory", "place", "plugins", "poly", "polyadd",
+    "polyder", "polyfit", "polygamma", "polyint", "polymul", "polysub", "polyval", "positive",
+    "pow", "printoptions", "prod", "profile", "ptp", "put", "put_along_axis", "putmask", "quantile",
+    "rad2deg", "random", "ravel", "ravel_multi_index", "raw_kernel", "real", "reciprocal", "relu",
+    "remainder", "repeat", "repeat_interleave", "reshape", "resize", "result_type", "roll", "roots",
+    "rot90", "round", "rsqrt", "save", "save_function", "scan", "scatter", "searchsorted", "select",
+    "set_default_device", "set_default_dtype", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "setdiff1d", "setxor1d", "show", "sigmoid", "sign", "signbit", "sin",
+    "sinc", "sinh", "softmax", "sort", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr",
+    "split", "sqrt", "square", "squeeze", "stack", "std", "stream", "strided", "strides_from_shape",
+    "subtract", "sum", "swapaxes", "synchronize", "t", "take", "take_along_axis", "take_along_dim",
+    "tan", "tanh", "tensordot", "tile", "topk", "trace", "transpose", "trapezoid", "tri", "tril",
+    "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
+    "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unfold", "union1d", "unique",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack",
+    "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vendor_products", "vmap",
+    "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
 ]
+if typing.TYPE_CHECKING:
+    __all__ += [
+        "absolute", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+        "around", "as_tensor", "asanyarray", "bitwise_not", "block_diag", "bmm", "bool_",
+        "broadcast_tensors", "cdouble", "cfloat", "cholesky", "clamp", "clone", "compile",
+        "concatenate", "conjugate", "csingle", "cumprod", "cumsum", "degrees", "det", "div",
+        "double", "eq", "float", "from_numpy", "ge", "ger", "get_default_device", "get_rng_state",
+        "gt", "half", "hanning", "identity", "int_", "intc", "inverse", "invert", "le",
+        "left_shift", "logcumsumexp", "long", "lt", "manual_seed", "matrix_exp", "matrix_power",
+        "mm", "mod", "movedim", "mul", "mv", "ne", "neg", "norm", "permute", "pinverse", "power",
+        "promote_types", "qr", "radians", "rand", "randint", "randn", "randperm", "right_shift",
+        "row_stack", "set_rng_state", "short", "single", "slogdet", "sub", "swapdims",
+        "tensor_split", "trapz", "true_divide", "uint", "ulong", "unbind", "unsqueeze",
+    ]
 # fmt: on
 # isort: on
 # --- as far as here -------------------------------------------------------------------------------
 
-e, pi, inf, nan = 2.718281828459045, 3.141592653589793, float("inf"), float("nan")
 newaxis = None
 __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
@@ -402,6 +470,8 @@ else:
             return _compiled.config()
         elif name.startswith("__"):
             raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+        elif (original := _find_original(name)) is not None:
+            value = _reduce(getattr, original.split("."), _modules[__name__])
         elif (value := _submodule(name)) is None:
             _load_core()
             methods = _import_module(".functions.methods", __name__)
@@ -411,6 +481,10 @@ else:
             )
         globals()[name] = value
         return value
+
+    def _find_original(name):
+        """Return dovetail's name for an exact synonym of another library, or None."""
+        return _import_module(".compat.aliases", __name__).find_original("", name)
 
     def _submodule(name):
         """Import a module of this package; return None if there is none of this name."""

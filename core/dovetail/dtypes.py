@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from . import callbacks
 from .argument_checks import shown
 from .compat import hints
 from .errors import DTypeError
@@ -74,12 +75,9 @@ class DType(DTypeRecord):
     def __repr__(self) -> str:
         return f"dovetail.{self.name}"
 
-    def __call__(self, *values: object) -> Any:
-        """Refuse the call: NumPy's types make scalars, which are 0-dimensional tensors here."""
-        raise DTypeError(
-            f"{self.name}: a dtype cannot be called; use dt.asarray(x, dtype=dt.{self.name}) or "
-            f"x.astype(dt.{self.name})"
-        )
+    def __call__(self, x: object = 0) -> Any:
+        """Return a value, a list or a tensor in this dtype: `dt.float32(0.1)` is 0-dimensional."""
+        return callbacks.as_tensor(x, dtype=self)
 
     if not TYPE_CHECKING:  # a type checker must report misspelt names
 
@@ -154,21 +152,21 @@ class DType(DTypeRecord):
         return 1 if self.kind == "b" else (1 << (self.bits - (self.kind == "i"))) - 1
 
 
-bool_ = DType("bool", "b8", "b", 1)
-int8 = DType("int8", "i8", "i", 1)
-int16 = DType("int16", "i16", "i", 2)
-int32 = DType("int32", "i32", "i", 4)
-int64 = DType("int64", "i64", "i", 8)
-uint8 = DType("uint8", "u8", "u", 1)
-uint16 = DType("uint16", "u16", "u", 2)
-uint32 = DType("uint32", "u32", "u", 4)
-uint64 = DType("uint64", "u64", "u", 8)
-float32 = DType("float32", "f32", "f", 4)
-float16 = DType("float16", "f16", "f", 2)
-bfloat16 = DType("bfloat16", "bf16", "f", 2, in_numpy=False)
-float64 = DType("float64", "f64", "f", 8)
-complex64 = DType("complex64", "c64", "c", 8)
-complex128 = DType("complex128", "c128", "c", 16)
+bool_: DType = DType("bool", "b8", "b", 1)
+int8: DType = DType("int8", "i8", "i", 1)
+int16: DType = DType("int16", "i16", "i", 2)
+int32: DType = DType("int32", "i32", "i", 4)
+int64: DType = DType("int64", "i64", "i", 8)
+uint8: DType = DType("uint8", "u8", "u", 1)
+uint16: DType = DType("uint16", "u16", "u", 2)
+uint32: DType = DType("uint32", "u32", "u", 4)
+uint64: DType = DType("uint64", "u64", "u", 8)
+float32: DType = DType("float32", "f32", "f", 4)
+float16: DType = DType("float16", "f16", "f", 2)
+bfloat16: DType = DType("bfloat16", "bf16", "f", 2, in_numpy=False)
+float64: DType = DType("float64", "f64", "f", 8)
+complex64: DType = DType("complex64", "c64", "c", 8)
+complex128: DType = DType("complex128", "c128", "c", 16)
 
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 
+from .compat.aliases import find_original
 from .compat.hints import find_hint
 
 
@@ -18,6 +19,8 @@ def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], obj
 
     def fetch(name: str) -> object:
         """Import a name of the package and store it there. Raises: AttributeError with a hint."""
+        if (original := find_original(package.rpartition(".")[2], name)) is not None:
+            return getattr(sys.modules[package], original)
         if name not in module_by_name:
             hint = _find_name_hint(package, name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")

@@ -89,10 +89,10 @@ def test_every_numpy_name_exists_or_is_explained(name: str) -> None:
 
 
 def test_hint_for_a_tensor_names_its_method() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'amax'; use x\.max"):
-        X.amax  # noqa: B018
-    with pytest.raises(AttributeError, match=r"no attribute 'inverse'; use dt\.linalg"):
-        X.inverse  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'sometrue'; use x\.any"):
+        X.sometrue  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'solve'; use dt\.linalg"):
+        X.solve  # noqa: B018
 
 
 def test_unknown_name_raises_attribute_error_without_hint() -> None:

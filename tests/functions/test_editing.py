@@ -342,7 +342,6 @@ def test_gradients_of_functions_that_write_in_place(device: dt.Device) -> None:
 
 X = dt.zeros((2, 3), device="reference")
 BAD: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
-    ("append", ([1], 2), dt.DTypeError, "at least one operand"),
     ("append", (X, X[:1], 1), dt.ShapeError, "must be equal except along axis 1"),
     ("append", (X, X, 2), dt.AxisError, "2"),
     ("append", (X, "a"), dt.DTypeError, "expected tensors"),
@@ -356,7 +355,6 @@ BAD: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
     ("insert", (X, True, 1), dt.DTypeError, "got bool"),
     ("insert", (X, None, 1), dt.ArgumentTypeError, "obj must be an int, a slice"),
     ("insert", (X, [True, False], 1), dt.ShapeError, "a mask must have the size 6 .*got 2"),
-    ("insert", ([1, 2], 0, 1), dt.DTypeError, "at least one operand must be a tensor"),
     ("insert", (X, 0, 1, 5), dt.AxisError, "5"),
     ("delete", (X, 6), dt.IndexOutOfRange, r"position 6 is out of range .*-6\.\.5"),
     ("delete", (X, [True]), dt.ShapeError, "got 1 elements"),
@@ -373,13 +371,11 @@ BAD: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
     ("block", ([X, [X]],), dt.ShapeError, r"equal depths, got \[1, 2\]"),
     ("block", ((X, X),), dt.ArgumentTypeError, "nested lists, not tuples"),
     ("block", ([[X, X], [X]],), dt.ShapeError, "must be equal except along axis 0"),
-    ("block", ([1, 2],), dt.DTypeError, "at least one operand must be a tensor"),
     ("compress", (X > 0, X), dt.ShapeError, r"condition must be a vector, got shape \(2, 3\)"),
     ("compress", ([True] * 4, X, 1), dt.IndexOutOfRange, "4 elements is true beyond axis 1"),
     ("compress", ([True], X, 2), dt.AxisError, "2"),
     ("compress", (True, X), dt.DTypeError, "expected tensors"),
     ("extract", ([1] * 7, X), dt.IndexOutOfRange, "7 elements is true beyond"),
-    ("extract", ([True], [1]), dt.DTypeError, "at least one operand"),
     ("flatnonzero", ([1],), dt.DTypeError, "tensor"),
     ("fill_diagonal", (X[0], 1), dt.ShapeError, r"expected a matrix .*got shape \(3,\)"),
     ("fill_diagonal", (dt.zeros((2, 2, 3), device="reference"), 1), dt.ShapeError, "equal sizes"),

@@ -110,8 +110,6 @@ def test_gradients_flow_to_results(device: dt.Device) -> None:
 def test_wrong_arguments_are_named(name: str) -> None:
     f = getattr(dt, name)
     x = dt.arange(3, device="reference")
-    with pytest.raises(dt.DTypeError, match=f"{name}: at least one operand must be a tensor"):
-        f([1, 2], [3])
     with pytest.raises(dt.DTypeError, match=f"{name}: expected tensors"):
         f(x, "abc")
     with pytest.raises(dt.DeviceError, match=name):

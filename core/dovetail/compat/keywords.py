@@ -178,6 +178,47 @@ FUNCTION_NEUTRAL_VALUES: dict[tuple[str, str], tuple[object, ...]] = {
 FUNCTION_ADVICE = {
     "save": "pass the tensors as one dict: dt.save(file, {'x': x})"
 }  # for any foreign name
+EXTRA_ARGUMENTS = {  # parameters that NumPy takes by position behind ours
+    name: order.split()
+    for name, order in {
+        "allclose": "rtol atol equal_nan",
+        "argsort": "kind",
+        "array_equal": "equal_nan",
+        "array_split": "axis",
+        "average": "returned",
+        "cond": "ord",
+        "convolve": "mode",
+        "corrcoef": "rowvar",
+        "correlate": "mode",
+        "cov": "rowvar",
+        "diff": "n axis prepend append",
+        "digitize": "right",
+        "eye": "k dtype",
+        "fftfreq": "d",
+        "geomspace": "endpoint dtype",
+        "histogram": "range density weights",
+        "histogram2d": "range density weights",
+        "histogram_bin_edges": "range",
+        "isclose": "rtol atol equal_nan",
+        "linspace": "endpoint",
+        "logspace": "endpoint base dtype",
+        "qr": "mode",
+        "rfftfreq": "d",
+        "searchsorted": "side sorter",
+        "sort": "kind",
+        "svd": "full_matrices",
+        "tensordot": "axes",
+        "trace": "offset axis1 axis2",
+        "trapezoid": "dx axis",
+        "tri": "k dtype",
+        "vander": "increasing",
+        "vector_norm": "ord axis keepdims",
+    }.items()
+}
+SAMPLER_ARGUMENTS = {  # of all that NumPy takes by position, if a call has as many
+    "normal": ("mean", "std", "shape"),
+    "uniform": ("low", "high", "shape"),
+}
 # With dim= PyTorch's functions return two results, or divide by n - 1, so dim= is not translated.
 INDEX_FUNCTIONS = {
     "max": "dt.argmax(x, axis={}) for indices",
@@ -245,8 +286,9 @@ def rebind_keywords(function: Callable[..., R], scope: Options) -> R:
                 args.append(own.pop(name, p.default))
         args += values
     if more := scope.get("more"):
-        accepted = sum(p.kind in POSITIONAL_KINDS for p in parameters(function).values())
-        raise _too_many_arguments_error(function, accepted, accepted + len(more))
+        for name in [n for n, p in parameters(function).items() if p.kind in POSITIONAL_KINDS]:
+            args += [own.pop(name)] if name in own else []
+        args += more
     return call_translated(function, function, tuple(args), {**own, **scope["theirs"]})
 
 
@@ -260,10 +302,11 @@ def translate(
     name, own = function.__name__, parameters(function)
     positional = [n for n, p in own.items() if p.kind in POSITIONAL_KINDS]
     takes_all = any(p.kind is p.VAR_POSITIONAL for p in own.values())
-    if len(args) > len(positional) and not takes_all:
-        raise _too_many_arguments_error(function, len(positional), len(args))
-    values = {n: v for n, v in zip(positional, args, strict=False) if v is not MISSING}
     extra = args[len(positional) :]
+    if extra and not takes_all:
+        args, named = _name_arguments(function, positional, args)
+        options, extra = {**named, **options}, ()
+    values = {n: v for n, v in zip(positional, args, strict=False) if v is not MISSING}
     _require_same_results(name, options)
     for theirs, value in options.items():
         if theirs in own and own[theirs].kind is Parameter.VAR_POSITIONAL and not extra:
@@ -291,6 +334,40 @@ def translate(
                 f"{name}: missing argument {n}; the parameters are {_format_parameters(own)}"
             )
     return _split(own, values, extra)
+
+
+def _name_arguments(
+    function: Callable[..., Any], positional: list[str], args: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], Options]:
+    """Return the arguments by position, and by name those that dovetail accepts by name only.
+
+    They are named by the order of NumPy's parameters, else by their kind: a tensor is `out`, a bool
+    `keepdims`, a dtype `dtype`; None is a default.
+    Raises: ArgumentTypeError for an argument without a name.
+    """
+    name, own, count = function.__name__, parameters(function), len(positional)
+    of_object = 1 if positional[:1] == ["self"] else 0
+    every = SAMPLER_ARGUMENTS.get(name, ())
+    if every and len(args) - of_object == len(every):
+        return args[:of_object], dict(zip(every, args[of_object:], strict=True))
+    order, named = EXTRA_ARGUMENTS.get(name, []), Options()
+    for k, value in enumerate(args[count:]):
+        if value is None and k >= len(order):
+            continue
+        parameter = order[k] if k < len(order) else _parameter_of_kind(value)
+        if parameter in named or (k >= len(order) and parameter not in own):
+            raise _too_many_arguments_error(function, count, len(args))
+        named[parameter] = value
+    return args[:count], named
+
+
+def _parameter_of_kind(value: object) -> str:
+    """Return the parameter that a value can only be meant for, "" if there is none."""
+    if isinstance(value, bool):
+        return "keepdims"
+    if hasattr(value, "ndim"):
+        return "out"
+    return "dtype" if isinstance(value, (type, str)) or hasattr(value, "itemsize") else ""
 
 
 def _split(own: Parameters, values: Options, extra: tuple[Any, ...]) -> tuple[list[Any], Options]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial, reduce
 from importlib import import_module
 from types import MethodType, ModuleType
+from typing import Any
 
 from ..argument_checks import choice
 from ..compat import hints
+from ..compat.aliases import DEVICE_METHODS, FUNCTION_METHODS, find_original
 from ..declarations import IN_PLACE_METHODS, METHODS, Function, public
 from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
@@ -62,17 +65,33 @@ def raise_if_planned(owner: str, name: str) -> None:
 
 
 @public(method=("__getattr__",), wrap=False)
-def find_method(x: Tensor, name: str) -> MethodType:
-    """Return the bound method for a name that Tensor lacks, lazily. Raises: AttributeError."""
+def find_method(x: Tensor, name: str) -> Any:
+    """Return the bound method for a name that Tensor lacks, lazily; a bool for `x.is_cuda`.
+
+    Raises: AttributeError.
+    """
     raise_if_planned("Tensor", name)
     if name in LAZY_MODULES:
         import_module(f".{LAZY_MODULES[name]}", __package__)
         return MethodType(method_by_name(name), x)
+    original = find_original("Tensor", name) or find_original("", name) or name
+    if original != name and hasattr(Tensor, original):
+        return getattr(x, original)
+    if original in FUNCTION_METHODS or original.startswith("linalg."):
+        package: Any = sys.modules[__name__.partition(".")[0]]
+        return MethodType(reduce(getattr, original.split("."), package), x)
+    if name.removeprefix("is_") in DEVICE_METHODS:
+        is_question, device_type = name.startswith("is_"), name.removeprefix("is_")
+        return (
+            x.device.type == device_type
+            if is_question
+            else partial(torch_methods.move_to_type, x, device_type)
+        )
     if name in torch_methods.CONVERSIONS:
         return MethodType(torch_methods.CONVERSIONS[name], x)
-    method = find_plugin_attribute("methods", name, "'Tensor' object has no attribute", type(x))
-    assert callable(method)
-    return MethodType(method, x)
+    added = find_plugin_attribute("methods", name, "'Tensor' object has no attribute", type(x))
+    assert callable(added)
+    return MethodType(added, x)
 
 
 def find_plugin_attribute(table: str, name: str, message_start: str, kind: type = Tensor) -> object:

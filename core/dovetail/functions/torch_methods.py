@@ -1,7 +1,4 @@
-"""Methods under PyTorch's names, so that code of PyTorch models runs unchanged.
-
-Each is a function of the Array API under another name; so is `dt.cat`.
-"""
+"""Functions and methods of PyTorch that model code uses most; `torch_functions` has the others."""
 
 from __future__ import annotations
 
@@ -12,16 +9,16 @@ from .. import layout as lay
 from ..argument_checks import integer
 from ..declarations import public
 from ..dtypes import DType
-from ..errors import ArgumentError
+from ..errors import ArgumentError, DeviceError
 from ..tensor.promotion import Array, Operand
 from ..tensor.tensor import Tensor, strided
 from ..tensor.writes import write_result
-from .datatypes import astype
+from .datatypes import astype, to
 from .elementwise.op_functions import where
 from .shape.copies import concat
 from .shape.manipulation import broadcast_to, permute_dims, reshape, split
 
-__all__ = ["cat"]
+__all__ = ["cat", "chunk", "masked_fill", "t"]
 
 
 @public(widen=False)
@@ -162,6 +159,19 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     return reshape(x, strided("reshape_as", other).shape)
 
 
+def move_to_type(x: Tensor, device_type: str, device: int | str | None = None) -> Tensor:
+    """Return the tensor on a device of a type, as PyTorch's `x.cuda(1)`.
+
+    device: its number, or its name; None is the first device of the type.
+    Raises: DeviceError for a device of another type, or without such a device.
+    """
+    name = device_type if device is None else f"{device_type}:{device}"
+    name = device if isinstance(device, str) else name
+    if name.partition(":")[0] != device_type:
+        raise DeviceError(f"{device_type}: expected a device of this type, got {name!r}")
+    return to(x, name)
+
+
 def _conversion_method(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     """Return a method such as `x.float()`, with its name and docstring."""
 
@@ -192,5 +202,11 @@ CONVERSIONS: dict[str, Callable[[Tensor], Tensor]] = {
         "bfloat16": D.bfloat16,
         "int": D.int32,
         "long": D.int64,
+        "bool": D.bool_,
+        "byte": D.uint8,
+        "char": D.int8,
+        "short": D.int16,
+        "cfloat": D.complex64,
+        "cdouble": D.complex128,
     }.items()
 }

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         multi_dot,
         trace,
     )
-    from .norms import matrix_norm, vector_norm
+    from .norms import matrix_norm, norm, vector_norm
     from .solving import det, inv, slogdet, solve
     from .triangular import cholesky_solve, solve_triangular
 else:
@@ -46,7 +46,7 @@ else:
         "eigenvalues": "eig eigh eigvals eigvalsh",
         "factors": "cholesky lu lu_solve qr svd svdvals",
         "least_squares": "cond lstsq matrix_rank pinv",
-        "norms": "matrix_norm vector_norm",
+        "norms": "matrix_norm norm vector_norm",
         "numpy_names": "LINALG_FUNCTIONS",
         "matrix_functions": "block_diag cross expm householder kron matrix_power multi_dot trace",
         "solving": "det inv slogdet solve",
@@ -83,6 +83,7 @@ __all__ = [
     "matrix_rank",
     "matrix_transpose",
     "multi_dot",
+    "norm",
     "outer",
     "pinv",
     "qr",

@@ -14,6 +14,7 @@ from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import min as min_
 from ..functions.reductions.statistics import sum as sum_
+from ..functions.shape.manipulation import moveaxis
 from ..functions.variants import public
 from ..layout import Shape
 from ..tensor.primitives import view
@@ -21,7 +22,7 @@ from ..tensor.tensor import Tensor, required, strided
 from .factors import svdvals
 from .matrix_checks import require_matrices
 
-__all__ = ["matrix_norm", "vector_norm"]
+__all__ = ["matrix_norm", "norm", "vector_norm"]
 
 Axis = int | tuple[int, ...] | None
 Order: TypeAlias = "int | float | Literal['fro', 'nuc']"
@@ -155,3 +156,37 @@ def _check_matrix_order(name: str, ord: Order) -> Order:
             "other orders of a vector use dt.linalg.vector_norm"
         )
     return order
+
+
+@public
+def norm(
+    x: Tensor,
+    ord: Order | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the norm of a matrix for two axes, else of vectors, as NumPy's and PyTorch's `norm`.
+
+    `ord`: as in `dt.linalg.matrix_norm` or `vector_norm`; None is the root of the sum of squares.
+    `axis`: one axis for vectors, two for matrices; None is all axes, and the norm of a matrix if x
+    has two and `ord` is given.
+    Shapes: x's without these axes.
+    Dtypes: floats and complex; the result is real.
+    Raises: ArgumentError for three axes with `ord`, AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[3.0, 0.0], [0.0, 4.0]], device="reference")
+    >>> dt.linalg.norm(x).item(), dt.linalg.norm(x, 1).item()
+    (5.0, 4.0)
+    """
+    strided("norm", x)
+    if axis is None and ord is not None:
+        axis = tuple(range(x.ndim))
+    if isinstance(axis, tuple) and len(axis) > 2:
+        raise ArgumentError(f"norm: axis must be one or two axes if ord is given, got {axis}")
+    if isinstance(axis, tuple) and len(axis) == 2:
+        order = "fro" if ord is None else ord
+        value = matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=order)
+        return moveaxis(value, (-2, -1), axis) if keepdims else value
+    p: int | float = 2 if ord is None else ord  # type: ignore[assignment]  # it refuses words
+    return vector_norm(x, axis=axis, keepdims=keepdims, ord=p)

@@ -12,11 +12,10 @@ from typing import TypeAlias
 import numpy as np
 
 from ..argument_checks import choice, exclusive
-from ..errors import ArgumentError
 from ..functions.creation.constructors import zeros
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import count_nonzero
-from ..functions.shape.manipulation import moveaxis, reshape
+from ..functions.shape.manipulation import reshape
 from ..tensor.promotion import ARRAY_TYPES, Array, as_operand, as_tensors
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_out
@@ -97,25 +96,6 @@ def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tens
     return solution, residuals, rank, values
 
 
-def _norm(
-    x: Tensor,
-    ord: Order | None = None,
-    axis: int | tuple[int, ...] | None = None,
-    keepdims: bool = False,
-) -> Tensor:
-    """Return the norm of matrices for two axes, else of vectors. Raises: ArgumentError for 3."""
-    if axis is None and ord is not None:
-        axis = tuple(range(x.ndim))
-    if isinstance(axis, tuple) and len(axis) > 2:
-        raise ArgumentError(f"norm: axis must be one or two axes if ord is given, got {axis}")
-    if isinstance(axis, tuple) and len(axis) == 2:
-        order = "fro" if ord is None else ord
-        norm = norms.matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=order)
-        return moveaxis(norm, (-2, -1), axis) if keepdims else norm
-    p: int | float = 2 if ord is None else ord  # type: ignore[assignment]  # it refuses words
-    return norms.vector_norm(x, axis=axis, keepdims=keepdims, ord=p)
-
-
 def _cond(x: Tensor, p: Order | None = None) -> Tensor:
     """Return `np.linalg.cond`."""
     return least_squares.cond(x, ord=p)
@@ -142,7 +122,7 @@ _ADAPTED_FUNCTIONS: dict[str, Function] = {
     "matrix_power": matrix_functions.matrix_power,
     "matrix_rank": _matrix_rank,
     "multi_dot": _multi_dot,
-    "norm": _norm,
+    "norm": norms.norm,
     "pinv": _pinv,
     "qr": _qr,
     "slogdet": solving.slogdet,

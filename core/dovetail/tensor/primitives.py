@@ -11,12 +11,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from .. import callbacks
 from .. import layout as lay
 from ..argument_checks import DIMENSIONS
 from ..compat.keywords import MISSING
 from ..dtypes import complex64, complex128, float64
 from ..engine.traced_numbers import TracedFloat
-from ..errors import DTypeError
 from ..graph.expr import Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
 from ..identity_cache import IdentityCache
 from ..layout import Move, Shape, StridedView
@@ -145,7 +145,10 @@ def apply_cached(
 
 
 def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) -> Tensor:
-    """Record any elementwise op: infer its spec, dispatch layouts, check ints, fill the cache."""
+    """Record any elementwise op: infer its spec, dispatch layouts, check ints, fill the cache.
+
+    The first of numbers without a tensor becomes one, on the default device.
+    """
     operands = tuple(
         [a._expr if type(a) is Tensor else _convert_operand(op, a, args) for a in args]
     )
@@ -156,6 +159,8 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
             tensors = [create_tensor(a) if type(a) is Expr else a for a in operands]
             result = dispatch("apply", op.name, operands, op, tensors, attrs)
             return result if out is None else write_out(op.name, out, result)
+        if not any(type(a) is Expr for a in operands):
+            return _apply_general(op, (callbacks.as_tensor(args[0]), *args[1:]), attrs, out)
         inferred = infer_cached(apply_cache, (op, key, attrs), op, operands, attrs)
     s, limits = inferred
     if len(key) == 2 and attrs is None and _is_plain(args[0]) and _is_plain(args[1]):
@@ -191,13 +196,10 @@ def _convert_operand(op: Op, x: object, operands: Sequence[object]) -> Argument:
 
 
 def _create_complex_node(op: Op, x: complex, operands: Sequence[object]) -> Expr:
-    """Return the node of a complex number, with the dtype that it has next to these operands.
-
-    Raises: DTypeError if none of them is a tensor.
-    """
+    """Return the node of a complex number, with the dtype that it has next to these operands."""
     tensors = [t for t in operands if isinstance(t, Tensor)]
     if not tensors:
-        raise DTypeError(f"{op.name}: at least one operand must be a tensor; use dt.asarray")
+        return callbacks.as_tensor(x)._expr
     d = complex128 if any(t.dtype.part is float64 for t in tensors) else complex64
     return full_complex(x, spec((), d, tensors[0].device))
 

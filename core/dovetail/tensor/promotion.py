@@ -27,8 +27,8 @@ _WIDENED_DTYPES = {float32: float64, complex64: complex128}
 def convert_operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]:
     """Convert arrays and lists to tensors, keep Python numbers; require one device in all.
 
-    At least one must be a tensor, on whose device the others are created. As in NumPy, a NumPy
-    scalar has its dtype, and a Python number takes the dtype that it is used beside.
+    They are created on the device of a tensor among them, else on the default device. As in NumPy,
+    a NumPy scalar has its dtype, and a Python number takes the dtype that it is used beside.
 
     Raises: DTypeError, DeviceError.
     """
@@ -36,7 +36,7 @@ def convert_operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]
     converted = tuple([x if is_native_operand(x) else as_operand(op, x, arguments) for x in values])
     devices = {x.device for x in converted if isinstance(x, Tensor)}
     if not devices:
-        raise DTypeError(f"{op}: at least one operand must be a tensor; use dt.asarray")
+        return (callbacks.as_tensor(converted[0]), *converted[1:])
     if len(devices) > 1:
         names = " and ".join(sorted(map(str, devices)))
         raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
@@ -65,7 +65,7 @@ def _conversion_code(x: object) -> str:
 def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
     """Convert a list, NumPy array or scalar to a tensor on the device of the other operands.
 
-    Raises: DTypeError for other types, and if none of the operands is a tensor.
+    Without a tensor among them it is the default device. Raises: DTypeError for other types.
     """
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":
         x = np.asarray(x)
@@ -80,11 +80,10 @@ def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
             )
         )
     tensors = [a for a in operands if isinstance(a, Tensor)]
-    if not tensors:
-        raise DTypeError(f"{name}: at least one operand must be a tensor; use dt.asarray")
+    device = tensors[0].device if tensors else None
     require_untaped(name, x)
     try:
-        tensor: Tensor = callbacks.as_tensor(x, device=tensors[0].device)
+        tensor: Tensor = callbacks.as_tensor(x, device=device)
         if isinstance(x, np.ndarray):
             return tensor
         if tensor.dtype in _WIDENED_DTYPES and any(t.dtype.part is float64 for t in tensors):
@@ -107,9 +106,9 @@ def _as_uint64(x: object, tensor: Tensor) -> Tensor:
 
 
 def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
-    """Return operands as tensors; lists and arrays on the others' device.
+    """Return operands as tensors; lists and arrays on the others' device, or the default one.
 
-    Raises: DTypeError for a number or another object, and if no operand is a tensor.
+    Raises: DTypeError for a number or another object.
     """
     if {*map(type, operands)} == {Tensor}:
         return operands  # type: ignore[return-value]  # mypy does not infer it

@@ -529,7 +529,7 @@ def linspace(
     start: complex,
     stop: complex,
     /,
-    num: int,
+    num: int = 50,
     *,
     dtype: DTypeLike = None,
     device: DeviceLike = None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...argument_checks import flag, foreign_type_name
 from ...compat.keywords import MISSING, rebind_keywords
+from ...declarations import public
 from ...device_class import default_device, device, usable
 from ...dtypes import DType, complex128, dtype, float64
 from ...engine import tracer_api
@@ -31,7 +32,32 @@ from ...tensor.writes import restore_ints
 from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, move
 from ..io.interop import HasDLPack, adopt, from_dlpack
 
-__all__ = ["asarray"]
+__all__ = ["array", "asarray"]
+
+
+@public(widen=False)
+def array(
+    obj: object,
+    dtype: DTypeLike = None,
+    *,
+    copy: bool | None = True,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return a new tensor of the elements of `obj`: NumPy's `array`, `dt.asarray` with a copy.
+
+    `copy`: None and False are as in `dt.asarray`.
+    Shapes: that of `obj`.
+    Dtypes: as of `dt.asarray`.
+    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(2, device="reference")
+    >>> y = dt.array(x)
+    >>> y[0] = 1
+    >>> x.tolist()
+    [0.0, 0.0]
+    """
+    return asarray(obj, dtype, copy=copy, device=device)
 
 
 def asarray(

@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import unwrap
+from typing import cast as type_cast
 
 from ...argument_checks import dimensions, instance, integer, real, refused, sequence, shown
 from ...argument_checks import integers as ints
 from ...compat import hints
+from ...compat.aliases import find_original
 from ...device_class import usable
 from ...dtypes import FORMATS, DType, float32, float64, int64, uint32, uint64
 from ...engine import tracer_api
@@ -126,6 +128,8 @@ class Generator:
 
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         """Return the method for a function of `dt.random`: `g.exponential(2.0, 3)`."""
+        if (original := find_original("Generator", name)) is not None:
+            return type_cast(Callable[..., Tensor], getattr(self, original))
         if name.startswith("_") or name not in LAZY_FUNCTIONS:
             raise hints.missing_attribute(self, name)
         sampler: Callable[..., Tensor] = getattr(sys.modules[__package__], name)
