@@ -435,8 +435,12 @@ __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
 
 
-def __dir__() -> list[str]:  # no submodules, which importing them puts here
-    return [*__all__, "__array_api_version__", "__config__", "__version__"]
+_PACKAGES = ["checkpoint", "data", "distributions", "extend", "nn", "onnx", "optim", "sparse"]
+_PACKAGES += ["sparse_coo_tensor", "tensor", "tensorboard"]
+
+
+def __dir__() -> list[str]:  # no other submodules, which importing them puts here
+    return [*__all__, *_PACKAGES, "__array_api_version__", "__config__", "__version__"]
 
 
 if typing.TYPE_CHECKING:

@@ -130,7 +130,7 @@ def slopes(f: Any, *given: Any) -> tuple[Any, ...]:
 def test_binary_functions_name_wrong_arguments(name: str) -> None:
     f, x = getattr(dt, name), dt.ones((2, 3), device="reference")
     for given, error in (
-        ((x, x[0, :2]), dt.ShapeError), ((x, 1j), dt.DTypeError), ((1.0, 2.0), dt.DTypeError),
+        ((x, x[0, :2]), dt.ShapeError), ((x, 1j), dt.DTypeError),
         ((x, "a"), dt.DTypeError), ((x, dt.ones(3, device="cpu")), dt.DeviceError),
         ((dt.ones(2, dtype=dt.uint8, device="reference"), 300), dt.ValueOverflow),
     ):  # fmt: skip

@@ -41,7 +41,8 @@ zeros((2, 3)) | ones((2, 3)) | full((2, 3), 7.0) | hann(5) | hamming(5) | blackm
 kaiser(5, 2.0)
 geomspace(1, 2, 5) | tri(3) | piecewise(v, [v > 0], [1.0, 2.0]) | topk(v, 2) | frexp(m) | modf(m)
 divmod(v, w) | concat([m, m]) | clip(m, 0.0, 1.0) | where(m > 0, m, 1.0) | round(m, 1) | pow(m, 3)
-cat([m, m])
+cat([m, m]) | amax(m, 0) | amin(m) | lerp(m, w, 0.5) | addcmul(m, v, w) | addcdiv(m, v, w, value=2)
+addmm(m, m, q) | addmv(v, q, w, beta=0.5) | baddbmm(m[None], m[None], q[None])
 bitwise_count(i) | iscomplex(m) | isneginf(m) | isposinf(m) | isreal(m) | expit(m)
 cumulative_logsumexp(v) | cumulative_prod(v) | cumulative_sum(v) | dot(v, w) | einsum("i,i->", v, w)
 std(m) | var(m) | matmul(m, q) | all(m) | any(m) | argmax(m, 0) | argmin(m) | count_nonzero(m, 0)
@@ -275,9 +276,11 @@ def test_out_in_captured_and_eager_functions(device: dt.Device) -> None:
 
 # --- in place -------------------------------------------------------------------------------------
 
+ROW = [1.0, 2.0, 0.5]
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "roll": (1,), "fmax": (1.0,), "fmin": (1.0,), "fmod": (0.75,), "logaddexp2": (1.0,),
-    "flip": (0,),
+    "flip": (0,), "lerp": (ROW, 0.5), "addcmul": (ROW, ROW), "addcdiv": (ROW, ROW),
+    "addmm": ([ROW, ROW], [ROW, ROW, ROW]), "addmv": ([ROW, ROW, ROW], ROW),
     **dict.fromkeys(
         ("cumulative_sum", "cumulative_prod", "cumulative_logsumexp", "nancumsum", "nancumprod"),
         (0,),

@@ -101,6 +101,10 @@ class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
             )
         self.tensors = tensors
 
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{x.dtype.name} {x.shape[1:]}" for x in self.tensors)
+        return f"TensorDataset({len(self)} rows of {rows})"
+
     def __getitem__(self, index: Any) -> tuple[dt.Tensor, ...]:
         return tuple([x[index] for x in self.tensors])
 

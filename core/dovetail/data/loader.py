@@ -182,6 +182,12 @@ class DataLoader(Explained):
         if self.batch_size is not None and self.batch_sampler is None:
             self.batch_sampler = BatchSampler(self.sampler, self.batch_size, self.drop_last)
 
+    def __repr__(self) -> str:
+        return (
+            f"DataLoader({self.dataset!r}, batch_size={self.batch_size}, "
+            f"num_workers={self.num_workers})"
+        )
+
     def __len__(self) -> int:
         if self._is_iterable:
             n = len(self.dataset)

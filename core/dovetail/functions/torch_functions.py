@@ -299,8 +299,8 @@ def amin(
 # --- arithmetic
 
 
-@public(method=True, in_place=True)
-def lerp(x: Tensor, end: Array, weight: Operand) -> Tensor:
+@public(method=True, in_place=True, out=True)
+def lerp(x: Tensor, end: Array, weight: Operand, *, out: Tensor | None = None) -> Tensor:
     """Interpolate linearly: return `x + weight * (end - x)`.
 
     `weight`: a number or a tensor; 0 gives x, 1 gives `end` up to rounding.
@@ -316,8 +316,10 @@ def lerp(x: Tensor, end: Array, weight: Operand) -> Tensor:
     return add(x, multiply(weight, end - x))
 
 
-@public(method=True, in_place=True)
-def addcmul(x: Tensor, tensor1: Array, tensor2: Array, *, value: Operand = 1) -> Tensor:
+@public(method=True, in_place=True, out=True)
+def addcmul(
+    x: Tensor, tensor1: Array, tensor2: Array, *, value: Operand = 1, out: Tensor | None = None
+) -> Tensor:
     """Return `x + value * tensor1 * tensor2`.
 
     `tensor1`, `tensor2`: the factors. `value`: a number or a tensor.
@@ -333,8 +335,10 @@ def addcmul(x: Tensor, tensor1: Array, tensor2: Array, *, value: Operand = 1) ->
     return add(x, multiply(value, multiply(a, b)))
 
 
-@public(method=True, in_place=True)
-def addcdiv(x: Tensor, tensor1: Array, tensor2: Array, *, value: Operand = 1) -> Tensor:
+@public(method=True, in_place=True, out=True)
+def addcdiv(
+    x: Tensor, tensor1: Array, tensor2: Array, *, value: Operand = 1, out: Tensor | None = None
+) -> Tensor:
     """Return `x + value * tensor1 / tensor2`.
 
     `tensor1`, `tensor2`: the operands of the quotient. `value`: a number or a tensor.
@@ -362,8 +366,16 @@ def _add_product(name: str, x: Tensor, a: Array, b: Array, beta: Operand, alpha:
     return add(x if is_one else multiply(beta, x), product)
 
 
-@public(method=True, in_place=True)
-def addmm(x: Tensor, mat1: Array, mat2: Array, *, beta: Operand = 1, alpha: Operand = 1) -> Tensor:
+@public(method=True, in_place=True, out=True)
+def addmm(
+    x: Tensor,
+    mat1: Array,
+    mat2: Array,
+    *,
+    beta: Operand = 1,
+    alpha: Operand = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return `beta * x + alpha * (mat1 @ mat2)`.
 
     `mat1`, `mat2`: matrices. `beta`: 0 leaves x out, even where it is NaN. `alpha`: a number.
@@ -379,8 +391,16 @@ def addmm(x: Tensor, mat1: Array, mat2: Array, *, beta: Operand = 1, alpha: Oper
     return _add_product("addmm", x, mat1, mat2, beta, alpha)
 
 
-@public(method=True, in_place=True)
-def addmv(x: Tensor, mat: Array, vec: Array, *, beta: Operand = 1, alpha: Operand = 1) -> Tensor:
+@public(method=True, in_place=True, out=True)
+def addmv(
+    x: Tensor,
+    mat: Array,
+    vec: Array,
+    *,
+    beta: Operand = 1,
+    alpha: Operand = 1,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return `beta * x + alpha * (mat @ vec)`.
 
     `mat`, `vec`: a matrix and a vector. `beta`: 0 leaves x out, even where it is NaN. `alpha`: a
@@ -396,9 +416,15 @@ def addmv(x: Tensor, mat: Array, vec: Array, *, beta: Operand = 1, alpha: Operan
     return _add_product("addmv", x, mat, vec, beta, alpha)
 
 
-@public(method=True, in_place=True)
+@public(method=True, out=True)
 def baddbmm(
-    x: Tensor, batch1: Array, batch2: Array, *, beta: Operand = 1, alpha: Operand = 1
+    x: Tensor,
+    batch1: Array,
+    batch2: Array,
+    *,
+    beta: Operand = 1,
+    alpha: Operand = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return `beta * x + alpha * (batch1 @ batch2)` for batches of matrices.
 

@@ -62,6 +62,9 @@ class Profile:
         self.events: list[ProfileEvent] = []
         self._start_ns = self._end_ns = 0
 
+    def __repr__(self) -> str:
+        return f"Profile({len(self.events)} events)"
+
     def __enter__(self) -> Profile:
         if self._start_ns:
             raise ArgumentError(

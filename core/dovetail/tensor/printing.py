@@ -111,8 +111,16 @@ def _drop_middles(corners: np.ndarray, x: Tensor, edge: int) -> np.ndarray:
 
 @public(method=("__repr__",), wrap=False)
 def represent(x: Tensor) -> str:
-    """Return `repr(x)`: values, shape if the values do not show it, dtype and device."""
+    """Return `repr(x)`: values, shape if the values do not show it, dtype, device, gradient.
+
+    A leaf that requires a gradient has `requires_grad=True`, another tensor with a gradient the
+    name of its `grad_fn`.
+    """
     facts = [f"dtype={x.dtype.name}", f'device="{x.device}"']
+    if x.grad_fn is not None:
+        facts.append(f"grad_fn=<{x.grad_fn.name}>")
+    elif x.requires_grad:
+        facts.append("requires_grad=True")
     if x.size == 0:
         return f"tensor([], shape={x.shape}, {', '.join(facts)})"
     chosen = current_options()

@@ -79,6 +79,9 @@ class Generator:
         else:
             self.manual_seed(integer("Generator", seed, "seed"))
 
+    def __repr__(self) -> str:
+        return f"Generator(seed={self._seed}, offset={self._offset})"
+
     def _seed_from_entropy(self) -> None:
         """Restart at the start of the stream of a seed from the operating system."""
         self._set_state(int.from_bytes(os.urandom(8)), 0)
