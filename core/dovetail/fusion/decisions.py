@@ -5,12 +5,14 @@ Nodes are named by their position in the graph, memory by its slot: leaves have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from ..dtypes import DType
 from ..errors import InternalError
 from ..graph.expr import Expr
 from ..layout import Shape, StridedView
+from ..ops.table import ASTYPE
 from .domain import Domain, Path, dense_layout
 from .groups import FusionGroup, OwnKernels, PlannedKernel, SplitRows
 from .plan import PlannedCall, PlannedLaunch, WriteTarget
@@ -49,13 +51,14 @@ class PlanGraph:
         target: WriteTarget | None = None,
         near: int = 0,
         max_buffers: int = 0,
-        ordered_calls: frozenset[tuple[str, DType]] = frozenset(),
+        ordered_calls: Mapping[tuple[str, DType], Collection[DType]] = MappingProxyType({}),
     ) -> None:
         self.near, self.max_buffers = near, max_buffers  # fields of `Capabilities`
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.roots, self.externally_referenced, self.target = roots, externally_referenced, target
         self.concurrency, self.library_calls = concurrency, library_calls
-        self.ordered_calls = ordered_calls  # by `interface.mark_ordered`
+        # routines by `interface.mark_ordered` -> the dtypes of operands that they take
+        self.ordered_calls = ordered_calls
         self.output_nodes = frozenset(
             (*externally_referenced, *roots)
         )  # nodes that stay after the plan has run
@@ -103,6 +106,36 @@ class PlanGraph:
             return None
         source = self.index[expr.args[0]]
         return source, ((expr.attrs, source),)
+
+    def find_cast_sources(self, i: int, in_memory: Collection[int]) -> dict[int, int]:
+        """Return the casts that the routine of node `i` does itself: cast -> the node to read.
+
+        They are casts of operands, or of what these view, that are not `in_memory` for another
+        reason. There are none unless the routine then takes all operands.
+        """
+        expr = self.nodes[i]
+        assert expr.op is not None
+        accepted = self.ordered_calls.get((expr.op.name, self.casts_of(i)[0]), ())
+        sources: dict[int, int] = {}
+        for a in operands(expr):
+            j = self._follow_views(self.index[a], in_memory)
+            if j not in in_memory and j not in self.leaf_slot and self.nodes[j].op is ASTYPE:
+                (source,) = self.nodes[j].args
+                if source.spec.dtype in accepted:
+                    sources[j] = self.index[source]
+                    j = sources[j]
+            if self.nodes[j].spec.dtype not in accepted:
+                return {}
+        return sources
+
+    def _follow_views(self, i: int, in_memory: Collection[int]) -> int:
+        """Return the node that a node views, through views that are not `in_memory`."""
+        while i not in in_memory and i not in self.leaf_slot:
+            view = self.view_of(i)
+            if view is None:
+                break
+            i = view[0]
+        return i
 
     def is_target(self, i: int) -> bool:
         """Return True if a node is written into the target, memory that exists already."""

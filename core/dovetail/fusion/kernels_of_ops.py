@@ -282,7 +282,8 @@ class OpLaunches:
         nbytes = math.prod(output.view.shape) * output.dtype.itemsize
         why = (self._decisions.materialised[self._node],)
         fresh = self._take_allocations(operands)
-        self.steps.append(PlannedCall(self.op, tuple(inputs), output, fresh, why, nbytes))
+        dtype = self._casts[0]
+        self.steps.append(PlannedCall(self.op, dtype, tuple(inputs), output, fresh, why, nbytes))
 
     def _take_allocations(self, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Return the allocations of operands that no step before has named."""
@@ -333,9 +334,10 @@ def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
     graph, expr = decisions.graph, decisions.graph.nodes[i]
     assert expr.op is not None
     inputs: list[MemoryOperand] = []
+    sources = graph.find_cast_sources(i, decisions.materialised)
     for a in expr.args:
         if type(a) is Expr:
-            operand = memory_operand(decisions, graph.index[a], None)
+            operand = memory_operand(decisions, graph.index[a], None, (), sources)
             if not isinstance(operand, MemoryOperand):
                 return operand
             inputs.append(operand)
@@ -348,11 +350,12 @@ def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
         copies = copies and not in_place
     casts = graph.casts_of(i)
     name = expr.op.name, casts[0]
+    accepted = graph.ordered_calls.get(name, casts[:1])
     is_ordered = name in graph.ordered_calls
     is_call = (
         (is_ordered or name in graph.library_calls)
         and (is_ordered or expr.op.vendor(expr.attrs, expr.spec.shape, casts[0]))
-        and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
+        and all(x.dtype in accepted for x in inputs)
     )
     output = MemoryOperand(decisions.slot_of[i], decisions.memory_layout(i), expr.spec.dtype)
     return OwnKernels(i, tuple(inputs), output, casts, is_call, is_ordered, copies)

@@ -8,8 +8,9 @@ the kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from .. import layout as lay
@@ -436,11 +437,16 @@ _RULES: dict[str, Callable[[Decisions, int, Op, Path, NodeDraft], Term | Refusal
 
 
 def memory_operand(
-    decisions: Decisions, i: int, draft: NodeDraft | None, path: Path = ()
+    decisions: Decisions,
+    i: int,
+    draft: NodeDraft | None,
+    path: Path = (),
+    casts: Mapping[int, int] = MappingProxyType({}),
 ) -> MemoryOperand | Refusal:
     """Return a node in memory as an operand viewed through `path`, or a refusal.
 
-    draft: the node that reads it; None for an op's own kernels.
+    draft: the node that reads it; None for an op's own kernels. casts: cast -> the node that is
+    read in its place.
     """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised and (draft is None or i != draft.node):
@@ -455,7 +461,9 @@ def memory_operand(
         return _view_operand(decisions, i, decisions.graph.leaf_slot[i], base, path)
     view = decisions.graph.view_of(i)
     if view is not None:
-        return memory_operand(decisions, view[0], draft, view[1] + path)
+        return memory_operand(decisions, view[0], draft, view[1] + path, casts)
+    if i in casts:
+        return memory_operand(decisions, casts[i], draft, path, casts)
     return Prerequisite(i, Reason(ReasonKind.READ_IN_MEMORY))
 
 

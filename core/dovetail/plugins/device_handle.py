@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from ..backend.faults import ErrorCells
-from ..backend.interface import Backend, LibraryCall, Program, is_ordered
+from ..backend.interface import Backend, LibraryCall, Program, find_accepted_dtypes
 from ..backend.limits import has_limits
 from ..device_class import Device
 from ..dtypes import DType
@@ -56,7 +56,8 @@ class OpenedDevice:
     ) -> None:
         self.backend, self.device, self.allocator = backend, device, allocator
         self.library_calls = library_calls
-        self.ordered_calls = frozenset(k for k, r in library_calls.items() if is_ordered(r))
+        accepted = {k: find_accepted_dtypes(r, k[1]) for k, r in library_calls.items()}
+        self.ordered_calls = {k: dtypes for k, dtypes in accepted.items() if dtypes}
         self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
         self.takes_batches = _overrides_launch_all(
             backend
