@@ -35,7 +35,7 @@ from dovetail.extend import (
 
 from . import dots
 from .ir_writer import FunctionWriter, Slot, fields
-from .packing import CASTS, K_PER_ELEMENT, Packer, column_packers, row_packers
+from .packing import CASTS, K_PER_ELEMENT, Packer, column_packers, list_turned_tiles, row_packers
 
 BLOCK, GROUP = PRODUCT_BLOCK, PRODUCT_BLOCK * PRODUCT_BLOCKS  # along k
 TILE_ROWS = {64: (12, 8, 4, 2, 1), 32: (6, 4, 2, 1), 16: (4, 2, 1)}  # by bytes of a vector
@@ -112,8 +112,10 @@ def choose_product(
         axes = [(extent, y, x, z) for extent, x, y, z in axes]
     near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
     few_rows = b[1] == size and m <= TILE_ROWS[native][0]
-    turns = m == 1 and b[0] == size != b[1] and not b_cast
-    packs_b = (n > 1 and not (near or few_rows or turns)) or b_cast > 0
+    itemsize = sizes[0] if swaps else sizes[1]
+    turns = m == 1 and b[0] == itemsize != b[1] and K_PER_ELEMENT[letter] == 1
+    reads_in_place = turns or n == 1 or near or few_rows
+    packs_b = not turns if b_cast else not reads_in_place
     packs_a = m > 1 and a[1] > NEAR_STEP_BYTES_MAX and n > TILE_VECTORS * native // size
     rows, columns = _choose_block(m, n, k, size, threads)
     if turns:  # each is read from end to end
@@ -224,7 +226,7 @@ class Renderer:
             scalars = ", ".join([self.real] * 3)
             declarations.add(f"declare {t} @llvm.fma.{self.suffix}({t}, {t}, {t})")
             declarations.add(f"declare {self.real} @llvm.fma.f{8 * self.size}({scalars})")
-            functions += [self._render_turned_tile(), *dots.render(self)]
+            functions += [*map(self._render_turned_tile, self.packers), *dots.render(self)]
         for rows in self.heights:
             functions.append(self._render_tile(rows, TILE_VECTORS, False))
             functions += [self._render_tile(rows, v, True) for v in range(1, TILE_VECTORS + 1)]
@@ -384,7 +386,7 @@ class Renderer:
             w.emit(f"br label %{end}")
         w.begin_block(end)
 
-    def _render_turned_tile(self) -> str:
+    def _render_turned_tile(self, packer: Packer) -> str:
         """Return the tile of a row and columns that lie along k: squares of them are transposed.
 
         A vector has an element of each column, so no copy is needed, which would take as long.
@@ -396,34 +398,34 @@ class Renderer:
 
         with w.loop_from(start, "%count", n) as k:
             for base, sum_slot in zip(bases, sums, strict=True):
-                for i, vector in enumerate(self.load_turned(w, base, k, "%b_col")):
+                for i, vector in enumerate(self.load_turned(w, base, k, "%b_col", packer)):
                     at = self.move(w, "%a", (w.i64("add", k, str(i)), "%a_col"))
                     self._add_products(w, at, [sum_slot], [vector])
         with w.loop_from(start, "%count", 1) as k:
-            vectors = [self.gather(w, base, k, "%b_col") for base in bases]
+            vectors = [self.gather(w, base, k, "%b_col", packer) for base in bases]
             self._add_products(w, self.move(w, "%a", (k, "%a_col")), sums, vectors)
         self._render_results(w, [sums], None)
         parameters = "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %c, i1 %first"
-        return self.function("tile_turned", parameters, w, "internal ")
+        return self.function(packer.turned_name, parameters, w, "internal ")
 
     def load_turned(
-        self, w: FunctionWriter, base: str, k: str, stride: str, packer: Packer | None = None
+        self, w: FunctionWriter, base: str, k: str, stride: str, packer: Packer
     ) -> list[str]:
         """Append loads of a square of lines along k; return a vector across lines for each k.
 
-        stride: the register of the bytes from line to line. packer: casts the elements, if any.
+        stride: the register of the bytes from line to line.
         """
-        load = self.load if packer is None else packer.load_along
-        first = self.move(w, base, (k, str(self.size if packer is None else packer.element_bytes)))
-        lines = [load(w, self.move(w, first, (str(i), stride))) for i in range(self.width)]
+        first = self.move(w, base, (k, str(packer.element_bytes)))
+        lines = [
+            packer.load_along(w, self.move(w, first, (str(i), stride))) for i in range(self.width)
+        ]
         return self._transpose(w, lines)
 
-    def gather(self, w: FunctionWriter, base: str, k: str, stride: str) -> str:
+    def gather(self, w: FunctionWriter, base: str, k: str, stride: str, packer: Packer) -> str:
         """Append loads of the lines' elements at one k; return them as a vector."""
-        vector, first = "poison", self.move(w, base, (k, str(self.size)))
+        vector, first = "poison", self.move(w, base, (k, str(packer.element_bytes)))
         for i in range(self.width):
-            at = self.move(w, first, (str(i), stride))
-            x = w.let(f"load {self.real}, ptr {at}, align {self.size}")
+            x = packer.load_one(w, self.move(w, first, (str(i), stride)))
             vector = w.let(f"insertelement {self.type} {vector}, {self.real} {x}, i64 {i}")
         return vector
 
@@ -496,6 +498,8 @@ class _KernelWriter:
         names, first = column_packers(packers), int(self.renderer.pairs)
         self.column_packer = self._choose_function("%b_cast", names, first)
         self.row_packer = self._choose_function("%a_cast", row_packers(packers), 1)
+        if not self.renderer.pairs:
+            self.turned_tile = self._choose_function("%b_cast", list_turned_tiles(packers), first)
         self.packs_b = w.let("icmp ne i64 %packs_b, 0")
         self.turns = w.let("icmp ne i64 %turns, 0")
         self.is_strided = w.let(f"icmp ne i64 %c_col, {size}")
@@ -675,7 +679,7 @@ class _KernelWriter:
     def _call_turned_tile(self, a: _Matrix, b: _Matrix, c: str) -> None:
         """Write the call of the tile whose columns lie along k."""
         self.w.emit(
-            f"call void @{self.renderer.letter}tile_turned(i64 {self.count}, ptr {a.address}, "
+            f"call void {self.turned_tile}(i64 {self.count}, ptr {a.address}, "
             f"i64 {a.column}, ptr {b.address}, i64 {b.column}, ptr {c}, i1 {self.is_first})"
         )
 

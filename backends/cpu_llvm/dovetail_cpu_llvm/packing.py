@@ -60,6 +60,7 @@ class Packer:
         suffix = "" if cast is None else f"_{cast.name}"
         self.columns_name = f"pack_columns{suffix}"
         self.rows_name = f"pack_rows{suffix}"
+        self.turned_name = f"tile_turned{suffix}"
 
     def declarations(self) -> list[str]:
         """Return the declarations of the intrinsics that the functions use."""
@@ -123,8 +124,14 @@ class Packer:
         x = w.let(f"{cast.instruction} <{n} x {cast.type}> {x} to <{n} x {wide}>")
         return w.let(f"bitcast <{n} x {wide}> {x} to {r.type}") if r.pairs else x
 
-    def _load_one(self, w: FunctionWriter, at: str, stride: str, is_pair: str) -> str:
-        """Append the load of an element; is_pair: the register that is false at an odd end of k."""
+    def load_one(
+        self, w: FunctionWriter, at: str, stride: str = "0", is_pair: str = "false"
+    ) -> str:
+        """Append the load of an element.
+
+        stride: the register of the bytes from k to k + 1; is_pair: the register that is false at an
+        odd end of k.
+        """
         r, cast = self.renderer, self.cast
         if cast is None:
             return w.let(f"load {r.real}, ptr {at}, align {r.size}")
@@ -177,7 +184,7 @@ class Packer:
                 r.store(w, vector, r.move(w, target, (k, str(r.size))))
             with w.loop_from(slot, "%count", 1) as k:
                 is_pair = w.let(f"icmp slt i64 {k}, {pairs}")
-                x = self._load_one(w, r.move(w, source, (k, "%a_col")), stride, is_pair)
+                x = self.load_one(w, r.move(w, source, (k, "%a_col")), stride, is_pair)
                 at = r.move(w, target, (k, str(r.size)))
                 w.emit(f"store {r.real} {x}, ptr {at}, align {r.size}")
         parameters = "i64 %count, ptr %a, i64 %a_row, i64 %a_col, i64 %limit, i64 %rows, ptr %to"
@@ -220,7 +227,7 @@ class Packer:
             for j in range(self._vectors):
                 r.store(w, "zeroinitializer", r.move(w, target, (str(j), str(r.native))))
             with w.loop("0", "%valid") as column:
-                x = self._load_one(w, r.move(w, source, (column, "%b_col")), stride, is_pair)
+                x = self.load_one(w, r.move(w, source, (column, "%b_col")), stride, is_pair)
                 at = r.move(w, target, (column, str(r.size)))
                 w.emit(f"store {r.real} {x}, ptr {at}, align {r.size}")
         w.enter_block(end)
@@ -253,6 +260,14 @@ class Packer:
 def column_packers(packers: Sequence[Packer]) -> list[str]:
     """Return the names of the functions that copy columns, by the number of the cast."""
     return [f"{p.renderer.letter}{p.columns_name}" for p in packers]
+
+
+def list_turned_tiles(packers: Sequence[Packer]) -> list[str]:
+    """Return the names of the tiles that read columns along k in place, by the number of the cast.
+
+    Products of pairs have none.
+    """
+    return [f"{p.renderer.letter}{p.turned_name}" for p in packers if not p.renderer.pairs]
 
 
 def row_packers(packers: Sequence[Packer]) -> list[str]:
