@@ -94,7 +94,7 @@ class CpuBackend(BindingBackend):
         """Return matmul by packed panels, and sorts by NumPy if the pool has few threads."""
         c = self._compiler
         accepted = find_accepted_dtypes(c.machine.triple, c.instruction_sets)
-        mark_ordered(matmul, accepted)
+        mark_ordered(matmul, accepted, scales=True)
         products = {("matmul", d): matmul for d in accepted}
         return {**products, **sort_routines(self.get_num_threads(), c.native, c.cpu)}
 

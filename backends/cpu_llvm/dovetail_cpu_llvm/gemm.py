@@ -53,24 +53,30 @@ LETTERS = {float32: "s", float64: "d", int32: "i"}
 _TYPES = {"s": ("float", 4), "d": ("double", 8), "i": ("i32", 4)}
 # PMADDWD by bytes of a vector
 _PAIR_PRODUCTS = {64: "avx512.pmaddw.d.512", 32: "avx2.pmadd.wd", 16: "sse2.pmadd.wd"}
-# The integers of a call, after three addresses: sizes, strides in bytes, the blocks of the result,
+# The integers of a call, after the addresses: sizes, strides in bytes, the blocks of the result,
 # and if the operands are exchanged, copied, or transposed in registers; the length along k of
-# operands that are cast, and the number of each operand's cast (0: none). Then, for each axis of
+# operands that are cast, the number of each operand's cast (0: none), and the strides of scales
+# along the rows of the first and the columns of the second operand. Then, for each axis of
 # the stack, four more: its extent and three strides.
 _INTS = (
     "m", "n", "k", "a_row", "a_col", "b_row", "b_col", "c_row", "c_col", "rows", "columns",
     "across", "per_matrix", "swaps", "packs_a", "packs_b", "turns", "length", "a_cast", "b_cast",
-    "rank",
+    "has_scales", "a_scaled", "b_scaled", "a_scale_step", "b_scale_step", "rank",
 )  # fmt: skip
+_ADDRESSES = 5  # operands, the scales of both if there are any, and the result after them
 
 
 class Product(NamedTuple):
-    """A call: its kernel, the kernel's integers, the number of blocks, and the multiplications."""
+    """A call: its kernel, the kernel's integers, the number of blocks, and the multiplications.
+
+    addresses: the number of addresses before the integers.
+    """
 
     kernel: str
     ints: tuple[int, ...]
     blocks: int
     operations: int
+    addresses: int = _ADDRESSES
 
 
 def choose_product(
@@ -80,7 +86,7 @@ def choose_product(
 
     native: bytes of a vector; threads: how many will share the call. Neither changes the bits.
     """
-    (_, _, x, xs, x_dtype), (_, _, _, ys, y_dtype) = inputs
+    (_, _, x, xs, x_dtype), (_, _, _, ys, y_dtype), *scales = inputs
     _, _, shape, outs, dtype = output
     letter = LETTERS.get(dtype)
     if letter is None or not x[-1] or 0 in shape:
@@ -104,11 +110,18 @@ def choose_product(
     k = -(-length // K_PER_ELEMENT[letter])
     if m == n == 1 and not (a_cast or b_cast):
         words, tasks = dots.choose_tasks(k, axes, (a[1], b[0]))
-        return Product(f"{letter}dots", words, tasks, math.prod(stack) * k)
+        return Product(f"{letter}dots", words, tasks, math.prod(stack) * k, 3)
+    # an operand without a scale stands for its own
+    is_scaled = [
+        scale[4] is dtype is not d for scale, d in zip(scales, (x_dtype, y_dtype), strict=False)
+    ]
+    steps = [scale[3][axis] * size for scale, axis in zip(scales, (-2, -1), strict=False)]
+    if not scales:
+        is_scaled, steps = [False, False], [0, 0]
     swaps = n == 1 < m  # a column as a row, whose vectors are full
     if swaps:
         m, n, a, b, c = n, m, b[::-1], a[::-1], c[::-1]
-        a_cast, b_cast = b_cast, a_cast
+        a_cast, b_cast, is_scaled, steps = b_cast, a_cast, is_scaled[::-1], steps[::-1]
         axes = [(extent, y, x, z) for extent, x, y, z in axes]
     near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
     few_rows = b[1] == size and m <= TILE_ROWS[native][0]
@@ -124,7 +137,8 @@ def choose_product(
     a[1] *= K_PER_ELEMENT[letter]
     b[0] *= K_PER_ELEMENT[letter]
     ints = [m, n, k, *a, *b, *c, rows, columns, across, across * down]
-    ints += [swaps, packs_a and not a_cast, packs_b, turns, length, a_cast, b_cast, len(stack)]
+    ints += [swaps, packs_a and not a_cast, packs_b, turns, length, a_cast, b_cast]
+    ints += [bool(scales), *is_scaled, *steps, len(stack)]
     ints += [number for axis in axes for number in axis]
     count = math.prod(stack)
     return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, count * m * n * k)
@@ -218,7 +232,11 @@ class Renderer:
             f"declare {t} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {bits}, {t})",
             f"declare void @llvm.masked.store.{self.suffix}.p0({t}, ptr, i32, {bits})",
         }
-        functions = [self._render_tile(1, ROW_TILE_VECTORS, False)]
+        one = "1" if self.pairs else "1.0"
+        functions = [
+            f"@{self.letter}one = private constant {self.real} {one}",
+            self._render_tile(1, ROW_TILE_VECTORS, False),
+        ]
         if self.pairs:
             p = f"<{2 * self.width} x i16>"
             declarations.add(f"declare {t} @llvm.x86.{_PAIR_PRODUCTS[self.native]}({p}, {p})")
@@ -394,18 +412,24 @@ class Renderer:
         w, n = self.writer(), self.width
         sums = [w.slot(self.type, "zeroinitializer") for _ in range(TILE_VECTORS)]
         bases = [self.move(w, "%b", (str(j * n), "%b_col")) for j in range(TILE_VECTORS)]
-        start = w.counter("0")
+        start, factors = w.counter("0"), packer.load_scales(w, str(self.panel))
 
         with w.loop_from(start, "%count", n) as k:
-            for base, sum_slot in zip(bases, sums, strict=True):
+            for base, sum_slot, factor in zip(bases, sums, factors, strict=True):
                 for i, vector in enumerate(self.load_turned(w, base, k, "%b_col", packer)):
                     at = self.move(w, "%a", (w.i64("add", k, str(i)), "%a_col"))
-                    self._add_products(w, at, [sum_slot], [vector])
+                    self._add_products(w, at, [sum_slot], [packer.scale(w, vector, factor)])
         with w.loop_from(start, "%count", 1) as k:
-            vectors = [self.gather(w, base, k, "%b_col", packer) for base in bases]
+            vectors = [
+                packer.scale(w, self.gather(w, base, k, "%b_col", packer), factor)
+                for base, factor in zip(bases, factors, strict=True)
+            ]
             self._add_products(w, self.move(w, "%a", (k, "%a_col")), sums, vectors)
         self._render_results(w, [sums], None)
-        parameters = "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %c, i1 %first"
+        parameters = (
+            "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %scale, i64 %scale_step, "
+            "ptr %c, i1 %first"
+        )
         return self.function(packer.turned_name, parameters, w, "internal ")
 
     def load_turned(
@@ -458,11 +482,14 @@ class Renderer:
     def _render_kernel(self) -> str:
         """Return the kernel: the blocks %begin..%end-1 of the result, each for all of k."""
         w = self.writer()
-        names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in _INTS]]
+        names = [*[f"i64 w{i}" for i in range(_ADDRESSES)], *[f"i64 {n}" for n in _INTS]]
         w.entry += [fields("slots", names)]
         w.entry += ["  %exchanged = icmp ne i64 %swaps, 0"]
-        for name, i, j in (("a", 0, 1), ("b", 1, 0), ("c", 2, 2)):
+        w.entry += ["  %scaled = icmp ne i64 %has_scales, 0"]
+        w.entry += ["  %c_address = select i1 %scaled, i64 %w4, i64 %w2"]
+        for name, i, j in (("a", 0, 1), ("b", 1, 0), ("a_factors", 2, 3), ("b_factors", 3, 2)):
             w.entry += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
+        for name in ("a", "b", "c", "a_factors", "b_factors"):
             w.entry += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
         _KernelWriter(self, w).render()
         return self.function("gemm", "ptr %slots, i64 %begin, i64 %end", w)
@@ -502,6 +529,11 @@ class _KernelWriter:
             self.turned_tile = self._choose_function("%b_cast", list_turned_tiles(packers), first)
         self.packs_b = w.let("icmp ne i64 %packs_b, 0")
         self.turns = w.let("icmp ne i64 %turns, 0")
+        one = f"@{self.renderer.letter}one"
+        self.a_ones, self.b_ones = (
+            w.let(f"select i1 {w.let(f'icmp ne i64 %{m}_scaled, 0')}, ptr %{m}_factors, ptr {one}")
+            for m in "ab"
+        )
         self.is_strided = w.let(f"icmp ne i64 %c_col, {size}")
         has_groups = w.let(f"icmp sgt i64 %k, {GROUP}")
         has_sums = w.let(f"or i1 {has_groups}, {self.is_strided}")
@@ -572,7 +604,11 @@ class _KernelWriter:
         within = w.let(f"urem i64 {t}, %per_matrix")
         row = w.i64("mul", w.let(f"udiv i64 {within}, %across"), "%rows")
         column = w.i64("mul", w.let(f"urem i64 {within}, %across"), "%columns")
-        starts = self.renderer.find_item(w, number, 3 + len(_INTS))
+        starts = self.renderer.find_item(w, number, _ADDRESSES + len(_INTS))
+        self.a_scale, self.b_scale = (
+            self._move(start, (position, f"%{m}_scale_step"))
+            for start, position, m in ((self.a_ones, row, "a"), (self.b_ones, column, "b"))
+        )
         a, b, c = (
             _Matrix(start, f"%{x}_row", f"%{x}_col") for start, x in zip(starts, "abc", strict=True)
         )
@@ -604,11 +640,17 @@ class _KernelWriter:
         has_left = w.let(f"icmp ne i64 {left}, 0")
         with w.if_then(self.packs_b), w.loop("0", whole) as p:
             columns = self._part(b, "0", w.i64("mul", p, panel))
-            self._pack_columns(columns, panel, self._move(self.panels, (p, self.panel_bytes)))
+            self._pack_columns(
+                columns,
+                self._scale_columns(w.i64("mul", p, panel)),
+                panel,
+                self._move(self.panels, (p, self.panel_bytes)),
+            )
         before = w.select_i64(self.packs_b, w.i64("mul", whole, self.panel_bytes), "0")
         tail = _Matrix(self._move(self.panels, ("1", before)), self.panel_row, "")
         with w.if_then(has_left):
-            self._pack_columns(self._part(b, "0", start), left, tail.address)
+            scale = self._scale_columns(start)
+            self._pack_columns(self._part(b, "0", start), scale, left, tail.address)
         panels = _Matrix(  # its columns are panels
             w.let(f"select i1 {self.packs_b}, ptr {self.panels}, ptr {b.address}"),
             w.select_i64(self.packs_b, self.panel_row, b.row),
@@ -620,7 +662,7 @@ class _KernelWriter:
         for height in self.renderer.heights:
             with w.loop_from(row, self.rows, height) as i:
                 rows, target = (
-                    self._find_rows(height, self._part(a, i, "0")),
+                    self._find_rows(height, self._part(a, i, "0"), i),
                     self._part(self.target, i, "0"),
                 )
                 self._write_whole_tiles(height, rows, panels, whole, target)
@@ -629,13 +671,17 @@ class _KernelWriter:
                     with w.if_then(condition):
                         self._call_tile(f"{height}_{vectors}_tail", rows, tail, last, left)
 
-    def _pack_columns(self, b: _Matrix, valid: str, to: str) -> None:
+    def _scale_columns(self, column: str) -> str:
+        """Write the arguments for the scales of columns of the block, from one on."""
+        return f"ptr {self._move(self.b_scale, (column, '%b_scale_step'))}, i64 %b_scale_step"
+
+    def _pack_columns(self, b: _Matrix, scale: str, valid: str, to: str) -> None:
         """Write the call that copies columns to a panel."""
         arguments = f"i64 {self.count}, ptr {b.address}, i64 {b.row}, i64 {b.column}, "
-        arguments += f"i64 {self.limit}, i64 {valid}, ptr {to}"
+        arguments += f"i64 {self.limit}, {scale}, i64 {valid}, ptr {to}"
         self.w.emit(f"call void {self.column_packer}({arguments})")
 
-    def _find_rows(self, height: int, a: _Matrix) -> _Matrix:
+    def _find_rows(self, height: int, a: _Matrix, row: str) -> _Matrix:
         """Write the rows of a tile, which are copied first if that is faster, or casts them."""
         w, size = self.w, str(self.size)
         arguments = f"i64 {self.count}, ptr {a.address}, i64 {a.row}, i64 {a.column}"
@@ -644,14 +690,16 @@ class _KernelWriter:
                 name = f"{self.renderer.letter}pack_{height}"
                 w.emit(f"call void @{name}({arguments}, ptr {self.packed_rows})")
         with w.if_then(self.casts_a):
-            arguments += f", i64 {self.limit}, i64 {height}, ptr {self.packed_rows}"
+            scale = self._move(self.a_scale, (row, "%a_scale_step"))
+            arguments += f", i64 {self.limit}, ptr {scale}, i64 %a_scale_step"
+            arguments += f", i64 {height}, ptr {self.packed_rows}"
             w.emit(f"call void {self.row_packer}({arguments})")
         is_copy = w.let(f"or i1 {self.packs_a}, {self.casts_a}")
-        row = w.select_i64(self.packs_a, size, a.row)
+        row_step = w.select_i64(self.packs_a, size, a.row)
         column = w.select_i64(self.packs_a, str(height * self.size), a.column)
         return _Matrix(
             w.let(f"select i1 {is_copy}, ptr {self.packed_rows}, ptr {a.address}"),
-            w.select_i64(self.casts_a, str(BLOCK * self.size), row),
+            w.select_i64(self.casts_a, str(BLOCK * self.size), row_step),
             w.select_i64(self.casts_a, size, column),
         )
 
@@ -668,7 +716,8 @@ class _KernelWriter:
             with w.loop_from(slot, w.select_i64(self.turns, whole, "0"), 1) as p:
                 columns = self._part(self.block_of_b, "0", w.i64("mul", p, str(self.panel)))
                 at = self._move(target.address, (p, self.panel_row))
-                self._call_turned_tile(rows, columns, at)
+                scale = self._scale_columns(w.i64("mul", p, str(self.panel)))
+                self._call_turned_tile(rows, columns, scale, at)
             wide = [(ROW_TILE_VECTORS, w.select_i64(self.packs_b, "0", whole))]
         for vectors, stop in (*wide, (TILE_VECTORS, whole)):
             with w.loop_from(slot, stop, vectors // TILE_VECTORS) as p:
@@ -676,11 +725,12 @@ class _KernelWriter:
                 panel = self._part(panels, "0", p)
                 self._call_tile(f"{height}_{vectors}", rows, panel, tile, "0")
 
-    def _call_turned_tile(self, a: _Matrix, b: _Matrix, c: str) -> None:
+    def _call_turned_tile(self, a: _Matrix, b: _Matrix, scale: str, c: str) -> None:
         """Write the call of the tile whose columns lie along k."""
         self.w.emit(
             f"call void {self.turned_tile}(i64 {self.count}, ptr {a.address}, "
-            f"i64 {a.column}, ptr {b.address}, i64 {b.column}, ptr {c}, i1 {self.is_first})"
+            f"i64 {a.column}, ptr {b.address}, i64 {b.column}, {scale}, "
+            f"ptr {c}, i1 {self.is_first})"
         )
 
     def _call_tile(self, name: str, a: _Matrix, b: _Matrix, c: _Matrix, valid: str) -> None:

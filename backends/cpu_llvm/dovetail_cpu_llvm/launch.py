@@ -97,7 +97,7 @@ class Launcher:
         product = gemm.choose_product(inputs, output, self._compiler.native, self.pool.num_threads)
         if product is None:
             return None
-        slots = [0, 0, 0, *product.ints]
+        slots = [0] * product.addresses + [*product.ints]
         code, n = self._get_product_code(product.kernel[0]), product.operations
         share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
         numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
@@ -111,7 +111,7 @@ class Launcher:
         shared = share_mode if share_mode > 1 else 0
         address = code[product.kernel]
         fixed = LaunchTemplate(address, product.blocks, shared, n, slots, len(slots), [])
-        return self._bind_native(code, fixed, share_mode, 3)
+        return self._bind_native(code, fixed, share_mode, len(inputs) + 1)
 
     def _bind_native(
         self, owner: object, fixed: LaunchTemplate, share_mode: int, buffers: int

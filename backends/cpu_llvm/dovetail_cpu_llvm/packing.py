@@ -57,6 +57,7 @@ class Packer:
         self.element_bytes = self._bytes * self.k_per_element
         self._bits = f"i{8 * self._bytes}"
         self._vectors = renderer.panel // renderer.width
+        self._scales = cast is not None and not renderer.pairs
         suffix = "" if cast is None else f"_{cast.name}"
         self.columns_name = f"pack_columns{suffix}"
         self.rows_name = f"pack_rows{suffix}"
@@ -153,6 +154,29 @@ class Packer:
         """Append the number of elements that are whole: all, or the pairs below %limit."""
         return w.let("ashr i64 %limit, 1") if self.renderer.pairs else "%count"
 
+    def load_scales(self, w: FunctionWriter, valid: str) -> list[str | None]:
+        """Append loads of the scales of `valid` columns; return a vector for each of the panel's.
+
+        There are none for operands that are not cast, or not to floats.
+        """
+        r = self.renderer
+        if not self._scales:
+            return [None] * self._vectors
+        last, scales = w.i64("sub", valid, "1"), list[str | None]()
+        for j in range(self._vectors):
+            vector = "poison"
+            for i in range(r.width):
+                lane = w.min_i64(last, str(j * r.width + i))
+                at = r.move(w, "%scale", (lane, "%scale_step"))
+                x = w.let(f"load {r.real}, ptr {at}, align {r.size}")
+                vector = w.let(f"insertelement {r.type} {vector}, {r.real} {x}, i64 {i}")
+            scales.append(vector)
+        return scales
+
+    def scale(self, w: FunctionWriter, vector: str, factor: str | None) -> str:
+        """Append the product of a vector and its scales, if any."""
+        return vector if factor is None else w.let(f"fmul {self.renderer.type} {vector}, {factor}")
+
     # --- rows of the first operand
 
     def _render_rows(self, rows: int) -> str:
@@ -178,16 +202,25 @@ class Packer:
         with w.loop("0", "%rows") as row:
             source = r.move(w, "%a", (row, "%a_row"))
             target = r.move(w, "%to", (row, str(PRODUCT_BLOCK * r.size)))
-            slot = w.counter("0")
+            slot, factor, factors = w.counter("0"), "", None
+            if self._scales:
+                at = r.move(w, "%scale", (row, "%scale_step"))
+                factor = w.let(f"load {r.real}, ptr {at}, align {r.size}")
+                factors = w.splat(r.real, factor)
             with w.loop_from(slot, near, r.width) as k:
                 vector = self.load_along(w, r.move(w, source, (k, str(self.element_bytes))))
+                vector = self.scale(w, vector, factors)
                 r.store(w, vector, r.move(w, target, (k, str(r.size))))
             with w.loop_from(slot, "%count", 1) as k:
                 is_pair = w.let(f"icmp slt i64 {k}, {pairs}")
                 x = self.load_one(w, r.move(w, source, (k, "%a_col")), stride, is_pair)
+                x = w.let(f"fmul {r.real} {x}, {factor}") if factor else x
                 at = r.move(w, target, (k, str(r.size)))
                 w.emit(f"store {r.real} {x}, ptr {at}, align {r.size}")
-        parameters = "i64 %count, ptr %a, i64 %a_row, i64 %a_col, i64 %limit, i64 %rows, ptr %to"
+        parameters = (
+            "i64 %count, ptr %a, i64 %a_row, i64 %a_col, i64 %limit, ptr %scale, "
+            "i64 %scale_step, i64 %rows, ptr %to"
+        )
         return r.function(self.rows_name, parameters, w, "internal ")
 
     # --- columns of the second operand
@@ -205,6 +238,7 @@ class Packer:
             w.prefix_mask(w.i64("sub", "%valid", str(j * r.width)), r.width)
             for j in range(self._vectors)
         ]
+        factors = self.load_scales(w, "%valid")
         cases: tuple[tuple[str, Sequence[str | None]], ...] = (
             (w.let(f"and i1 {has_rows}, {is_whole}"), [None] * self._vectors),
             (has_rows, masks),
@@ -213,13 +247,13 @@ class Packer:
             with r.last_case(w, condition, end):
                 slot = w.counter("0")
                 with w.loop_from(slot, pairs, 1) as k:
-                    self._copy_columns(w, k, stride, used, True)
+                    self._copy_columns(w, k, stride, used, factors, True)
                 if r.pairs:
                     with w.loop_from(slot, "%count", 1) as k:
-                        self._copy_columns(w, k, stride, used, False)
+                        self._copy_columns(w, k, stride, used, factors, False)
         slot = w.counter("0")
         with w.if_then(w.let(f"and i1 {has_columns}, {is_whole}")):
-            self._copy_turned(w, slot, pairs)
+            self._copy_turned(w, slot, pairs, factors)
         with w.loop_from(slot, "%count", 1) as k:
             is_pair = w.let(f"icmp slt i64 {k}, {pairs}")
             source = r.move(w, "%b", (k, "%b_row"))
@@ -228,31 +262,47 @@ class Packer:
                 r.store(w, "zeroinitializer", r.move(w, target, (str(j), str(r.native))))
             with w.loop("0", "%valid") as column:
                 x = self.load_one(w, r.move(w, source, (column, "%b_col")), stride, is_pair)
+                if self._scales:
+                    at = r.move(w, "%scale", (column, "%scale_step"))
+                    factor = w.let(f"load {r.real}, ptr {at}, align {r.size}")
+                    x = w.let(f"fmul {r.real} {x}, {factor}")
                 at = r.move(w, target, (column, str(r.size)))
                 w.emit(f"store {r.real} {x}, ptr {at}, align {r.size}")
         w.enter_block(end)
-        parameters = "i64 %count, ptr %b, i64 %b_row, i64 %b_col, i64 %limit, i64 %valid, ptr %to"
+        parameters = (
+            "i64 %count, ptr %b, i64 %b_row, i64 %b_col, i64 %limit, ptr %scale, "
+            "i64 %scale_step, i64 %valid, ptr %to"
+        )
         return r.function(self.columns_name, parameters, w, "internal ")
 
     def _copy_columns(
-        self, w: FunctionWriter, k: str, stride: str, masks: Sequence[str | None], is_pair: bool
+        self,
+        w: FunctionWriter,
+        k: str,
+        stride: str,
+        masks: Sequence[str | None],
+        factors: Sequence[str | None],
+        is_pair: bool,
     ) -> None:
         """Append the copy of a row of a panel, from columns that lie side by side."""
         r = self.renderer
         source = r.move(w, "%b", (k, "%b_row"))
         target = r.move(w, "%to", (k, str(r.panel * r.size)))
-        for j, mask in enumerate(masks):
+        for j, (mask, factor) in enumerate(zip(masks, factors, strict=True)):
             at = r.move(w, source, (str(j), str(r.width * self._bytes)))
-            vector = self._load_across(w, at, stride, mask, is_pair)
+            vector = self.scale(w, self._load_across(w, at, stride, mask, is_pair), factor)
             r.store(w, vector, r.move(w, target, (str(j), str(r.native))))
 
-    def _copy_turned(self, w: FunctionWriter, slot: Slot, stop: str) -> None:
+    def _copy_turned(
+        self, w: FunctionWriter, slot: Slot, stop: str, factors: Sequence[str | None]
+    ) -> None:
         """Append the copy of a panel whose columns lie along k: squares are transposed."""
         r = self.renderer
         with w.loop_from(slot, stop, r.width) as k:
             for j in range(self._vectors):
                 base = r.move(w, "%b", (str(j * r.width), "%b_col"))
-                for i, line in enumerate(r.load_turned(w, base, k, "%b_col", self)):
+                for i, vector in enumerate(r.load_turned(w, base, k, "%b_col", self)):
+                    line = self.scale(w, vector, factors[j])
                     at = r.move(w, "%to", (w.i64("add", k, str(i)), str(r.panel * r.size)))
                     r.store(w, line, r.move(w, at, (str(j), str(r.native))))
 

@@ -640,8 +640,10 @@ def _check_call(m: MemoryBounds, a: LibraryCallAct) -> None:
 
 def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
     """Return True for a matmul or sort whose shapes a vendor's routine may be given."""
-    if op is MATMUL and len(inputs) == 2:
-        a, b = inputs
+    if op is MATMUL and len(inputs) in (2, 4):
+        a, b, *scales = inputs
+        if scales not in ([], [a, b]):
+            return False
         return a[-1] == b[-2] and output == (*a[:-1], b[-1]) and a[:-2] == b[:-2]
     return op in (SORT, ARGSORT) and [*inputs] == [output] and output != ()
 

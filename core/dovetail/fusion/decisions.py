@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ..dtypes import DType
 from ..errors import InternalError
 from ..graph.expr import Expr
 from ..layout import Shape, StridedView
-from ..ops.table import ASTYPE
+from ..ops.table import ASTYPE, MULTIPLY, Op
 from .domain import Domain, Path, dense_layout
 from .groups import FusionGroup, OwnKernels, PlannedKernel, SplitRows
 from .plan import PlannedCall, PlannedLaunch, WriteTarget
@@ -29,6 +30,16 @@ def operands(expr: Expr) -> Iterator[Expr]:
     for a in expr.args if expr.op is not None else (expr.storage.pending,):
         if type(a) is Expr:
             yield a
+
+
+class Producers(NamedTuple):
+    """Nodes that a routine computes itself while it reads an operand.
+
+    sources: a node -> the node that it casts. scales: a node -> the node by which it multiplies.
+    """
+
+    sources: dict[int, int]
+    scales: dict[int, int]
 
 
 class PlanGraph:
@@ -52,6 +63,7 @@ class PlanGraph:
         near: int = 0,
         max_buffers: int = 0,
         ordered_calls: Mapping[tuple[str, DType], Collection[DType]] = MappingProxyType({}),
+        scaling_calls: Collection[tuple[str, DType]] = (),
     ) -> None:
         self.near, self.max_buffers = near, max_buffers  # fields of `Capabilities`
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
@@ -59,6 +71,7 @@ class PlanGraph:
         self.concurrency, self.library_calls = concurrency, library_calls
         # routines by `interface.mark_ordered` -> the dtypes of operands that they take
         self.ordered_calls = ordered_calls
+        self.scaling_calls = scaling_calls  # those of them that multiply operands by scales
         self.output_nodes = frozenset(
             (*externally_referenced, *roots)
         )  # nodes that stay after the plan has run
@@ -107,28 +120,49 @@ class PlanGraph:
         source = self.index[expr.args[0]]
         return source, ((expr.attrs, source),)
 
-    def find_cast_sources(self, i: int, in_memory: Collection[int]) -> dict[int, int]:
-        """Return the casts that the routine of node `i` does itself: cast -> the node to read.
+    def find_producers(self, i: int, in_memory: Collection[int]) -> Producers:
+        """Return the casts, and products of casts and scales, that the routine of `i` does itself.
 
-        They are casts of operands, or of what these view, that are not `in_memory` for another
-        reason. There are none unless the routine then takes all operands.
+        They are operands, or what these view, that are not `in_memory` for another reason. There
+        are none unless the routine then takes all operands.
         """
         expr = self.nodes[i]
         assert expr.op is not None
-        accepted = self.ordered_calls.get((expr.op.name, self.casts_of(i)[0]), ())
-        sources: dict[int, int] = {}
+        dtype = self.casts_of(i)[0]
+        call = expr.op.name, dtype
+        accepted = self.ordered_calls.get(call, ())
+        producers = Producers({}, {})
         for a in operands(expr):
-            j = self._follow_views(self.index[a], in_memory)
-            if j not in in_memory and j not in self.leaf_slot and self.nodes[j].op is ASTYPE:
-                (source,) = self.nodes[j].args
-                if source.spec.dtype in accepted:
-                    sources[j] = self.index[source]
-                    j = sources[j]
+            j = self.follow_views(self.index[a], in_memory)
+            factors = self._pending_args(j, MULTIPLY, in_memory)
+            is_scaled = call in self.scaling_calls and len(a.spec.shape) == 2 and factors
+            for cast, scale in (factors, factors[::-1]) if is_scaled else ((j, None),):
+                read = self._pending_args(cast, ASTYPE, in_memory)
+                if read and self.nodes[read[0]].spec.dtype in accepted:
+                    if scale is None:
+                        producers.sources[j] = j = read[0]
+                    elif self._may_scale(j, cast, scale, dtype):
+                        producers.scales[j] = scale
+                        producers.sources[j] = j = read[0]
+                        break
             if self.nodes[j].spec.dtype not in accepted:
-                return {}
-        return sources
+                return Producers({}, {})
+        return producers
 
-    def _follow_views(self, i: int, in_memory: Collection[int]) -> int:
+    def _pending_args(self, i: int, op: Op, in_memory: Collection[int]) -> tuple[int, ...]:
+        """Return the operands of a node that is an `op` and in no memory; else none."""
+        expr = self.nodes[i]
+        if expr.op is not op or i in in_memory or not all(type(a) is Expr for a in expr.args):
+            return ()
+        return tuple([self.index[a] for a in expr.args])
+
+    def _may_scale(self, product: int, cast: int, scale: int, dtype: DType) -> bool:
+        """Return True if a node's scale has a dtype and fewer elements, and the cast its shape."""
+        whole, factors = self.nodes[product].spec, self.nodes[scale].spec
+        has_shape = self.nodes[cast].spec.shape == whole.shape
+        return has_shape and factors.dtype is dtype and factors.size < whole.size
+
+    def follow_views(self, i: int, in_memory: Collection[int]) -> int:
         """Return the node that a node views, through views that are not `in_memory`."""
         while i not in in_memory and i not in self.leaf_slot:
             view = self.view_of(i)

@@ -37,11 +37,15 @@ class PlannedLaunch:
 
 
 class MemoryOperand(NamedTuple):
-    """A value in memory, as an op's own kernel or a library call sees it."""
+    """A value in memory, as an op's own kernel or a library call sees it.
+
+    scale: the factors of its elements in the same shape, for a routine that multiplies by them.
+    """
 
     slot: int
     view: StridedView
     dtype: DType
+    scale: MemoryOperand | None = None
 
 
 class PlannedCall:

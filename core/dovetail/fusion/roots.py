@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ..graph.expr import Expr
@@ -22,28 +22,30 @@ def select_roots(decisions: Decisions) -> None:
         if has_own_kernels(expr):
             reasons.setdefault(i, Reason(ReasonKind.OWN_KERNEL))
             reason = Reason(ReasonKind.READ_BY_KERNEL)
-            casts = decisions.graph.find_cast_sources(i, reasons)
-            _add_sources(decisions.graph, i, len(expr.args), reason, reasons, casts)
+            producers = decisions.graph.find_producers(i, reasons)
+            _add_sources(decisions.graph, expr.args, reason, reasons, producers.sources)
+            scales = [decisions.graph.nodes[s] for s in producers.scales.values()]
+            _add_sources(decisions.graph, scales, reason, reasons)
         elif expr.op is not None and expr.op.kind == "gather":
-            _add_sources(decisions.graph, i, 1, Reason(ReasonKind.READ_IN_MEMORY), reasons)
+            reason = Reason(ReasonKind.READ_IN_MEMORY)
+            _add_sources(decisions.graph, expr.args[:1], reason, reasons)
     for i in sorted(reasons):
         decisions.materialise(i, reasons[i])
 
 
 def _add_sources(
     graph: PlanGraph,
-    i: int,
-    count: int,
+    args: Iterable[object],
     reason: Reason,
     reasons: dict[int, Reason],
     casts: Mapping[int, int] = MappingProxyType({}),
 ) -> None:
-    """Add a reason to `reasons` for nodes behind a node's first operands, unless there is one.
+    """Add a reason to `reasons` for the nodes behind operands, unless there is one.
 
     Views are followed to the node that they view, and `casts` to the node that they read; leaves in
     memory need none.
     """
-    for a in graph.nodes[i].args[:count]:
+    for a in args:
         if type(a) is Expr:
             j = graph.index[a]
             while (view := graph.view_of(j)) is not None or j in casts:

@@ -8,9 +8,8 @@ the kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum, auto
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from .. import layout as lay
@@ -20,7 +19,7 @@ from ..graph.expr import Expr
 from ..layout import Shape, StridedView
 from ..ops.table import Op
 from . import cost
-from .decisions import Decisions
+from .decisions import Decisions, Producers
 from .domain import Path, apply_path, same_elements
 from .groups import Access, FusionGroup, GatherAxes, JoinRange, Term
 from .plan import MemoryOperand
@@ -441,12 +440,12 @@ def memory_operand(
     i: int,
     draft: NodeDraft | None,
     path: Path = (),
-    casts: Mapping[int, int] = MappingProxyType({}),
+    producers: Producers | None = None,
 ) -> MemoryOperand | Refusal:
     """Return a node in memory as an operand viewed through `path`, or a refusal.
 
-    draft: the node that reads it; None for an op's own kernels. casts: cast -> the node that is
-    read in its place.
+    draft: the node that reads it; None for an op's own kernels. producers: nodes in whose place
+    those that they cast are read.
     """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised and (draft is None or i != draft.node):
@@ -461,9 +460,15 @@ def memory_operand(
         return _view_operand(decisions, i, decisions.graph.leaf_slot[i], base, path)
     view = decisions.graph.view_of(i)
     if view is not None:
-        return memory_operand(decisions, view[0], draft, view[1] + path, casts)
-    if i in casts:
-        return memory_operand(decisions, casts[i], draft, path, casts)
+        return memory_operand(decisions, view[0], draft, view[1] + path, producers)
+    if producers is not None and i in producers.sources:
+        source = memory_operand(decisions, producers.sources[i], draft, path)
+        scale = producers.scales.get(i)
+        if scale is None or not isinstance(source, MemoryOperand):
+            return source
+        wide = (("expand", expr.spec.shape), scale)
+        factors = memory_operand(decisions, scale, draft, (wide, *path))
+        return source._replace(scale=factors) if isinstance(factors, MemoryOperand) else factors
     return Prerequisite(i, Reason(ReasonKind.READ_IN_MEMORY))
 
 

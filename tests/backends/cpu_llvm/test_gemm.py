@@ -251,6 +251,100 @@ def test_product_of_casts_has_the_bits_of_the_product_of_stored_casts(
         assert_same(x.mT.copy().mT.astype(dt.float32) @ turned, (wide[0] @ wide[1]).numpy())
 
 
+@pytest.mark.parametrize("dtype", CAST_OPERANDS, ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, (2, 33 * BLOCK, 3)], ids=str)
+def test_product_of_scaled_casts_has_the_bits_of_the_product_of_stored_ones(
+    shape: tuple[int, int, int], dtype: dt.DType
+) -> None:
+    m, k, n = shape
+    x, rows = (dt.asarray(values(m, c, seed=c), device=CPU) for c in (k, 1))
+    weight, factors = (dt.asarray(values(n, c, seed=7 + c), device=CPU) for c in (k, 1))
+    a, q = (20 * x).astype(dtype), (20 * weight).astype(dtype)
+    turned, whole = q.mT.copy(), factors[0, 0].copy()
+    dt.evaluate(a, q, turned, whole)
+    stored = [q.astype(dt.float32) * factors, q.astype(dt.float32) * whole]
+    stored_rows = a.astype(dt.float32) * rows
+    dt.evaluate(*stored, stored_rows)
+    cases = [
+        (x @ (q.astype(dt.float32) * factors).mT, x @ stored[0].mT),
+        (x @ (turned.astype(dt.float32) * factors.mT), x @ stored[0].mT),
+        (x @ (whole * q.astype(dt.float32)).mT, x @ stored[1].mT),
+        ((a.astype(dt.float32) * rows) @ weight.mT, stored_rows @ weight.mT),
+        (
+            (a.astype(dt.float32) * rows) @ (q.astype(dt.float32) * factors).mT,
+            stored_rows @ stored[0].mT,
+        ),
+    ]
+    for product, wanted in cases:
+        if min(m, n, k) > 1:  # else the product is no smaller than the scale, or a vector
+            assert {*names_of_launches(product)} <= {"matmul", "sum_of_blocks"}
+        assert_same(product, wanted.numpy())
+
+
+def test_scales_that_the_routine_does_not_take_are_multiplied_by_a_kernel() -> None:
+    x, q = dt.asarray(values(20, 30), device=CPU), integers(40, 30, dtype=dt.int8)
+    q = dt.asarray(q, device=CPU)
+    along_k, whole = (dt.asarray(values(m, 30, seed=3), device=CPU) for m in (1, 40))
+    for scale in (along_k, whole, along_k[0]):
+        stored = q.astype(dt.float32) * scale
+        dt.evaluate(stored)
+        product = x @ (q.astype(dt.float32) * scale).mT
+        assert names_of_launches(product) == ["multiply", "matmul"]
+        assert_same(product, (x @ stored.mT).numpy())
+    stack = dt.asarray(values(3, 20, 30), device=CPU)
+    weights = q.broadcast_to((3, 40, 30)).copy()
+    scale = dt.asarray(values(3, 40, 1), device=CPU)
+    stored = weights.astype(dt.float32) * scale
+    dt.evaluate(stored)
+    product = stack @ (weights.astype(dt.float32) * scale).mT
+    assert_same(product, (stack @ stored.mT).numpy())
+
+
+def test_scale_that_is_pending_or_the_target_is_read_in_memory() -> None:
+    x, q = dt.asarray(values(20, 30), device=CPU), integers(20, 30, dtype=dt.int8)
+    q, scale = dt.asarray(q, device=CPU), dt.asarray(values(20, 1, seed=3), device=CPU)
+    twice = q.astype(dt.float32) * (scale * 2)
+    dt.evaluate(twice)
+    product = x @ (q.astype(dt.float32) * (scale * 2)).mT
+    assert names_of_launches(product) == ["multiply", "matmul"]
+    assert_same(product, (x @ twice.mT).numpy())
+    wanted = (x @ (q.astype(dt.float32) * scale).mT)[:, :1].numpy().copy()
+    scale[...] = (x @ (q.astype(dt.float32) * scale).mT)[:, :1]
+    assert_same(scale, wanted)
+    wide = dt.zeros((20, 20), device=CPU)
+    factors = wide[:, :1]
+    factors[...] = 2.0
+    wanted = (x @ (q.astype(dt.float32) * 2.0).mT).numpy().copy()
+    wide[...] = x @ (q.astype(dt.float32) * factors).mT
+    assert_same(wide, wanted)
+
+
+def test_gradients_of_scaled_casts_are_those_of_stored_ones() -> None:
+    x, scale = (dt.asarray(values(m, n), device=CPU) for m, n in ((20, 30), (40, 1)))
+    q = dt.asarray(integers(40, 30, dtype=dt.int8), device=CPU)
+    gradients = []
+    for is_stored in (False, True):
+        leaves = [z.copy().requires_grad_() for z in (x, scale)]
+        weight = q.astype(dt.float32) * leaves[1]
+        if is_stored:
+            dt.evaluate(weight)
+        (leaves[0] @ weight.mT).sum().backward()
+        gradients.append([z.grad.numpy() for z in leaves])
+    for own, stored in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(own, stored)
+
+
+def test_captured_product_of_scaled_casts_is_saved_and_loaded(tmp_path: Path) -> None:
+    x, scale = (dt.asarray(values(m, n), device=CPU) for m, n in ((20, 30), (40, 1)))
+    q = dt.asarray(integers(40, 30, dtype=dt.int8), device=CPU)
+    f = dt.jit(lambda x, q, scale: dt.tanh(x @ (q.astype(dt.float32) * scale).mT))
+    wanted = dt.tanh(x @ (q.astype(dt.float32) * scale).mT).numpy()
+    for _ in range(3):
+        assert_same(f(x, q, scale), wanted)
+    dt.save_function(f, tmp_path / "f")
+    assert_same(dt.load_function(tmp_path / "f")(x, q, scale), wanted)
+
+
 def names_of_launches(x: dt.Tensor) -> list[str]:
     """Return the names of the launches that computing a tensor takes."""
     return [launch.name for launch in dt.explain(x).launches]
@@ -332,7 +426,8 @@ def multiply(native: int, threads: int, a: Any, b: Any, out: Any) -> None:
     kernel_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     product = gemm.choose_product((operand(a), operand(b)), operand(out), native, threads)
     assert product is not None
-    words = [*(x.ctypes.data for x in (a, b, out)), *product.ints]
+    addresses = [x.ctypes.data for x in (a, b, out)]
+    words = [*addresses, *[0] * (product.addresses - 3), *product.ints]
     slots = (ctypes.c_int64 * len(words))(*words)
     kernel_type(library[product.kernel])(slots, 0, product.blocks)
 
