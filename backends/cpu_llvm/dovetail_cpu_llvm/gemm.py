@@ -256,7 +256,9 @@ class Renderer:
     def function(self, name: str, parameters: str, w: FunctionWriter, linkage: str = "") -> str:
         """Return the IR of a function."""
         lines = "\n".join([*w.entry, *w.lines, "  ret void"])
-        return f"define {linkage}void @{self.letter}{name}({parameters}) {{\nentry:\n{lines}\n}}"
+        # vectors that LLVM spills would cross cache lines, and take twice as long
+        head = f"define {linkage}void @{self.letter}{name}({parameters}) alignstack({self.native})"
+        return f"{head} {{\nentry:\n{lines}\n}}"
 
     def writer(self) -> FunctionWriter:
         """Return a writer at the width of a vector."""
