@@ -337,7 +337,7 @@ def test_gradients_of_scaled_casts_are_those_of_stored_ones() -> None:
 def test_captured_product_of_scaled_casts_is_saved_and_loaded(tmp_path: Path) -> None:
     x, scale = (dt.asarray(values(m, n), device=CPU) for m, n in ((20, 30), (40, 1)))
     q = dt.asarray(integers(40, 30, dtype=dt.int8), device=CPU)
-    f = dt.jit(lambda x, q, scale: dt.tanh(x @ (q.astype(dt.float32) * scale).mT))
+    f: Any = dt.jit(lambda x, q, scale: dt.tanh(x @ (q.astype(dt.float32) * scale).mT))
     wanted = dt.tanh(x @ (q.astype(dt.float32) * scale).mT).numpy()
     for _ in range(3):
         assert_same(f(x, q, scale), wanted)
@@ -398,7 +398,7 @@ def test_stack_of_casts_and_its_threads_give_the_bits_of_the_items(
 def test_captured_product_of_casts_is_saved_and_loaded(tmp_path: Path) -> None:
     a, b = integers(30, 50, dtype=dt.int8), integers(50, 20, dtype=dt.uint8, seed=1)
     x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
-    f = dt.jit(lambda x, y: dt.matmul(x, y, dtype=dt.int32) + 1)
+    f: Any = dt.jit(lambda x, y: dt.matmul(x, y, dtype=dt.int32) + 1)
     wanted = a.astype(np.int32) @ b.astype(np.int32) + 1
     for _ in range(3):
         np.testing.assert_array_equal(f(x, y).numpy(), wanted)
