@@ -281,6 +281,27 @@ def test_product_of_scaled_casts_has_the_bits_of_the_product_of_stored_ones(
         assert_same(product, wanted.numpy())
 
 
+def test_product_of_scaled_casts_has_the_same_bits_with_any_number_of_threads(
+    set_threads: Callable[[int], None],
+) -> None:
+    x, scale = dt.asarray(values(700, 300), device=CPU), dt.asarray(values(1200, 1), device=CPU)
+    rows = dt.asarray(values(700, 1, seed=2), device=CPU)
+    a = dt.asarray(integers(700, 300, dtype=dt.uint8), device=CPU)
+    q = dt.asarray(integers(1200, 300, dtype=dt.int8), device=CPU)
+    stored, stored_a = q.astype(dt.float32) * scale, a.astype(dt.float32) * rows
+    dt.evaluate(stored, stored_a)
+    wanted = (x @ stored.mT).numpy(), (stored_a @ stored.mT).numpy()
+    for count in (1, 2, 3):
+        set_threads(count)
+        products = (
+            x @ (q.astype(dt.float32) * scale).mT,
+            (a.astype(dt.float32) * rows) @ (q.astype(dt.float32) * scale).mT,
+        )
+        for product, bits in zip(products, wanted, strict=True):
+            assert names_of_launches(product) == ["matmul"]
+            assert_same(product, bits)
+
+
 def test_scales_that_the_routine_does_not_take_are_multiplied_by_a_kernel() -> None:
     x, q = dt.asarray(values(20, 30), device=CPU), integers(40, 30, dtype=dt.int8)
     q = dt.asarray(q, device=CPU)
