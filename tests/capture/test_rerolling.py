@@ -26,7 +26,7 @@ Done = tuple[int, list[Place]]  # the kind of an act, its inputs, and last its o
 
 def routine(kind: int, places: list[Place]) -> Act:
     *inputs, output = [StridedMemory(p, (1,), (1,), dt.float32) for p in places]
-    return LibraryCallAct(ops.ADD, tuple(inputs), output, kind)
+    return LibraryCallAct(ops.ADD, dt.float32, tuple(inputs), output, kind)
 
 
 def execution_order(

@@ -287,7 +287,7 @@ def test_product_with_a_result_of_another_dtype_raises(tmp_path: Path) -> None:
     load(written_file, tmp_path)
 
     def halve(c: Any) -> None:
-        acts(c, "call")[0][3][3] = "float32"
+        acts(c, "call")[0][4][3] = "float32"
 
     with pytest.raises(dt.CaptureError, match="does not fit its operands"):
         load(edited(written_file, halve), tmp_path)

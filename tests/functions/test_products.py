@@ -40,6 +40,40 @@ def test_products_equal_numpy(device: dt.Device, name: str, dtype: str) -> None:
         assert_same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
 
 
+@pytest.mark.parametrize("first", ["i1", "u1"])
+@pytest.mark.parametrize("second", ["i1", "u1"])
+def test_products_with_dtype_int32_are_sums_of_int32(
+    device: dt.Device, first: str, second: str
+) -> None:
+    for s, t in (
+        ((5, 9), (9, 4)),
+        ((2, 3, 40), (40, 3)),
+        ((7,), (7,)),
+        ((3, 0), (0, 2)),
+        ((1, 600), (600, 1)),
+    ):
+        a, b = 20 * some(*s, dtype="i4"), 20 * some(*t, dtype="i4")
+        x, y = a.astype(first), b.astype(second)
+        want = x.astype("i4") @ y.astype("i4")
+        x, y = dt.asarray(x, device=device), dt.asarray(y, device=device)
+        assert_same(dt.matmul(x, y, dtype=dt.int32), want)
+        assert_same(x.matmul(y, dtype="int32"), want)
+        assert_same(dt.tensordot(x, y, axes=1, dtype=dt.int32), want)
+        if y.ndim == 2:
+            assert_same(dt.einsum("...i,ij->...j", x, y, dtype=dt.int32), want)
+
+
+def test_products_with_dtype_cast_their_operands_first(device: dt.Device) -> None:
+    x = dt.full((2, 300), 1.0078125, dtype=dt.bfloat16, device=device)
+    product = dt.matmul(x, x.mT, dtype=dt.float32)  # not rounded to bfloat16
+    assert_same(product, np.full((2, 2), np.float32(1.0078125**2 * 300)))
+    assert_same(dt.einsum("ij,kj->ik", x, x, dtype=dt.float32), product.numpy())
+    with pytest.raises(dt.DTypeError, match=r"matmul: expected .* got bool"):
+        dt.matmul(x, x.mT, dtype=dt.bool)
+    with pytest.raises(dt.DTypeError, match="complex64 cannot be converted to float32"):
+        dt.matmul(x + 0j, x.mT, dtype=dt.float32)
+
+
 def test_cross_along_another_axis(device: dt.Device) -> None:
     a, b = some(3, 4), some(3, 1)
     assert_same(dt.cross(dt.asarray(a), dt.asarray(b), axis=0), np.cross(a, b, axis=0))

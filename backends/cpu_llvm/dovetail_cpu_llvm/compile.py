@@ -38,6 +38,7 @@ class Compiler:
         self.cpu, self.features = llvm.get_host_cpu_name(), features.flatten()
         self.native = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
         self.half = bool(features.get("f16c"))
+        self.instruction_sets = features
         target = llvm.Target.from_default_triple()
         self.machine = target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=2, jit=True

@@ -20,12 +20,11 @@ from dovetail.extend import (
     StreamHandle,
     StridedOperand,
     address_of,
-    float32,
-    float64,
     mark_ordered,
 )
 
 from .compile import Compiler, CpuProgram
+from .gemm import find_accepted_dtypes
 from .launch import Launcher
 from .memory import operand_array, raw_memory
 from .raw import compile_raw
@@ -94,7 +93,9 @@ class CpuBackend(BindingBackend):
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         """Return matmul by packed panels, and sorts by NumPy if the pool has few threads."""
         c = self._compiler
-        products = {("matmul", d): matmul for d in (float32, float64)}
+        accepted = find_accepted_dtypes(c.machine.triple, c.instruction_sets)
+        mark_ordered(matmul, accepted, scales=True)
+        products = {("matmul", d): matmul for d in accepted}
         return {**products, **sort_routines(self.get_num_threads(), c.native, c.cpu)}
 
     def bind_call(
@@ -128,7 +129,6 @@ class CpuBackend(BindingBackend):
         self._launcher.pool.set_num_threads(n)
 
 
-@mark_ordered
 def matmul(
     backend: CpuBackend,
     inputs: Sequence[StridedOperand],

@@ -64,6 +64,7 @@ def _render_block_sums(r: Renderer) -> str:
         return w.let(f"and i1 {is_full}, {w.let(f'and i1 {same[0]}, {same[1]}')}")
 
     end, sums, start = w.new_label(), w.slot(r.type, "zeroinitializer"), w.counter("0")
+    own = r.packers[0]
     with r.last_case(w, all_are_size("%a_pair", "%b_pair"), end):
         with w.loop("0", "%count") as k:
             x, y = (r.load(w, r.move(w, f"%{m}", (k, f"%{m}_step"))) for m in "ab")
@@ -71,11 +72,11 @@ def _render_block_sums(r: Renderer) -> str:
         r.store(w, w.load(sums), "%out")
     with r.last_case(w, all_are_size("%a_step", "%b_step"), end):
         with w.loop_from(start, "%count", r.width) as k:
-            squares = [r.load_turned(w, f"%{m}", k, f"%{m}_pair") for m in "ab"]
+            squares = [r.load_turned(w, f"%{m}", k, f"%{m}_pair", own) for m in "ab"]
             for x, y in zip(*squares, strict=True):
                 r.fma(w, sums, x, y)
         with w.loop_from(start, "%count", 1) as k:
-            x, y = (r.gather(w, f"%{m}", k, f"%{m}_pair") for m in "ab")
+            x, y = (r.gather(w, f"%{m}", k, f"%{m}_pair", own) for m in "ab")
             r.fma(w, sums, x, y)
         r.store(w, w.load(sums), "%out")
     lane = w.counter("0")

@@ -8,20 +8,34 @@ on tiles, vector width, threads or strides.
 A call computes some of the blocks of the result. For each block of k it copies the columns of the
 second operand into panels, and walks down the rows. Panels are left out for columns that lie side
 by side in short rows; the first operand is copied only if its elements along k are far apart.
+
+Operands of other dtypes are always copied, and cast by the copy (`packing`). An int32 product of
+int8 and uint8 adds two k at once: an element of its panels is a pair of int16, so its k counts
+pairs, and a multiply-add is the instruction PMADDWD.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, StridedOperand, float32, float64
+from dovetail.extend import (
+    PRODUCT_BLOCK,
+    PRODUCT_BLOCKS,
+    DType,
+    StridedOperand,
+    float16,
+    float32,
+    float64,
+    int32,
+)
 
 from . import dots
 from .ir_writer import FunctionWriter, Slot, fields
+from .packing import CASTS, K_PER_ELEMENT, Packer, column_packers, list_turned_tiles, row_packers
 
 BLOCK, GROUP = PRODUCT_BLOCK, PRODUCT_BLOCK * PRODUCT_BLOCKS  # along k
 TILE_ROWS = {64: (12, 8, 4, 2, 1), 32: (6, 4, 2, 1), 16: (4, 2, 1)}  # by bytes of a vector
@@ -35,24 +49,34 @@ TASKS_PER_THREAD = 4
 
 Shape = tuple[int, ...]
 
-_LETTERS = {float32: "s", float64: "d"}
-_REAL = {"s": ("float", 4), "d": ("double", 8)}
-# The integers of a call, after three addresses: sizes, strides in bytes, the blocks of the result,
-# and if the operands are exchanged, copied, or transposed in registers. Then, for each axis of the
-# stack, four more: its extent and three strides.
+LETTERS = {float32: "s", float64: "d", int32: "i"}
+_TYPES = {"s": ("float", 4), "d": ("double", 8), "i": ("i32", 4)}
+# PMADDWD by bytes of a vector
+_PAIR_PRODUCTS = {64: "avx512.pmaddw.d.512", 32: "avx2.pmadd.wd", 16: "sse2.pmadd.wd"}
+# The integers of a call, after the addresses: sizes, strides in bytes, the blocks of the result,
+# and if the operands are exchanged, copied, or transposed in registers; the length along k of
+# operands that are cast, the number of each operand's cast (0: none), and the strides of scales
+# along the rows of the first and the columns of the second operand. Then, for each axis of
+# the stack, four more: its extent and three strides.
 _INTS = (
     "m", "n", "k", "a_row", "a_col", "b_row", "b_col", "c_row", "c_col", "rows", "columns",
-    "across", "per_matrix", "swaps", "packs_a", "packs_b", "turns", "rank",
+    "across", "per_matrix", "swaps", "packs_a", "packs_b", "turns", "length", "a_cast", "b_cast",
+    "has_scales", "a_scaled", "b_scaled", "a_scale_step", "b_scale_step", "rank",
 )  # fmt: skip
+_ADDRESSES = 5  # operands, the scales of both if there are any, and the result after them
 
 
 class Product(NamedTuple):
-    """A call: its kernel, the kernel's integers, the number of blocks, and the multiplications."""
+    """A call: its kernel, the kernel's integers, the number of blocks, and the multiplications.
+
+    addresses: the number of addresses before the integers.
+    """
 
     kernel: str
     ints: tuple[int, ...]
     blocks: int
     operations: int
+    addresses: int = _ADDRESSES
 
 
 def choose_product(
@@ -62,39 +86,67 @@ def choose_product(
 
     native: bytes of a vector; threads: how many will share the call. Neither changes the bits.
     """
-    (_, _, x, xs, dtype), (_, _, _, ys, _) = inputs
-    _, _, shape, outs, _ = output
-    letter = _LETTERS.get(dtype)
+    (_, _, x, xs, x_dtype), (_, _, _, ys, y_dtype), *scales = inputs
+    _, _, shape, outs, dtype = output
+    letter = LETTERS.get(dtype)
     if letter is None or not x[-1] or 0 in shape:
         return None
     *stack, m, n = shape
-    size, k = dtype.itemsize, x[-1]
+    size, length, sizes = dtype.itemsize, x[-1], (x_dtype.itemsize, y_dtype.itemsize)
     axes = [
-        (stack[axis], *[_stack_stride(s, len(shape), axis) * size for s in (xs, ys, outs)])
+        (
+            stack[axis],
+            _stack_stride(xs, len(shape), axis) * sizes[0],
+            _stack_stride(ys, len(shape), axis) * sizes[1],
+            outs[axis] * size,
+        )
         for axis in reversed(range(len(stack)))
     ]
-    a, b, c = ([s * size for s in strides[-2:]] for strides in (xs, ys, outs))
-    if m == n == 1:
+    a, b, c = (
+        [s * itemsize for s in strides[-2:]]
+        for strides, itemsize in zip((xs, ys, outs), (*sizes, size), strict=True)
+    )
+    a_cast, b_cast = (_find_cast(letter, d, dtype) for d in (x_dtype, y_dtype))
+    k = -(-length // K_PER_ELEMENT[letter])
+    if m == n == 1 and not (a_cast or b_cast):
         words, tasks = dots.choose_tasks(k, axes, (a[1], b[0]))
-        return Product(f"{letter}dots", words, tasks, math.prod(stack) * k)
+        return Product(f"{letter}dots", words, tasks, math.prod(stack) * k, 3)
+    # an operand without a scale stands for its own
+    is_scaled = [
+        scale[4] is dtype is not d for scale, d in zip(scales, (x_dtype, y_dtype), strict=False)
+    ]
+    steps = [scale[3][axis] * size for scale, axis in zip(scales, (-2, -1), strict=False)]
+    if not scales:
+        is_scaled, steps = [False, False], [0, 0]
     swaps = n == 1 < m  # a column as a row, whose vectors are full
     if swaps:
         m, n, a, b, c = n, m, b[::-1], a[::-1], c[::-1]
+        a_cast, b_cast, is_scaled, steps = b_cast, a_cast, is_scaled[::-1], steps[::-1]
         axes = [(extent, y, x, z) for extent, x, y, z in axes]
     near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
     few_rows = b[1] == size and m <= TILE_ROWS[native][0]
-    turns = m == 1 and b[0] == size != b[1]
-    packs_b = n > 1 and not (near or few_rows or turns)
+    itemsize = sizes[0] if swaps else sizes[1]
+    turns = m == 1 and b[0] == itemsize != b[1] and K_PER_ELEMENT[letter] == 1
+    reads_in_place = turns or n == 1 or near or few_rows
+    packs_b = not turns if b_cast else not reads_in_place
     packs_a = m > 1 and a[1] > NEAR_STEP_BYTES_MAX and n > TILE_VECTORS * native // size
     rows, columns = _choose_block(m, n, k, size, threads)
     if turns:  # each is read from end to end
         columns = min(n, TILE_VECTORS * native // size)
     across, down = -(-n // columns), -(-m // rows)
+    a[1] *= K_PER_ELEMENT[letter]
+    b[0] *= K_PER_ELEMENT[letter]
     ints = [m, n, k, *a, *b, *c, rows, columns, across, across * down]
-    ints += [swaps, packs_a, packs_b, turns, len(stack)]
+    ints += [swaps, packs_a and not a_cast, packs_b, turns, length, a_cast, b_cast]
+    ints += [bool(scales), *is_scaled, *steps, len(stack)]
     ints += [number for axis in axes for number in axis]
     count = math.prod(stack)
     return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, count * m * n * k)
+
+
+def _find_cast(letter: str, dtype: DType, result: DType) -> int:
+    """Return the number of the cast of an operand; 0 if it has the dtype of the result."""
+    return 0 if dtype is result else 1 + [*CASTS[letter]].index(dtype)
 
 
 def _stack_stride(strides: Shape, rank: int, axis: int) -> int:
@@ -123,11 +175,25 @@ def imports() -> dict[str, int]:
     }
 
 
-KERNELS = tuple(f"{letter}{kernel}" for letter in _REAL for kernel in ("gemm", "dots"))
+def kernels(letter: str) -> tuple[str, ...]:
+    """Return the names of the kernels for a dtype."""
+    return (f"{letter}gemm",) if letter == "i" else (f"{letter}gemm", f"{letter}dots")
 
 
-def ir(triple: str, native: int) -> str:
-    """Return the IR of all kernels, for vectors of `native` bytes."""
+def find_accepted_dtypes(
+    triple: str, features: Mapping[str, bool]
+) -> dict[DType, frozenset[DType]]:
+    """Return the dtypes of operands that the kernels take, by the dtype of the product."""
+    accepted = {d: frozenset({d, *CASTS[LETTERS[d]]}) for d in (float32, float64)}
+    if not features.get("f16c"):
+        accepted[float32] -= {float16}
+    if triple.startswith("x86_64") and (features.get("avx512bw") or not features.get("avx512f")):
+        accepted[int32] = frozenset(CASTS["i"])
+    return accepted
+
+
+def ir(triple: str, native: int, letter: str) -> str:
+    """Return the IR of the kernels for a dtype, for vectors of `native` bytes."""
     declarations = [
         f'target triple = "{triple}"',
         "declare i64 @llvm.smin.i64(i64, i64)",
@@ -135,45 +201,64 @@ def ir(triple: str, native: int) -> str:
         "declare ptr @allocate(i64)",
         "declare void @release(ptr)",
     ]
-    return "\n".join([*declarations, *[Renderer(x, native).render() for x in _REAL]])
+    return "\n".join([*declarations, Renderer(letter, native).render()])
 
 
 class Renderer:
     """Renders the functions for one dtype: tiles, copies into panels, and the kernel.
 
-    `panel`: the columns of a tile.
+    `panel`: the columns of a tile. `pairs`: True if an element along k is a pair of int16.
     """
 
     def __init__(self, letter: str, native: int) -> None:
         self.letter = letter
-        self.real, self.size = _REAL[letter]
+        self.real, self.size = _TYPES[letter]
+        self.pairs = letter == "i"
         self.native, self.width = native, native // self.size
         self.panel = self.width * TILE_VECTORS
         self.type = f"<{self.width} x {self.real}>"
-        self.suffix = f"v{self.width}f{8 * self.size}"
+        self.suffix = f"v{self.width}{'i' if self.pairs else 'f'}{8 * self.size}"
+        self.add = "add" if self.pairs else "fadd"
         self.heights = TILE_ROWS[native]
+        self.packers = [Packer(self, cast) for cast in CASTS[letter].values()]
+        if not self.pairs:
+            self.packers.insert(0, Packer(self, None))
 
     def render(self) -> str:
         """Return the IR of all functions."""
         t, bits = self.type, f"<{self.width} x i1>"
-        declarations = [
-            f"declare {t} @llvm.fma.{self.suffix}({t}, {t}, {t})",
-            f"declare {self.real} @llvm.fma.f{8 * self.size}({', '.join([self.real] * 3)})",
+        declarations = {
+            *(line for packer in self.packers for line in packer.declarations()),
             f"declare {t} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {bits}, {t})",
             f"declare void @llvm.masked.store.{self.suffix}.p0({t}, ptr, i32, {bits})",
+        }
+        one = "1" if self.pairs else "1.0"
+        functions = [
+            f"@{self.letter}one = private constant {self.real} {one}",
+            self._render_tile(1, ROW_TILE_VECTORS, False),
         ]
-        functions = [self._render_tile(1, ROW_TILE_VECTORS, False), self._render_turned_tile()]
+        if self.pairs:
+            p = f"<{2 * self.width} x i16>"
+            declarations.add(f"declare {t} @llvm.x86.{_PAIR_PRODUCTS[self.native]}({p}, {p})")
+        else:
+            scalars = ", ".join([self.real] * 3)
+            declarations.add(f"declare {t} @llvm.fma.{self.suffix}({t}, {t}, {t})")
+            declarations.add(f"declare {self.real} @llvm.fma.f{8 * self.size}({scalars})")
+            functions += [*map(self._render_turned_tile, self.packers), *dots.render(self)]
         for rows in self.heights:
             functions.append(self._render_tile(rows, TILE_VECTORS, False))
             functions += [self._render_tile(rows, v, True) for v in range(1, TILE_VECTORS + 1)]
-            functions.append(self._render_pack_rows(rows))
-        functions += [self._render_pack_columns(), self._render_kernel(), *dots.render(self)]
-        return "\n".join([*declarations, *functions])
+        for packer in self.packers:
+            functions += packer.render()
+        functions.append(self._render_kernel())
+        return "\n".join([*sorted(declarations), *functions])
 
     def function(self, name: str, parameters: str, w: FunctionWriter, linkage: str = "") -> str:
         """Return the IR of a function."""
         lines = "\n".join([*w.entry, *w.lines, "  ret void"])
-        return f"define {linkage}void @{self.letter}{name}({parameters}) {{\nentry:\n{lines}\n}}"
+        # vectors that LLVM spills would cross cache lines, and take twice as long
+        head = f"define {linkage}void @{self.letter}{name}({parameters}) alignstack({self.native})"
+        return f"{head} {{\nentry:\n{lines}\n}}"
 
     def writer(self) -> FunctionWriter:
         """Return a writer at the width of a vector."""
@@ -287,6 +372,13 @@ class Renderer:
     def fma(self, w: FunctionWriter, total: Slot, x: str, y: str) -> None:
         """Append the fused multiply-add of two vectors to a sum."""
         t = self.type
+        if self.pairs:
+            p = f"<{2 * self.width} x i16>"
+            x, y = (w.let(f"bitcast {t} {z} to {p}") for z in (x, y))
+            name = f"@llvm.x86.{_PAIR_PRODUCTS[self.native]}"
+            product = w.let(f"call {t} {name}({p} {x}, {p} {y})")
+            w.store(total, w.let(f"add {t} {w.load(total)}, {product}"))
+            return
         arguments = f"{t} {x}, {t} {y}, {t} {w.load(total)}"
         w.store(total, w.let(f"call {t} @llvm.fma.{self.suffix}({arguments})"))
 
@@ -308,12 +400,13 @@ class Renderer:
                     value, at = w.load(slot), self.move(w, row, (str(j), str(self.native)))
                     outside = mask if j == len(slots) - 1 else None
                     if label == adds:
-                        value = w.let(f"fadd {self.type} {self.load(w, at, outside)}, {value}")
+                        before = self.load(w, at, outside)
+                        value = w.let(f"{self.add} {self.type} {before}, {value}")
                     self.store(w, value, at, outside)
             w.emit(f"br label %{end}")
         w.begin_block(end)
 
-    def _render_turned_tile(self) -> str:
+    def _render_turned_tile(self, packer: Packer) -> str:
         """Return the tile of a row and columns that lie along k: squares of them are transposed.
 
         A vector has an element of each column, so no copy is needed, which would take as long.
@@ -321,89 +414,46 @@ class Renderer:
         w, n = self.writer(), self.width
         sums = [w.slot(self.type, "zeroinitializer") for _ in range(TILE_VECTORS)]
         bases = [self.move(w, "%b", (str(j * n), "%b_col")) for j in range(TILE_VECTORS)]
-        start = w.counter("0")
+        start, factors = w.counter("0"), packer.load_scales(w, str(self.panel))
 
         with w.loop_from(start, "%count", n) as k:
-            for base, sum_slot in zip(bases, sums, strict=True):
-                for i, vector in enumerate(self.load_turned(w, base, k, "%b_col")):
+            for base, sum_slot, factor in zip(bases, sums, factors, strict=True):
+                for i, vector in enumerate(self.load_turned(w, base, k, "%b_col", packer)):
                     at = self.move(w, "%a", (w.i64("add", k, str(i)), "%a_col"))
-                    self._add_products(w, at, [sum_slot], [vector])
+                    self._add_products(w, at, [sum_slot], [packer.scale(w, vector, factor)])
         with w.loop_from(start, "%count", 1) as k:
-            vectors = [self.gather(w, base, k, "%b_col") for base in bases]
+            vectors = [
+                packer.scale(w, self.gather(w, base, k, "%b_col", packer), factor)
+                for base, factor in zip(bases, factors, strict=True)
+            ]
             self._add_products(w, self.move(w, "%a", (k, "%a_col")), sums, vectors)
         self._render_results(w, [sums], None)
-        parameters = "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %c, i1 %first"
-        return self.function("tile_turned", parameters, w, "internal ")
+        parameters = (
+            "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %scale, i64 %scale_step, "
+            "ptr %c, i1 %first"
+        )
+        return self.function(packer.turned_name, parameters, w, "internal ")
 
-    def load_turned(self, w: FunctionWriter, base: str, k: str, stride: str) -> list[str]:
+    def load_turned(
+        self, w: FunctionWriter, base: str, k: str, stride: str, packer: Packer
+    ) -> list[str]:
         """Append loads of a square of lines along k; return a vector across lines for each k.
 
         stride: the register of the bytes from line to line.
         """
-        first = self.move(w, base, (k, str(self.size)))
-        lines = [self.load(w, self.move(w, first, (str(i), stride))) for i in range(self.width)]
+        first = self.move(w, base, (k, str(packer.element_bytes)))
+        lines = [
+            packer.load_along(w, self.move(w, first, (str(i), stride))) for i in range(self.width)
+        ]
         return self._transpose(w, lines)
 
-    def gather(self, w: FunctionWriter, base: str, k: str, stride: str) -> str:
+    def gather(self, w: FunctionWriter, base: str, k: str, stride: str, packer: Packer) -> str:
         """Append loads of the lines' elements at one k; return them as a vector."""
-        vector, first = "poison", self.move(w, base, (k, str(self.size)))
+        vector, first = "poison", self.move(w, base, (k, str(packer.element_bytes)))
         for i in range(self.width):
-            at = self.move(w, first, (str(i), stride))
-            x = w.let(f"load {self.real}, ptr {at}, align {self.size}")
+            x = packer.load_one(w, self.move(w, first, (str(i), stride)))
             vector = w.let(f"insertelement {self.type} {vector}, {self.real} {x}, i64 {i}")
         return vector
-
-    # --- copies into panels
-
-    def _render_pack_rows(self, rows: int) -> str:
-        """Return the function that copies rows of the first operand, elements of a k together."""
-        w = self.writer()
-        with w.loop("0", "%count") as k:
-            source = self.move(w, "%a", (k, "%a_col"))
-            target = self.move(w, "%to", (k, str(rows * self.size)))
-            for i in range(rows):
-                at = self.move(w, source, (str(i), "%a_row"))
-                self.copy_element(w, at, self.move(w, target, (str(i), str(self.size))))
-        parameters = "i64 %count, ptr %a, i64 %a_row, i64 %a_col, ptr %to"
-        return self.function(f"pack_{rows}", parameters, w, "internal ")
-
-    def _render_pack_columns(self) -> str:
-        """Return the function that copies %valid columns to a panel, with zeros after them."""
-        w = self.writer()
-        end = w.new_label()
-        is_whole = w.let(f"icmp eq i64 %valid, {self.panel}")
-        has_rows = w.let(f"icmp eq i64 %b_col, {self.size}")
-        has_columns = w.let(f"icmp eq i64 %b_row, {self.size}")
-        masks = [
-            w.prefix_mask(w.i64("sub", "%valid", str(j * self.width)), self.width)
-            for j in range(TILE_VECTORS)
-        ]
-        cases = (
-            (w.let(f"and i1 {has_rows}, {is_whole}"), [None] * TILE_VECTORS),
-            (has_rows, masks),
-        )
-        for condition, used in cases:
-            with self.last_case(w, condition, end), w.loop("0", "%count") as k:
-                source = self.move(w, "%b", (k, "%b_row"))
-                target = self.move(w, "%to", (k, str(self.panel * self.size)))
-                for j, mask in enumerate(used):
-                    step = (str(j), str(self.native))
-                    vector = self.load(w, self.move(w, source, step), mask)
-                    self.store(w, vector, self.move(w, target, step))
-        row = w.counter("0")
-        with w.if_then(w.let(f"and i1 {has_columns}, {is_whole}")):
-            self._render_turned(w, row)
-        with w.loop_from(row, "%count", 1) as k:
-            source = self.move(w, "%b", (k, "%b_row"))
-            target = self.move(w, "%to", (k, str(self.panel * self.size)))
-            for j in range(TILE_VECTORS):
-                self.store(w, "zeroinitializer", self.move(w, target, (str(j), str(self.native))))
-            with w.loop("0", "%valid") as column:
-                at = self.move(w, source, (column, "%b_col"))
-                self.copy_element(w, at, self.move(w, target, (column, str(self.size))))
-        w.enter_block(end)
-        parameters = "i64 %count, ptr %b, i64 %b_row, i64 %b_col, i64 %valid, ptr %to"
-        return self.function("pack_columns", parameters, w, "internal ")
 
     @contextmanager
     def last_case(self, w: FunctionWriter, condition: str, end: str) -> Iterator[None]:
@@ -414,16 +464,6 @@ class Renderer:
         yield
         w.emit(f"br label %{end}")
         w.begin_block(no)
-
-    def _render_turned(self, w: FunctionWriter, row: Slot) -> None:
-        """Append the copy of a panel whose columns lie along k: squares are transposed."""
-        n = self.width
-        with w.loop_from(row, "%count", n) as k:
-            for j in range(TILE_VECTORS):
-                base = self.move(w, "%b", (str(j * n), "%b_col"))
-                for i, line in enumerate(self.load_turned(w, base, k, "%b_col")):
-                    at = self.move(w, "%to", (w.i64("add", k, str(i)), str(self.panel * self.size)))
-                    self.store(w, line, self.move(w, at, (str(j), str(self.native))))
 
     def _transpose(self, w: FunctionWriter, lines: list[str]) -> list[str]:
         """Append the transposition of a square of vectors: blocks of 1, 2, 4, ... change places."""
@@ -444,11 +484,14 @@ class Renderer:
     def _render_kernel(self) -> str:
         """Return the kernel: the blocks %begin..%end-1 of the result, each for all of k."""
         w = self.writer()
-        names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in _INTS]]
+        names = [*[f"i64 w{i}" for i in range(_ADDRESSES)], *[f"i64 {n}" for n in _INTS]]
         w.entry += [fields("slots", names)]
         w.entry += ["  %exchanged = icmp ne i64 %swaps, 0"]
-        for name, i, j in (("a", 0, 1), ("b", 1, 0), ("c", 2, 2)):
+        w.entry += ["  %scaled = icmp ne i64 %has_scales, 0"]
+        w.entry += ["  %c_address = select i1 %scaled, i64 %w4, i64 %w2"]
+        for name, i, j in (("a", 0, 1), ("b", 1, 0), ("a_factors", 2, 3), ("b_factors", 3, 2)):
             w.entry += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
+        for name in ("a", "b", "c", "a_factors", "b_factors"):
             w.entry += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
         _KernelWriter(self, w).render()
         return self.function("gemm", "ptr %slots, i64 %begin, i64 %end", w)
@@ -479,8 +522,20 @@ class _KernelWriter:
         """
         w, size = self.w, str(self.size)
         self.packs_a = w.let("icmp ne i64 %packs_a, 0")
+        self.casts_a = w.let("icmp ne i64 %a_cast, 0")
+        packers = self.renderer.packers
+        names, first = column_packers(packers), int(self.renderer.pairs)
+        self.column_packer = self._choose_function("%b_cast", names, first)
+        self.row_packer = self._choose_function("%a_cast", row_packers(packers), 1)
+        if not self.renderer.pairs:
+            self.turned_tile = self._choose_function("%b_cast", list_turned_tiles(packers), first)
         self.packs_b = w.let("icmp ne i64 %packs_b, 0")
         self.turns = w.let("icmp ne i64 %turns, 0")
+        one = f"@{self.renderer.letter}one"
+        self.a_ones, self.b_ones = (
+            w.let(f"select i1 {w.let(f'icmp ne i64 %{m}_scaled, 0')}, ptr %{m}_factors, ptr {one}")
+            for m in "ab"
+        )
         self.is_strided = w.let(f"icmp ne i64 %c_col, {size}")
         has_groups = w.let(f"icmp sgt i64 %k, {GROUP}")
         has_sums = w.let(f"or i1 {has_groups}, {self.is_strided}")
@@ -502,6 +557,15 @@ class _KernelWriter:
         with w.loop("%begin", "%end") as t:
             self._write_block(t)
         w.emit(f"call void @release(ptr {memory})")
+
+    def _choose_function(self, number: str, names: Sequence[str], first: int) -> str:
+        """Write the choice of a function by its number; `first` is the number of the first one."""
+        *others, last = enumerate(names, first)
+        chosen = f"@{last[1]}"
+        for k, name in others:
+            is_it = self.w.let(f"icmp eq i64 {number}, {k}")
+            chosen = self.w.let(f"select i1 {is_it}, ptr @{name}, ptr {chosen}")
+        return chosen
 
     def _move(self, base: str, *steps: tuple[str, str]) -> str:
         """Write base + the sum of index * stride in bytes; return the register."""
@@ -527,6 +591,10 @@ class _KernelWriter:
             with w.loop(group, stop, BLOCK, full_steps=False) as k:
                 self.count = w.min_i64(str(BLOCK), w.i64("sub", stop, k))
                 self.is_first = w.let(f"icmp eq i64 {k}, {group}")
+                per = str(self.renderer.packers[0].k_per_element)
+                self.limit = w.min_i64(  # of this block, along k before casts
+                    w.i64("mul", self.count, per), w.i64("sub", "%length", w.i64("mul", k, per))
+                )
                 self._write_products(self._part(a, "0", k), self._part(b, k, "0"))
             with w.if_then(is_apart), w.loop("0", self.rows) as i, w.loop("0", self.columns) as j:
                 self._add_sum(self._part(c, i, j), self._part(self.sums, i, j), is_later)
@@ -538,7 +606,11 @@ class _KernelWriter:
         within = w.let(f"urem i64 {t}, %per_matrix")
         row = w.i64("mul", w.let(f"udiv i64 {within}, %across"), "%rows")
         column = w.i64("mul", w.let(f"urem i64 {within}, %across"), "%columns")
-        starts = self.renderer.find_item(w, number, 3 + len(_INTS))
+        starts = self.renderer.find_item(w, number, _ADDRESSES + len(_INTS))
+        self.a_scale, self.b_scale = (
+            self._move(start, (position, f"%{m}_scale_step"))
+            for start, position, m in ((self.a_ones, row, "a"), (self.b_ones, column, "b"))
+        )
         a, b, c = (
             _Matrix(start, f"%{x}_row", f"%{x}_col") for start, x in zip(starts, "abc", strict=True)
         )
@@ -558,7 +630,7 @@ class _KernelWriter:
         value = w.slot(real, w.let(f"load {real}, ptr {summed.address}, {align}"))
         with w.if_then(is_later):
             before = w.let(f"load {real}, ptr {result.address}, {align}")
-            w.store(value, w.let(f"fadd {real} {before}, {w.load(value)}"))
+            w.store(value, w.let(f"{self.renderer.add} {real} {before}, {w.load(value)}"))
         w.emit(f"store {real} {w.load(value)}, ptr {result.address}, {align}")
 
     def _write_products(self, a: _Matrix, b: _Matrix) -> None:
@@ -570,11 +642,17 @@ class _KernelWriter:
         has_left = w.let(f"icmp ne i64 {left}, 0")
         with w.if_then(self.packs_b), w.loop("0", whole) as p:
             columns = self._part(b, "0", w.i64("mul", p, panel))
-            self._pack_columns(columns, panel, self._move(self.panels, (p, self.panel_bytes)))
+            self._pack_columns(
+                columns,
+                self._scale_columns(w.i64("mul", p, panel)),
+                panel,
+                self._move(self.panels, (p, self.panel_bytes)),
+            )
         before = w.select_i64(self.packs_b, w.i64("mul", whole, self.panel_bytes), "0")
         tail = _Matrix(self._move(self.panels, ("1", before)), self.panel_row, "")
         with w.if_then(has_left):
-            self._pack_columns(self._part(b, "0", start), left, tail.address)
+            scale = self._scale_columns(start)
+            self._pack_columns(self._part(b, "0", start), scale, left, tail.address)
         panels = _Matrix(  # its columns are panels
             w.let(f"select i1 {self.packs_b}, ptr {self.panels}, ptr {b.address}"),
             w.select_i64(self.packs_b, self.panel_row, b.row),
@@ -586,7 +664,7 @@ class _KernelWriter:
         for height in self.renderer.heights:
             with w.loop_from(row, self.rows, height) as i:
                 rows, target = (
-                    self._find_rows(height, self._part(a, i, "0")),
+                    self._find_rows(height, self._part(a, i, "0"), i),
                     self._part(self.target, i, "0"),
                 )
                 self._write_whole_tiles(height, rows, panels, whole, target)
@@ -595,23 +673,36 @@ class _KernelWriter:
                     with w.if_then(condition):
                         self._call_tile(f"{height}_{vectors}_tail", rows, tail, last, left)
 
-    def _pack_columns(self, b: _Matrix, valid: str, to: str) -> None:
-        """Write the call that copies columns to a panel."""
-        arguments = f"i64 {self.count}, ptr {b.address}, i64 {b.row}, i64 {b.column}"
-        name = f"{self.renderer.letter}pack_columns"
-        self.w.emit(f"call void @{name}({arguments}, i64 {valid}, ptr {to})")
+    def _scale_columns(self, column: str) -> str:
+        """Write the arguments for the scales of columns of the block, from one on."""
+        return f"ptr {self._move(self.b_scale, (column, '%b_scale_step'))}, i64 %b_scale_step"
 
-    def _find_rows(self, height: int, a: _Matrix) -> _Matrix:
-        """Write the rows of a tile, which are copied first if that is faster."""
-        w = self.w
-        with w.if_then(self.packs_a):
-            arguments = f"i64 {self.count}, ptr {a.address}, i64 {a.row}, i64 {a.column}"
-            name = f"{self.renderer.letter}pack_{height}"
-            w.emit(f"call void @{name}({arguments}, ptr {self.packed_rows})")
+    def _pack_columns(self, b: _Matrix, scale: str, valid: str, to: str) -> None:
+        """Write the call that copies columns to a panel."""
+        arguments = f"i64 {self.count}, ptr {b.address}, i64 {b.row}, i64 {b.column}, "
+        arguments += f"i64 {self.limit}, {scale}, i64 {valid}, ptr {to}"
+        self.w.emit(f"call void {self.column_packer}({arguments})")
+
+    def _find_rows(self, height: int, a: _Matrix, row: str) -> _Matrix:
+        """Write the rows of a tile, which are copied first if that is faster, or casts them."""
+        w, size = self.w, str(self.size)
+        arguments = f"i64 {self.count}, ptr {a.address}, i64 {a.row}, i64 {a.column}"
+        if not self.renderer.pairs:
+            with w.if_then(self.packs_a):
+                name = f"{self.renderer.letter}pack_{height}"
+                w.emit(f"call void @{name}({arguments}, ptr {self.packed_rows})")
+        with w.if_then(self.casts_a):
+            scale = self._move(self.a_scale, (row, "%a_scale_step"))
+            arguments += f", i64 {self.limit}, ptr {scale}, i64 %a_scale_step"
+            arguments += f", i64 {height}, ptr {self.packed_rows}"
+            w.emit(f"call void {self.row_packer}({arguments})")
+        is_copy = w.let(f"or i1 {self.packs_a}, {self.casts_a}")
+        row_step = w.select_i64(self.packs_a, size, a.row)
+        column = w.select_i64(self.packs_a, str(height * self.size), a.column)
         return _Matrix(
-            w.let(f"select i1 {self.packs_a}, ptr {self.packed_rows}, ptr {a.address}"),
-            w.select_i64(self.packs_a, str(self.size), a.row),
-            w.select_i64(self.packs_a, str(height * self.size), a.column),
+            w.let(f"select i1 {is_copy}, ptr {self.packed_rows}, ptr {a.address}"),
+            w.select_i64(self.casts_a, str(BLOCK * self.size), row_step),
+            w.select_i64(self.casts_a, size, column),
         )
 
     def _write_whole_tiles(
@@ -623,11 +714,12 @@ class _KernelWriter:
         """
         w, slot = self.w, self.w.counter("0")
         wide = []
-        if height == 1:
+        if height == 1 and not self.renderer.pairs:
             with w.loop_from(slot, w.select_i64(self.turns, whole, "0"), 1) as p:
                 columns = self._part(self.block_of_b, "0", w.i64("mul", p, str(self.panel)))
                 at = self._move(target.address, (p, self.panel_row))
-                self._call_turned_tile(rows, columns, at)
+                scale = self._scale_columns(w.i64("mul", p, str(self.panel)))
+                self._call_turned_tile(rows, columns, scale, at)
             wide = [(ROW_TILE_VECTORS, w.select_i64(self.packs_b, "0", whole))]
         for vectors, stop in (*wide, (TILE_VECTORS, whole)):
             with w.loop_from(slot, stop, vectors // TILE_VECTORS) as p:
@@ -635,11 +727,12 @@ class _KernelWriter:
                 panel = self._part(panels, "0", p)
                 self._call_tile(f"{height}_{vectors}", rows, panel, tile, "0")
 
-    def _call_turned_tile(self, a: _Matrix, b: _Matrix, c: str) -> None:
+    def _call_turned_tile(self, a: _Matrix, b: _Matrix, scale: str, c: str) -> None:
         """Write the call of the tile whose columns lie along k."""
         self.w.emit(
-            f"call void @{self.renderer.letter}tile_turned(i64 {self.count}, ptr {a.address}, "
-            f"i64 {a.column}, ptr {b.address}, i64 {b.column}, ptr {c}, i1 {self.is_first})"
+            f"call void {self.turned_tile}(i64 {self.count}, ptr {a.address}, "
+            f"i64 {a.column}, ptr {b.address}, i64 {b.column}, {scale}, "
+            f"ptr {c}, i1 {self.is_first})"
         )
 
     def _call_tile(self, name: str, a: _Matrix, b: _Matrix, c: _Matrix, valid: str) -> None:

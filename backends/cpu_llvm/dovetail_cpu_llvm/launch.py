@@ -57,18 +57,17 @@ class Launcher:
         self._entry = Entry(native.entry) if native else None
         self._compiler, self._fingerprint = compiler, fingerprint
         self.pool = Pool()
-        self._linked_products: Any = None
+        self._linked_products: dict[str, Any] = {}
 
-    @property
-    def _gemm_code(self) -> Any:
-        """The code of matrix products, compiled or loaded when the first one is bound."""
-        if self._linked_products is None:
+    def _get_product_code(self, letter: str) -> Any:
+        """Return the code of products of a dtype; the first call compiles or loads it."""
+        if letter not in self._linked_products:
             compiler = self._compiler
-            ir = gemm.ir(compiler.machine.triple, compiler.native)
-            self._linked_products = _link_cached(
-                compiler, self._fingerprint, ir, gemm.KERNELS, gemm.imports()
+            ir = gemm.ir(compiler.machine.triple, compiler.native, letter)
+            self._linked_products[letter] = _link_cached(
+                compiler, self._fingerprint, ir, gemm.kernels(letter), gemm.imports()
             )
-        return self._linked_products
+        return self._linked_products[letter]
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a launch of `program`; start the pool if several threads are to share it."""
@@ -98,8 +97,8 @@ class Launcher:
         product = gemm.choose_product(inputs, output, self._compiler.native, self.pool.num_threads)
         if product is None:
             return None
-        slots = [0, 0, 0, *product.ints]
-        address, n = self._gemm_code[product.kernel], product.operations
+        slots = [0] * product.addresses + [*product.ints]
+        code, n = self._get_product_code(product.kernel[0]), product.operations
         share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
         numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
         if product.blocks > 1 and (n >= SHARE_OPERATIONS_MIN or numbers >= SHARE_POINTS_MIN):
@@ -110,8 +109,9 @@ class Launcher:
             )
             self.pool.start()
         shared = share_mode if share_mode > 1 else 0
+        address = code[product.kernel]
         fixed = LaunchTemplate(address, product.blocks, shared, n, slots, len(slots), [])
-        return self._bind_native(self._gemm_code, fixed, share_mode, 3)
+        return self._bind_native(code, fixed, share_mode, len(inputs) + 1)
 
     def _bind_native(
         self, owner: object, fixed: LaunchTemplate, share_mode: int, buffers: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -75,18 +75,34 @@ LibraryCall = Callable[[Any, Sequence[StridedOperand], StridedOperand, StreamHan
 Launch = Callable[[Handles, Sequence[Scalar], StreamHandle], None]
 
 
-def mark_ordered(routine: LibraryCall) -> LibraryCall:
+def mark_ordered(
+    routine: LibraryCall,
+    accepted: Mapping[DType, Collection[DType]] | None = None,
+    scales: bool = False,
+) -> LibraryCall:
     """Mark a routine that gives the bits of the generated kernels, and return it.
 
     It is used under `dt.vendor_products(False)`, too, and may get parts of the operands.
+    accepted: by the dtype for which it is registered, the dtypes of the operands that it takes: it
+    casts the others. By default it takes operands of that dtype.
+    scales: True if it may get two further inputs in the shapes of the operands, which are matrices:
+    factors by which it multiplies what it casts, constant along k; for an operand without factors
+    the operand itself.
     """
-    routine.is_ordered = True  # type: ignore[attr-defined]  # of a function
+    routine.multiplies_scales = scales  # type: ignore[attr-defined]  # of a function
+    routine.accepted_dtypes = accepted or {}  # type: ignore[attr-defined]  # of a function
     return routine
 
 
-def is_ordered(routine: LibraryCall) -> bool:
-    """Return True if a routine gives the bits of the generated kernels."""
-    return bool(getattr(routine, "is_ordered", False))
+def find_accepted_dtypes(routine: LibraryCall, dtype: DType) -> frozenset[DType]:
+    """Return the dtypes of operands that an ordered routine takes; none for other routines."""
+    accepted = getattr(routine, "accepted_dtypes", None)
+    return frozenset() if accepted is None else frozenset(accepted.get(dtype, (dtype,)))
+
+
+def multiplies_scales(routine: LibraryCall) -> bool:
+    """Return True if a routine multiplies operands by scales."""
+    return bool(getattr(routine, "multiplies_scales", False))
 
 
 class Entry(int):
@@ -291,7 +307,8 @@ class Backend(ABC):
         """Return vendor routines by op and dtype, for use instead of generated kernels.
 
         For example ("matmul", float32). A routine writes the output; all inputs are of this dtype.
-        One with the bits of the generated kernels is marked by `mark_ordered`.
+        One with the bits of the generated kernels is marked by `mark_ordered`, and may take inputs
+        of other dtypes.
         """
         return {}
 

@@ -222,9 +222,10 @@ class LaunchAct(Act):
 
 @dataclass(frozen=True, eq=False)
 class LibraryCallAct(Act):
-    """A vendor's routine."""
+    """A vendor's routine, registered for a dtype."""
 
     op: Op
+    dtype: DType
     inputs: tuple[StridedMemory, ...]
     output: StridedMemory
     nbytes: int
@@ -240,7 +241,7 @@ class LibraryCallAct(Act):
 
     def prepare(self, opened: OpenedDevice) -> QueuedLaunch | Replay:
         """Return a launch, if the backend can bind the routine; else a replay that calls it."""
-        routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
+        routine = opened.library_calls[self.op.name, self.dtype]
         operands = [(None, 0, x.shape, x.strides, x.dtype) for x in (*self.inputs, self.output)]
         run = opened.backend.bind_call(routine, operands[:-1], operands[-1])
         if run is not None:

@@ -246,7 +246,7 @@ def _key(act: Act) -> Hashable:
     if isinstance(act, LaunchAct):
         key = _step_key(act.bound), act.lines
     elif isinstance(act, LibraryCallAct):
-        key = act.op, *[x[1:] for x in (*act.inputs, act.output)], act.nbytes
+        key = act.op, act.dtype, *[x[1:] for x in (*act.inputs, act.output)], act.nbytes
     elif isinstance(act, HostAct):
         operands = [x[1:] for x in (*act.operands, *act.results)]
         key = act.call, repr(act.call.options), *operands, act.line  # 0.0, -0.0, False are equal

@@ -73,7 +73,7 @@ Range: TypeAlias = tuple[int, int]  # bytes that may be touched, from where a sl
 __all__ = ["load_function", "save_function"]
 
 FORMAT = b"dovetail: a captured function, "
-MAGIC = FORMAT + b"3\n"
+MAGIC = FORMAT + b"4\n"
 DIGEST_BYTES = 32  # bytes
 NUMBER_MAX = 1 << 62  # of sizes, offsets and strides
 INVALID_FILE_ERRORS = (  # the errors that an edited file may cause
@@ -628,19 +628,22 @@ def _check_call(m: MemoryBounds, a: LibraryCallAct) -> None:
     """Raise ValueError unless a library call's memory, dtypes, shapes and device fit."""
     for x in (*a.inputs, a.output):
         m.check_strided(x)
-    kind, shapes = a.inputs[0].dtype, [x.shape for x in a.inputs]
-    if (a.op.name, kind) not in m.opened.library_calls:
+    name, shapes = (a.op.name, a.dtype), [x.shape for x in a.inputs]
+    if name not in m.opened.library_calls:
         raise ValueError(f"{m.opened.device} has no routine for {a.op.name}")
-    result = int64 if a.op is ARGSORT else kind
-    same = a.output.dtype is result and all(x.dtype is kind for x in a.inputs)
+    accepted = m.opened.ordered_calls.get(name, (a.dtype,))
+    result = int64 if a.op is ARGSORT else a.dtype
+    same = a.output.dtype is result and all(x.dtype in accepted for x in a.inputs)
     if not same or not _fits(a.op, shapes, a.output.shape):
         raise ValueError(f"a routine for {a.op.name} does not fit its operands, {shapes}")
 
 
 def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
     """Return True for a matmul or sort whose shapes a vendor's routine may be given."""
-    if op is MATMUL and len(inputs) == 2:
-        a, b = inputs
+    if op is MATMUL and len(inputs) in (2, 4):
+        a, b, *scales = inputs
+        if scales not in ([], [a, b]):
+            return False
         return a[-1] == b[-2] and output == (*a[:-1], b[-1]) and a[:-2] == b[:-2]
     return op in (SORT, ARGSORT) and [*inputs] == [output] and output != ()
 

@@ -309,7 +309,8 @@ class CaptureTracer(tracer_api.Tracer):
             if isinstance(step, BoundCall):
                 call = step.call
                 inputs = tuple(operand(x) for x in call.inputs)
-                self.acts.append(LibraryCallAct(call.op, inputs, operand(call.output), call.nbytes))
+                output = operand(call.output)
+                self.acts.append(LibraryCallAct(call.op, call.dtype, inputs, output, call.nbytes))
             elif isinstance(step, BoundKernel) and not step.has_empty_grid:
                 buffers = tuple([at(slot, offset) for slot, offset in step.step.buffers])
                 scalars = tuple([numbers[k] for k in step.scalars])

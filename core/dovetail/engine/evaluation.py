@@ -130,6 +130,7 @@ class Evaluation:
             can.near,
             can.max_buffers,
             opened.ordered_calls,
+            opened.scaling_calls,
         )
         plan = fusion.plan(plan_graph)
         events.note("plan", start, steps=len(plan.steps))

@@ -99,7 +99,7 @@ class BoundCall(BoundPlanStep):
         operands = [
             (None, 0, shape, strides, dtype) for _, _, shape, strides, dtype in operand_parts
         ]
-        self.routine = opened.library_calls[call.op.name, call.inputs[0].dtype]
+        self.routine = opened.library_calls[call.op.name, call.dtype]
         run = opened.backend.bind_call(self.routine, operands[:-1], operands[-1])
         super().__init__(call, run, [(slot, start) for slot, start, *_ in operand_parts])
         self.call, self.inputs, self.output = call, tuple(operand_parts[:-1]), operand_parts[-1]

@@ -5,12 +5,15 @@ Nodes are named by their position in the graph, memory by its slot: leaves have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ..dtypes import DType
 from ..errors import InternalError
 from ..graph.expr import Expr
 from ..layout import Shape, StridedView
+from ..ops.table import ASTYPE, MULTIPLY, Op
 from .domain import Domain, Path, dense_layout
 from .groups import FusionGroup, OwnKernels, PlannedKernel, SplitRows
 from .plan import PlannedCall, PlannedLaunch, WriteTarget
@@ -27,6 +30,16 @@ def operands(expr: Expr) -> Iterator[Expr]:
     for a in expr.args if expr.op is not None else (expr.storage.pending,):
         if type(a) is Expr:
             yield a
+
+
+class Producers(NamedTuple):
+    """Nodes that a routine computes itself while it reads an operand.
+
+    sources: a node -> the node that it casts. scales: a node -> the node by which it multiplies.
+    """
+
+    sources: dict[int, int]
+    scales: dict[int, int]
 
 
 class PlanGraph:
@@ -49,13 +62,16 @@ class PlanGraph:
         target: WriteTarget | None = None,
         near: int = 0,
         max_buffers: int = 0,
-        ordered_calls: frozenset[tuple[str, DType]] = frozenset(),
+        ordered_calls: Mapping[tuple[str, DType], Collection[DType]] = MappingProxyType({}),
+        scaling_calls: Collection[tuple[str, DType]] = (),
     ) -> None:
         self.near, self.max_buffers = near, max_buffers  # fields of `Capabilities`
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.roots, self.externally_referenced, self.target = roots, externally_referenced, target
         self.concurrency, self.library_calls = concurrency, library_calls
-        self.ordered_calls = ordered_calls  # by `interface.mark_ordered`
+        # routines by `interface.mark_ordered` -> the dtypes of operands that they take
+        self.ordered_calls = ordered_calls
+        self.scaling_calls = scaling_calls  # those of them that multiply operands by scales
         self.output_nodes = frozenset(
             (*externally_referenced, *roots)
         )  # nodes that stay after the plan has run
@@ -103,6 +119,57 @@ class PlanGraph:
             return None
         source = self.index[expr.args[0]]
         return source, ((expr.attrs, source),)
+
+    def find_producers(self, i: int, in_memory: Collection[int]) -> Producers:
+        """Return the casts, and products of casts and scales, that the routine of `i` does itself.
+
+        They are operands, or what these view, that are not `in_memory` for another reason. There
+        are none unless the routine then takes all operands.
+        """
+        expr = self.nodes[i]
+        assert expr.op is not None
+        dtype = self.casts_of(i)[0]
+        call = expr.op.name, dtype
+        accepted = self.ordered_calls.get(call, ())
+        producers = Producers({}, {})
+        for a in operands(expr):
+            j = self.follow_views(self.index[a], in_memory)
+            factors = self._pending_args(j, MULTIPLY, in_memory)
+            is_scaled = call in self.scaling_calls and len(a.spec.shape) == 2 and factors
+            for cast, scale in (factors, factors[::-1]) if is_scaled else ((j, None),):
+                read = self._pending_args(cast, ASTYPE, in_memory)
+                if read and self.nodes[read[0]].spec.dtype in accepted:
+                    if scale is None:
+                        producers.sources[j] = j = read[0]
+                    elif self._may_scale(j, cast, scale, dtype):
+                        producers.scales[j] = scale
+                        producers.sources[j] = j = read[0]
+                        break
+            if self.nodes[j].spec.dtype not in accepted:
+                return Producers({}, {})
+        return producers
+
+    def _pending_args(self, i: int, op: Op, in_memory: Collection[int]) -> tuple[int, ...]:
+        """Return the operands of a node that is an `op` and in no memory; else none."""
+        expr = self.nodes[i]
+        if expr.op is not op or i in in_memory or not all(type(a) is Expr for a in expr.args):
+            return ()
+        return tuple([self.index[a] for a in expr.args])
+
+    def _may_scale(self, product: int, cast: int, scale: int, dtype: DType) -> bool:
+        """Return True if a node's scale has a dtype and fewer elements, and the cast its shape."""
+        whole, factors = self.nodes[product].spec, self.nodes[scale].spec
+        has_shape = self.nodes[cast].spec.shape == whole.shape
+        return has_shape and factors.dtype is dtype and factors.size < whole.size
+
+    def follow_views(self, i: int, in_memory: Collection[int]) -> int:
+        """Return the node that a node views, through views that are not `in_memory`."""
+        while i not in in_memory and i not in self.leaf_slot:
+            view = self.view_of(i)
+            if view is None:
+                break
+            i = view[0]
+        return i
 
     def is_target(self, i: int) -> bool:
         """Return True if a node is written into the target, memory that exists already."""

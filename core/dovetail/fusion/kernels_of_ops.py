@@ -21,7 +21,7 @@ from .groups import OwnKernels, Term
 from .kernel_emitter import KernelEmitter, widen_half
 from .plan import MemoryOperand, PlannedCall, PlannedLaunch
 from .reasons import Reason, ReasonKind
-from .terms import Refusal, Rejection, memory_operand
+from .terms import Prerequisite, Refusal, Rejection, memory_operand
 
 NO_OPERAND = -2  # stands for an operand: an integer that is no operand's size or stride
 
@@ -128,7 +128,7 @@ class OpSite:
 
     def _find_or_add_buffer(self, operand: int) -> Buffer:
         """Return an operand's buffer parameter; -1 is the result."""
-        slot, view, dtype = self._operands[operand]
+        slot, view, dtype, _ = self._operands[operand]
         return self._emitter.buffer(slot, dtype, view.offset, self._access[operand])
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
@@ -203,7 +203,7 @@ class OpLaunches:
 
     def has_rows(self, operand: int) -> bool:
         """Return True if the last axis has stride 1 and its elements need no cast or widening."""
-        _, view, dtype = self._operands[operand]
+        _, view, dtype, _ = self._operands[operand]
         return view.strides[-1] == 1 and dtype is self.dtype(operand).compute
 
     def dtype(self, operand: int) -> DType:
@@ -237,30 +237,38 @@ class OpLaunches:
 
         They begin at `start`; their number is a new axis, the first one.
         """
-        shape, strides, offset = self._operands[operand].view
-        step, axis = strides[axis], axis % len(shape)
-        view = lay.StridedView(
-            (count, *shape[:axis], size, *shape[axis + 1 :]),
-            (size * step, *strides),
-            offset + start * step,
-        )
-        return self._add_view(operand, view)
+
+        def cut(view: lay.StridedView) -> lay.StridedView:
+            """Return the pieces of a view."""
+            shape, strides, offset = view
+            step, d = strides[axis], axis % len(shape)
+            extents = (count, *shape[:d], size, *shape[d + 1 :])
+            return lay.StridedView(extents, (size * step, *strides), offset + start * step)
+
+        return self._add_view(operand, cut)
 
     def reshape(self, operand: int, shape: Shape) -> int:
         """Return the number of a view in a shape with more or fewer axes of size 1."""
-        view = lay.apply_move(self._operands[operand].view, ("reshape", shape))
-        assert view is not None
-        return self._add_view(operand, view)
+
+        def reshape(view: lay.StridedView) -> lay.StridedView:
+            """Return a view in the new shape."""
+            reshaped = lay.apply_move(view, ("reshape", shape))
+            assert reshaped is not None
+            return reshaped
+
+        return self._add_view(operand, reshape)
 
     def rows(self, operand: int, start: int, count: int) -> int:
         """Return the number of a view: `count` elements of the first axis, from `start` on."""
         shape, strides, offset = self._operands[operand].view
         view = lay.StridedView((count, *shape[1:]), strides, offset + start * strides[0])
-        return self._add_view(operand, view)
+        return self._add_view(operand, lambda _: view)
 
-    def _add_view(self, operand: int, view: lay.StridedView) -> int:
-        """Add an operand that views another one; return its number."""
-        self._operands.append(self._operands[operand]._replace(view=view))
+    def _add_view(self, operand: int, change: Callable[[lay.StridedView], lay.StridedView]) -> int:
+        """Add an operand that views another one, and its scale likewise; return its number."""
+        memory = self._operands[operand]
+        scale = memory.scale and memory.scale._replace(view=change(memory.scale.view))
+        self._operands.append(memory._replace(view=change(memory.view), scale=scale))
         self._viewed[len(self._operands) - 1] = operand
         return len(self._operands) - 1
 
@@ -277,12 +285,19 @@ class OpLaunches:
             self.launch(name, build, *operands)
 
     def call(self, operands: Sequence[int]) -> None:
-        """Append a call of the device's routine for the op over these operands."""
+        """Append a call of the device's routine for the op over these operands.
+
+        Scales are further inputs; an operand without a scale stands for its own.
+        """
         *inputs, output = [self._operands[k] for k in operands]
+        if any(x.scale is not None for x in inputs):
+            inputs += [x.scale or x for x in inputs]
+            inputs = [x._replace(scale=None) for x in inputs]
         nbytes = math.prod(output.view.shape) * output.dtype.itemsize
         why = (self._decisions.materialised[self._node],)
         fresh = self._take_allocations(operands)
-        self.steps.append(PlannedCall(self.op, tuple(inputs), output, fresh, why, nbytes))
+        dtype = self._casts[0]
+        self.steps.append(PlannedCall(self.op, dtype, tuple(inputs), output, fresh, why, nbytes))
 
     def _take_allocations(self, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Return the allocations of operands that no step before has named."""
@@ -333,26 +348,32 @@ def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
     graph, expr = decisions.graph, decisions.graph.nodes[i]
     assert expr.op is not None
     inputs: list[MemoryOperand] = []
+    producers = graph.find_producers(i, decisions.materialised)
     for a in expr.args:
         if type(a) is Expr:
-            operand = memory_operand(decisions, graph.index[a], None)
+            operand = memory_operand(decisions, graph.index[a], None, (), producers)
             if not isinstance(operand, MemoryOperand):
                 return operand
+            if operand.scale is not None and operand.scale.view.strides[len(inputs) - 1]:
+                product = graph.follow_views(graph.index[a], decisions.materialised)
+                return Prerequisite(product, Reason(ReasonKind.READ_BY_KERNEL))
             inputs.append(operand)
     copies = expr.op.updates and i not in decisions.updated_operand
     if graph.target is not None and graph.is_target(i):
         in_place = expr.op.updates and inputs[0].slot in graph.target.identical_slots
         read = inputs[1:] if in_place else inputs
-        if any(x.slot in graph.target.overlapping_slots for x in read):
+        slots = {x.slot for operand in read for x in (operand, operand.scale) if x is not None}
+        if not slots.isdisjoint(graph.target.overlapping_slots):
             return Rejection.TARGET_HAZARD
         copies = copies and not in_place
     casts = graph.casts_of(i)
     name = expr.op.name, casts[0]
+    accepted = graph.ordered_calls.get(name, casts[:1])
     is_ordered = name in graph.ordered_calls
     is_call = (
         (is_ordered or name in graph.library_calls)
         and (is_ordered or expr.op.vendor(expr.attrs, expr.spec.shape, casts[0]))
-        and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
+        and all(x.dtype in accepted for x in inputs)
     )
     output = MemoryOperand(decisions.slot_of[i], decisions.memory_layout(i), expr.spec.dtype)
     return OwnKernels(i, tuple(inputs), output, casts, is_call, is_ordered, copies)

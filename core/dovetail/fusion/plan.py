@@ -37,28 +37,46 @@ class PlannedLaunch:
 
 
 class MemoryOperand(NamedTuple):
-    """A value in memory, as an op's own kernel or a library call sees it."""
+    """A value in memory, as an op's own kernel or a library call sees it.
+
+    scale: the factors of its elements in the same shape, for a routine that multiplies by them.
+    """
 
     slot: int
     view: StridedView
     dtype: DType
+    scale: MemoryOperand | None = None
 
 
 class PlannedCall:
-    """A library call in place of kernels: `routine(backend, inputs, output, stream)`."""
+    """A library call in place of kernels: `routine(backend, inputs, output, stream)`.
 
-    __slots__ = ("allocations", "inputs", "nbytes", "op", "output", "reasons", "released_slots")
+    `dtype`: that for which the routine is registered.
+    """
+
+    __slots__ = (
+        "allocations",
+        "dtype",
+        "inputs",
+        "nbytes",
+        "op",
+        "output",
+        "reasons",
+        "released_slots",
+    )
 
     def __init__(
         self,
         op: Op,
+        dtype: DType,
         inputs: tuple[MemoryOperand, ...],
         output: MemoryOperand,
         allocations: tuple[tuple[int, int], ...],
         reasons: tuple[Reason, ...],
         nbytes: int,
     ) -> None:
-        self.op, self.inputs, self.output, self.allocations = op, inputs, output, allocations
+        self.op, self.dtype, self.inputs, self.output = op, dtype, inputs, output
+        self.allocations = allocations
         self.reasons, self.nbytes = reasons, nbytes
         self.released_slots: tuple[int, ...] = ()
 

@@ -19,7 +19,7 @@ from ..graph.expr import Expr
 from ..layout import Shape, StridedView
 from ..ops.table import Op
 from . import cost
-from .decisions import Decisions
+from .decisions import Decisions, Producers
 from .domain import Path, apply_path, same_elements
 from .groups import Access, FusionGroup, GatherAxes, JoinRange, Term
 from .plan import MemoryOperand
@@ -436,11 +436,16 @@ _RULES: dict[str, Callable[[Decisions, int, Op, Path, NodeDraft], Term | Refusal
 
 
 def memory_operand(
-    decisions: Decisions, i: int, draft: NodeDraft | None, path: Path = ()
+    decisions: Decisions,
+    i: int,
+    draft: NodeDraft | None,
+    path: Path = (),
+    producers: Producers | None = None,
 ) -> MemoryOperand | Refusal:
     """Return a node in memory as an operand viewed through `path`, or a refusal.
 
-    draft: the node that reads it; None for an op's own kernels.
+    draft: the node that reads it; None for an op's own kernels. producers: nodes in whose place
+    those that they cast are read.
     """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised and (draft is None or i != draft.node):
@@ -455,7 +460,15 @@ def memory_operand(
         return _view_operand(decisions, i, decisions.graph.leaf_slot[i], base, path)
     view = decisions.graph.view_of(i)
     if view is not None:
-        return memory_operand(decisions, view[0], draft, view[1] + path)
+        return memory_operand(decisions, view[0], draft, view[1] + path, producers)
+    if producers is not None and i in producers.sources:
+        source = memory_operand(decisions, producers.sources[i], draft, path)
+        scale = producers.scales.get(i)
+        if scale is None or not isinstance(source, MemoryOperand):
+            return source
+        wide = (("expand", expr.spec.shape), scale)
+        factors = memory_operand(decisions, scale, draft, (wide, *path))
+        return source._replace(scale=factors) if isinstance(factors, MemoryOperand) else factors
     return Prerequisite(i, Reason(ReasonKind.READ_IN_MEMORY))
 
 

@@ -114,7 +114,7 @@ def _check_reads(decisions: Decisions) -> Iterator[str]:
         first[decisions.slot_of[i]] = min(home, first.get(decisions.slot_of[i], home))
     for index, kernel in enumerate(decisions.kernels):
         if isinstance(kernel, OwnKernels):
-            read = {x.slot for x in kernel.inputs}
+            read = {x.slot for k in kernel.inputs for x in (k, k.scale) if x is not None}
         elif isinstance(kernel, SplitRows):
             read = _find_slots_read([kernel.output.term])
         else:

@@ -17,4 +17,5 @@ cdef class OpenedDevice:
     cdef public object library_calls
     cdef public object ordered_calls
     cdef public object programs
+    cdef public object scaling_calls
     cdef public bint has_streams

@@ -7,7 +7,13 @@ from functools import partial
 from typing import TypeAlias
 
 from ..backend.faults import ErrorCells
-from ..backend.interface import Backend, LibraryCall, Program, is_ordered
+from ..backend.interface import (
+    Backend,
+    LibraryCall,
+    Program,
+    find_accepted_dtypes,
+    multiplies_scales,
+)
 from ..backend.limits import has_limits
 from ..device_class import Device
 from ..dtypes import DType
@@ -41,6 +47,7 @@ class OpenedDevice:
         "library_calls",
         "ordered_calls",
         "programs",
+        "scaling_calls",
         "takes_batches",
     )
 
@@ -56,7 +63,9 @@ class OpenedDevice:
     ) -> None:
         self.backend, self.device, self.allocator = backend, device, allocator
         self.library_calls = library_calls
-        self.ordered_calls = frozenset(k for k, r in library_calls.items() if is_ordered(r))
+        accepted = {k: find_accepted_dtypes(r, k[1]) for k, r in library_calls.items()}
+        self.ordered_calls = {k: dtypes for k, dtypes in accepted.items() if dtypes}
+        self.scaling_calls = frozenset(k for k, r in library_calls.items() if multiplies_scales(r))
         self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
         self.takes_batches = _overrides_launch_all(
             backend

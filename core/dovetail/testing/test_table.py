@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ..device_class import Device, device
-from ..dtypes import DType, bfloat16, bool_, float32, float64, int32, int64
+from ..dtypes import DType, bfloat16, bool_, float32, float64, int8, int32, int64, uint8
 from ..functions.creation import constructors
 from ..functions.indexing.index_reads import getitem, searchsorted
 from ..functions.indexing.index_writes import index_add, setitem
@@ -640,6 +640,22 @@ def test_matmul(kit: Kit, d: DType) -> None:
             cases.append((make, f"{left} @ {right} of {d.name}, {place.__name__}"))
     with vendor_products(False):
         kit.check_agreements(cases)
+
+
+@pytest.mark.parametrize("d", (int8, uint8), ids=param_id)
+def test_matmul_of_small_integers_adds_in_int32(kit: Kit, d: DType) -> None:
+    """Check products of a small dtype and int8 whose sums, in int32, are exact."""
+    cases: list[AgreementCase] = []
+    for left, right in PRODUCTS:
+        x, y = finite_values(d, left, 1), finite_values(int8, right, 2)
+        for arrange in (dense, transposed, flipped):
+
+            def make(on: Device, x: Array = x, y: Array = y, p: Arrangement = arrange) -> T.Tensor:
+                """Multiply the matrices, arranged by `p`, on `on`."""
+                return matmul(p(x, d, on), p(y, int8, on), dtype=int32)
+
+            cases.append((make, f"{left} of {d.name} @ {right} of int8, {arrange.__name__}"))
+    kit.check_agreements(cases)
 
 
 @pytest.mark.parametrize("columns", [(3,), ()], ids=["matrix", "vector"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import dovetail as dt
@@ -201,34 +203,276 @@ def test_bits_do_not_depend_on_threads(
         assert np.array_equal(found[0], other)
 
 
+SMALL_INTEGERS = (dt.int8, dt.uint8)
+CAST_OPERANDS = (dt.float16, dt.bfloat16, *SMALL_INTEGERS)
+
+
+def integers(*shape: int, dtype: dt.DType, seed: int = 0) -> Any:
+    """Return integers of all sizes, the extremes among them."""
+    info = np.iinfo(dtype.name)
+    x = np.random.default_rng(seed).integers(info.min, info.max + 1, shape).astype(dtype.name)
+    x[:, : shape[1] // 2] = info.min  # sums of equal signs
+    return x
+
+
+@pytest.mark.parametrize("second", SMALL_INTEGERS, ids=str)
+@pytest.mark.parametrize("first", SMALL_INTEGERS, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_int32_product_of_small_integers_is_exact(
+    shape: tuple[int, int, int], first: dt.DType, second: dt.DType
+) -> None:
+    m, k, n = shape
+    a, b = integers(m, k, dtype=first), integers(k, n, dtype=second, seed=1)
+    wanted = a.astype(np.int32) @ b.astype(np.int32)
+    for arranged_a in ARRANGEMENTS.values():
+        for arranged_b in ARRANGEMENTS.values():
+            x, y = dt.asarray(arranged_a(a), device=CPU), dt.asarray(arranged_b(b), device=CPU)
+            np.testing.assert_array_equal(dt.matmul(x, y, dtype=dt.int32).numpy(), wanted)
+    with dt.eager():  # the generated kernel, since the casts are stored
+        np.testing.assert_array_equal(dt.matmul(x, y, dtype=dt.int32).numpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", CAST_OPERANDS, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_product_of_casts_has_the_bits_of_the_product_of_stored_casts(
+    shape: tuple[int, int, int], dtype: dt.DType
+) -> None:
+    m, k, n = shape
+    a, b = 20 * values(m, k), 20 * values(k, n, seed=1)
+    for arrange in ARRANGEMENTS.values():
+        floats = dt.asarray(arrange(a), device=CPU), dt.asarray(arrange(b), device=CPU)
+        x, y = (z.astype(dtype) for z in floats)
+        wide = [z.astype(dt.float32) for z in (x, y)]
+        dt.evaluate(x, y, *wide)
+        assert_same(x.astype(dt.float32) @ y.astype(dt.float32), (wide[0] @ wide[1]).numpy())
+        assert_same(floats[0] @ y.astype(dt.float32), (floats[0] @ wide[1]).numpy())
+        assert_same(x.astype(dt.float32) @ floats[1], (wide[0] @ floats[1]).numpy())
+        turned = y.mT.copy().astype(dt.float32).mT  # columns along k
+        assert_same(x.mT.copy().mT.astype(dt.float32) @ turned, (wide[0] @ wide[1]).numpy())
+
+
+@pytest.mark.parametrize("dtype", CAST_OPERANDS, ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, (2, 33 * BLOCK, 3)], ids=str)
+def test_product_of_scaled_casts_has_the_bits_of_the_product_of_stored_ones(
+    shape: tuple[int, int, int], dtype: dt.DType
+) -> None:
+    m, k, n = shape
+    x, rows = (dt.asarray(values(m, c, seed=c), device=CPU) for c in (k, 1))
+    weight, factors = (dt.asarray(values(n, c, seed=7 + c), device=CPU) for c in (k, 1))
+    a, q = (20 * x).astype(dtype), (20 * weight).astype(dtype)
+    turned, whole = q.mT.copy(), factors[0, 0].copy()
+    dt.evaluate(a, q, turned, whole)
+    stored = [q.astype(dt.float32) * factors, q.astype(dt.float32) * whole]
+    stored_rows = a.astype(dt.float32) * rows
+    dt.evaluate(*stored, stored_rows)
+    cases = [
+        (x @ (q.astype(dt.float32) * factors).mT, x @ stored[0].mT),
+        (x @ (turned.astype(dt.float32) * factors.mT), x @ stored[0].mT),
+        (x @ (whole * q.astype(dt.float32)).mT, x @ stored[1].mT),
+        ((a.astype(dt.float32) * rows) @ weight.mT, stored_rows @ weight.mT),
+        (
+            (a.astype(dt.float32) * rows) @ (q.astype(dt.float32) * factors).mT,
+            stored_rows @ stored[0].mT,
+        ),
+    ]
+    for product, wanted in cases:
+        if min(m, n, k) > 1:  # else the product is no smaller than the scale, or a vector
+            assert {*names_of_launches(product)} <= {"matmul", "sum_of_blocks"}
+        assert_same(product, wanted.numpy())
+
+
+def test_product_of_scaled_casts_has_the_same_bits_with_any_number_of_threads(
+    set_threads: Callable[[int], None],
+) -> None:
+    x, scale = dt.asarray(values(700, 300), device=CPU), dt.asarray(values(1200, 1), device=CPU)
+    rows = dt.asarray(values(700, 1, seed=2), device=CPU)
+    a = dt.asarray(integers(700, 300, dtype=dt.uint8), device=CPU)
+    q = dt.asarray(integers(1200, 300, dtype=dt.int8), device=CPU)
+    stored, stored_a = q.astype(dt.float32) * scale, a.astype(dt.float32) * rows
+    dt.evaluate(stored, stored_a)
+    wanted = (x @ stored.mT).numpy(), (stored_a @ stored.mT).numpy()
+    for count in (1, 2, 3):
+        set_threads(count)
+        products = (
+            x @ (q.astype(dt.float32) * scale).mT,
+            (a.astype(dt.float32) * rows) @ (q.astype(dt.float32) * scale).mT,
+        )
+        for product, bits in zip(products, wanted, strict=True):
+            assert names_of_launches(product) == ["matmul"]
+            assert_same(product, bits)
+
+
+def test_scales_that_the_routine_does_not_take_are_multiplied_by_a_kernel() -> None:
+    x, q = dt.asarray(values(20, 30), device=CPU), integers(40, 30, dtype=dt.int8)
+    q = dt.asarray(q, device=CPU)
+    along_k, whole = (dt.asarray(values(m, 30, seed=3), device=CPU) for m in (1, 40))
+    for scale in (along_k, whole, along_k[0]):
+        stored = q.astype(dt.float32) * scale
+        dt.evaluate(stored)
+        product = x @ (q.astype(dt.float32) * scale).mT
+        assert names_of_launches(product) == ["multiply", "matmul"]
+        assert_same(product, (x @ stored.mT).numpy())
+    stack = dt.asarray(values(3, 20, 30), device=CPU)
+    weights = q.broadcast_to((3, 40, 30)).copy()
+    scale = dt.asarray(values(3, 40, 1), device=CPU)
+    stored = weights.astype(dt.float32) * scale
+    dt.evaluate(stored)
+    product = stack @ (weights.astype(dt.float32) * scale).mT
+    assert_same(product, (stack @ stored.mT).numpy())
+
+
+def test_scale_that_is_pending_or_the_target_is_read_in_memory() -> None:
+    x, q = dt.asarray(values(20, 30), device=CPU), integers(20, 30, dtype=dt.int8)
+    q, scale = dt.asarray(q, device=CPU), dt.asarray(values(20, 1, seed=3), device=CPU)
+    twice = q.astype(dt.float32) * (scale * 2)
+    dt.evaluate(twice)
+    product = x @ (q.astype(dt.float32) * (scale * 2)).mT
+    assert names_of_launches(product) == ["multiply", "matmul"]
+    assert_same(product, (x @ twice.mT).numpy())
+    wanted = (x @ (q.astype(dt.float32) * scale).mT)[:, :1].numpy().copy()
+    scale[...] = (x @ (q.astype(dt.float32) * scale).mT)[:, :1]
+    assert_same(scale, wanted)
+    wide = dt.zeros((20, 20), device=CPU)
+    factors = wide[:, :1]
+    factors[...] = 2.0
+    wanted = (x @ (q.astype(dt.float32) * 2.0).mT).numpy().copy()
+    wide[...] = x @ (q.astype(dt.float32) * factors).mT
+    assert_same(wide, wanted)
+
+
+def test_gradients_of_scaled_casts_are_those_of_stored_ones() -> None:
+    x, scale = (dt.asarray(values(m, n), device=CPU) for m, n in ((20, 30), (40, 1)))
+    q = dt.asarray(integers(40, 30, dtype=dt.int8), device=CPU)
+    gradients = []
+    for is_stored in (False, True):
+        leaves = [z.copy().requires_grad_() for z in (x, scale)]
+        weight = q.astype(dt.float32) * leaves[1]
+        if is_stored:
+            dt.evaluate(weight)
+        (leaves[0] @ weight.mT).sum().backward()
+        gradients.append([z.grad.numpy() for z in leaves])
+    for own, stored in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(own, stored)
+
+
+def test_captured_product_of_scaled_casts_is_saved_and_loaded(tmp_path: Path) -> None:
+    x, scale = (dt.asarray(values(m, n), device=CPU) for m, n in ((20, 30), (40, 1)))
+    q = dt.asarray(integers(40, 30, dtype=dt.int8), device=CPU)
+    f: Any = dt.jit(lambda x, q, scale: dt.tanh(x @ (q.astype(dt.float32) * scale).mT))
+    wanted = dt.tanh(x @ (q.astype(dt.float32) * scale).mT).numpy()
+    for _ in range(3):
+        assert_same(f(x, q, scale), wanted)
+    dt.save_function(f, tmp_path / "f")
+    assert_same(dt.load_function(tmp_path / "f")(x, q, scale), wanted)
+
+
+def names_of_launches(x: dt.Tensor) -> list[str]:
+    """Return the names of the launches that computing a tensor takes."""
+    return [launch.name for launch in dt.explain(x).launches]
+
+
+def test_float64_product_casts_float32_operands() -> None:
+    a, b = values(13, 300), values(300, 33, seed=1)
+    x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
+    product = dt.matmul(x, y, dtype=dt.float64)
+    assert names_of_launches(product) == ["matmul"]
+    assert_same(product, expected(a.astype(np.float64), b.astype(np.float64)))
+
+
+def test_product_casts_an_operand_that_is_stored_for_another_reader_only_once() -> None:
+    x = dt.asarray(values(40, 40), device=CPU)
+    q = dt.asarray(integers(40, 40, dtype=dt.int8), device=CPU)
+    product, turned = x @ q.astype(dt.float32), x @ q.mT.astype(dt.float32).mT
+    assert names_of_launches(product) == names_of_launches(turned) == ["matmul"]
+    sums = q.astype(dt.int32) @ q.astype(dt.int32).mT
+    assert names_of_launches(sums) == ["matmul"]
+    np.testing.assert_array_equal(sums.numpy(), dt.matmul(q, q.mT, dtype=dt.int32).numpy())
+    held = q.astype(dt.float32)
+    other = x @ held
+    assert names_of_launches(other) == ["copy", "matmul"]
+    assert_same(other, product.numpy())
+    assert_same(turned, product.numpy())
+    mixed = q.astype(dt.int32) @ dt.ones((40, 3), dtype=dt.int32, device=CPU)
+    np.testing.assert_array_equal(mixed[:, 0].numpy(), q.numpy().sum(axis=1, dtype=np.int32))
+
+
+def test_product_of_casts_written_over_an_operand_reads_it_first() -> None:
+    q = dt.asarray(integers(20, 20, dtype=dt.int8), device=CPU)
+    wanted = (q.numpy().astype(np.int32) @ q.numpy().astype(np.int32)).astype(np.int8)
+    q[...] = dt.matmul(q, q, dtype=dt.int32).astype(dt.int8)
+    np.testing.assert_array_equal(q.numpy(), wanted)
+
+
+def test_stack_of_casts_and_its_threads_give_the_bits_of_the_items(
+    set_threads: Callable[[int], None],
+) -> None:
+    a = dt.asarray(integers(3 * 300, 200, dtype=dt.uint8).reshape(3, 300, 200), device=CPU)
+    b = dt.asarray(integers(200, 90, dtype=dt.int8, seed=1), device=CPU)
+    wanted = a.numpy().astype(np.int32) @ b.numpy().astype(np.int32)
+    for count in (1, 2, 3):
+        set_threads(count)
+        np.testing.assert_array_equal(dt.matmul(a, b, dtype=dt.int32).numpy(), wanted)
+        stacked = dt.matmul(a, b.broadcast_to((3, 200, 90)), dtype=dt.int32)
+        np.testing.assert_array_equal(stacked.numpy(), wanted)
+
+
+def test_captured_product_of_casts_is_saved_and_loaded(tmp_path: Path) -> None:
+    a, b = integers(30, 50, dtype=dt.int8), integers(50, 20, dtype=dt.uint8, seed=1)
+    x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
+    f: Any = dt.jit(lambda x, y: dt.matmul(x, y, dtype=dt.int32) + 1)
+    wanted = a.astype(np.int32) @ b.astype(np.int32) + 1
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x, y).numpy(), wanted)
+    dt.save_function(f, tmp_path / "f")
+    np.testing.assert_array_equal(dt.load_function(tmp_path / "f")(x, y).numpy(), wanted)
+
+
 def operand(x: Any) -> Any:
     """Return an array as the operand of a call, with strides in elements."""
     strides = tuple(s // x.itemsize for s in x.strides)
-    return None, 0, x.shape, strides, dt.float32 if x.itemsize == 4 else dt.float64
+    return None, 0, x.shape, strides, getattr(dt, x.dtype.name)
+
+
+@cache
+def compiled(native: int, letter: str) -> Any:
+    """Return the kernels for vectors of `native` bytes, and for a dtype."""
+    compiler = Compiler()
+    code = compiler.object_code(gemm.ir(compiler.machine.triple, native, letter))
+    return link(code, gemm.kernels(letter), gemm.imports())
+
+
+def multiply(native: int, threads: int, a: Any, b: Any, out: Any) -> None:
+    """Write a product by the kernel for vectors of `native` bytes, cut for a number of threads."""
+    library = compiled(native, gemm.LETTERS[getattr(dt, out.dtype.name)])
+    kernel_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    product = gemm.choose_product((operand(a), operand(b)), operand(out), native, threads)
+    assert product is not None
+    addresses = [x.ctypes.data for x in (a, b, out)]
+    words = [*addresses, *[0] * (product.addresses - 3), *product.ints]
+    slots = (ctypes.c_int64 * len(words))(*words)
+    kernel_type(library[product.kernel])(slots, 0, product.blocks)
 
 
 @pytest.mark.parametrize("native", [16, 32, 64])
 @pytest.mark.parametrize("shape", [(13, 300, 33), (1, 20, 300), (30, 257, 1)], ids=str)
 def test_bits_do_not_depend_on_vectors_and_blocks(native: int, shape: tuple[int, int, int]) -> None:
-    compiler = Compiler()
-    if native > compiler.native:
-        pytest.skip(f"this CPU has vectors of {compiler.native} bytes; run it on a wider one")
-    code = compiler.object_code(gemm.ir(compiler.machine.triple, native))
-    library = link(code, gemm.KERNELS, gemm.imports())
-    kernel_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    if native > Compiler().native:
+        pytest.skip(f"this CPU has vectors of {Compiler().native} bytes; run it on a wider one")
     for dtype in TYPES:
         a, b = values(*shape[:2], dtype=dtype), values(*shape[1:], seed=1, dtype=dtype)
         wanted = expected(a, b)
         for turned in (b, np.asfortranarray(b)):
             for threads in (1, 16):
                 out = np.full((shape[0], shape[2]), np.nan, a.dtype)
-                inputs = operand(a), operand(turned)
-                product = gemm.choose_product(inputs, operand(out), native, threads)
-                assert product is not None
-                words = [*(x.ctypes.data for x in (a, turned, out)), *product.ints]
-                slots = (ctypes.c_int64 * len(words))(*words)
-                kernel_type(library[product.kernel])(slots, 0, product.blocks)
+                multiply(native, threads, a, turned, out)
                 np.testing.assert_array_equal(out, wanted)
+    a, b = integers(*shape[:2], dtype=dt.int8), integers(*shape[1:], seed=1, dtype=dt.uint8)
+    for turned in (b, np.asfortranarray(b)):
+        sums, floats = (np.zeros((shape[0], shape[2]), d) for d in (np.int32, np.float32))
+        multiply(native, 1, a, turned, sums)
+        np.testing.assert_array_equal(sums, a.astype(np.int32) @ b.astype(np.int32))
+        multiply(native, 1, a, turned, floats)
+        np.testing.assert_array_equal(floats, expected(a.astype("f4"), b.astype("f4")))
 
 
 def test_large_products_have_several_blocks_and_small_ones_one() -> None:

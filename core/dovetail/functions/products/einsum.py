@@ -10,13 +10,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ...argument_checks import integer, integers, refused, shown
 from ...declarations import public
+from ...dtypes import dtype as dtype_of
 from ...errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ...tensor.primitives import view
 from ...tensor.promotion import PYTHON_NUMBERS, Operand, as_tensors
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
 from ..creation.constructors import full
-from ..datatypes import cast, result_type
+from ..datatypes import DTypeLike, cast, result_type
 from ..elementwise.op_functions import multiply
 from ..half_precision import widen_halves
 from ..reductions.statistics import sum as sum_
@@ -46,7 +47,12 @@ class Term(NamedTuple):
 
 @public(widen=False)
 def einsum(
-    subscripts: str, /, *operands: Operand, optimize: Optimize = True, out: Tensor | None = None
+    subscripts: str,
+    /,
+    *operands: Operand,
+    optimize: Optimize = True,
+    dtype: DTypeLike = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the sum of products that `subscripts` describe, as in NumPy: "ij,jk->ik" is a matmul.
 
@@ -58,7 +64,7 @@ def einsum(
     `optimize`: which operands are contracted first. True takes opt_einsum's cheapest path for these
     sizes, False goes from left to right. The name of an algorithm of opt_einsum ("greedy",
     "optimal", "dp", ...), that name with a memory limit, and the path that `np.einsum_path`
-    returns are accepted too.
+    returns are accepted too. `dtype`: the operands are cast to it first.
     Shapes: one label for each axis, none for a number. An axis of size 1 broadcasts against a
     larger axis with the same label.
     Dtypes: numbers, promoted, as for `matmul`; sums keep the dtype. A contraction of half precision
@@ -73,6 +79,9 @@ def einsum(
     (5, [[5, 11], [11, 25]])
     """
     terms, result = _parse_subscripts(subscripts, operands)
+    if dtype is not None:
+        chosen = dtype_of(dtype, "einsum")
+        terms = [t._replace(tensor=cast(t.tensor, chosen)) for t in terms]
     sizes = _broadcast_sizes(subscripts, terms)
     terms = [_drop_broadcast_axes(_take_diagonals(t), sizes) for t in terms]
     path = _contraction_path(terms, result, sizes, optimize)
