@@ -20,14 +20,18 @@ from dovetail.extend import (
     StreamHandle,
     StridedOperand,
     address_of,
+    bfloat16,
+    float16,
     float32,
     float64,
     mark_ordered,
 )
 
 from .compile import Compiler, CpuProgram
-from .launch import Launcher
+from .gemm import choose_product
+from .launch import ChooseProduct, Launcher
 from .memory import operand_array, raw_memory
+from .patches import choose_convolution, choose_gradient
 from .raw import compile_raw
 from .sorting import sort_routines
 from .threadpool_hook import register
@@ -92,16 +96,17 @@ class CpuBackend(BindingBackend):
         return self._launcher.sequence(launches)
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
-        """Return matmul by packed panels, and sorts by NumPy if the pool has few threads."""
+        """Return products by packed panels, and sorts by NumPy if the pool has few threads."""
         c = self._compiler
-        products = {("matmul", d): matmul for d in (float32, float64)}
+        products = {(name, d): call for name, call, dtypes in _PRODUCTS for d in dtypes}
         return {**products, **sort_routines(self.get_num_threads(), c.native, c.cpu)}
 
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
         """Return a launch of a product, or None if `routine` must be called."""
-        return self._launcher.bind_product(inputs, output) if routine is matmul else None
+        choose = _CHOICES.get(routine)
+        return None if choose is None else self._launcher.bind_product(choose, inputs, output)
 
     raw_language, raw_grids = "C", False
 
@@ -137,3 +142,40 @@ def matmul(
 ) -> None:
     """Write a product that `bind_call` does not bind: sums of no products are 0."""
     operand_array(output)[...] = 0
+
+
+@mark_ordered
+def convolve(
+    backend: CpuBackend,
+    inputs: Sequence[StridedOperand],
+    output: StridedOperand,
+    stream: StreamHandle,
+) -> None:
+    """Raise RuntimeError: `bind_call` binds every convolution."""
+    raise RuntimeError("a convolution is launched")
+
+
+@mark_ordered
+def correlate(
+    backend: CpuBackend,
+    inputs: Sequence[StridedOperand],
+    output: StridedOperand,
+    stream: StreamHandle,
+) -> None:
+    """Raise RuntimeError: `bind_call` binds every gradient of weights."""
+    raise RuntimeError("a gradient of weights is launched")
+
+
+_FLOATS = (float32, float64)
+_WIDENED = (*_FLOATS, float16, bfloat16)  # the core widens operands of halves
+_PRODUCTS = (
+    ("matmul", matmul, _FLOATS),
+    ("convolution", convolve, _WIDENED),
+    ("convolution_input", convolve, _WIDENED),
+    ("convolution_weight", correlate, _WIDENED),
+)
+_CHOICES: dict[LibraryCall, ChooseProduct] = {
+    matmul: choose_product,
+    convolve: choose_convolution,
+    correlate: choose_gradient,
+}

@@ -35,7 +35,7 @@ TASKS_PER_THREAD = 4
 
 Shape = tuple[int, ...]
 
-_LETTERS = {float32: "s", float64: "d"}
+LETTERS = {float32: "s", float64: "d"}
 _REAL = {"s": ("float", 4), "d": ("double", 8)}
 # The integers of a call, after three addresses: sizes, strides in bytes, the blocks of the result,
 # and if the operands are exchanged, copied, or transposed in registers. Then, for each axis of the
@@ -64,7 +64,7 @@ def choose_product(
     """
     (_, _, x, xs, dtype), (_, _, _, ys, _) = inputs
     _, _, shape, outs, _ = output
-    letter = _LETTERS.get(dtype)
+    letter = LETTERS.get(dtype)
     if letter is None or not x[-1] or 0 in shape:
         return None
     *stack, m, n = shape
@@ -211,15 +211,19 @@ class Renderer:
         x = w.let(f"load {self.real}, ptr {source}, align {self.size}")
         w.emit(f"store {self.real} {x}, ptr {target}, align {self.size}")
 
-    def find_item(self, w: FunctionWriter, number: Slot, first_word: int) -> list[str]:
-        """Append the walk to an item of the stack; return the addresses of %a, %b and %c there.
+    def find_item(
+        self, w: FunctionWriter, number: Slot, first_word: int, operands: Sequence[str] = "abc"
+    ) -> list[str]:
+        """Append the walk to an item of the stack; return the addresses of the operands there.
 
         number: the item's; the walk leaves 0 there.
-        first_word: the place in %slots of the axes, four integers each, the fastest axis first.
+        first_word: the place in %slots of the axes, each an extent and a stride of each operand,
+            the fastest axis first.
         """
-        slots = [w.slot("ptr", name) for name in ("%a", "%b", "%c")]
+        slots = [w.slot("ptr", f"%{name}") for name in operands]
         with w.loop("0", "%rank") as axis:
-            word = w.i64("add", w.i64("mul", axis, "4"), str(first_word))
+            words = str(len(operands) + 1)
+            word = w.i64("add", w.i64("mul", axis, words), str(first_word))
             at = w.let(f"getelementptr i64, ptr %slots, i64 {word}")
             extent = w.let(f"load i64, ptr {at}, align 1")
             index = w.let(f"urem i64 {w.load(number)}, {extent}")
@@ -232,27 +236,30 @@ class Renderer:
 
     # --- a tile
 
-    def _render_tile(self, rows: int, vectors: int, is_tail: bool) -> str:
+    def _render_tile(self, rows: int, vectors: int, is_tail: bool, has_table: bool = False) -> str:
         """Return the function that adds one block of k to a tile, or starts it.
 
         is_tail: only %valid columns are stored; the second operand is padded to whole vectors.
+        has_table: its rows are at the distances, in elements, of a table at address %b_row.
         """
         w = self.writer()
         sums = [[w.slot(self.type, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
-        self._render_sums(w, sums)
+        self._render_sums(w, sums, has_table)
         mask = None
         if is_tail:
             left = w.i64("sub", "%valid", str((vectors - 1) * self.width))
             mask = w.prefix_mask(left, self.width)
         self._render_results(w, sums, mask)
-        name = f"tile_{rows}_{vectors}" + ("_tail" if is_tail else "")
+        name = f"tile_{rows}_{vectors}" + ("_tail" if is_tail else "_table" if has_table else "")
         parameters = (
             "i64 %count, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, ptr %c, i64 %c_row, "
             "i1 %first, i64 %valid"
         )
         return self.function(name, parameters, w, "internal ")
 
-    def _render_sums(self, w: FunctionWriter, sums: Sequence[Sequence[Slot]]) -> None:
+    def _render_sums(
+        self, w: FunctionWriter, sums: Sequence[Sequence[Slot]], has_table: bool
+    ) -> None:
         """Append the loop over k: each row's element times the vectors of columns.
 
         Three rows share an address, since x86 adds a register once or twice to another.
@@ -262,8 +269,12 @@ class Renderer:
             starts.append(self.move(w, starts[-1], ("3", "%a_row")))
         steps = ["0", "%a_row", w.i64("mul", "%a_row", "2")]
         a_slots, b_slot = [w.slot("ptr", start) for start in starts], w.slot("ptr", "%b")
-        with w.loop("0", "%count"):
+        table = w.let("inttoptr i64 %b_row to ptr") if has_table else ""
+        with w.loop("0", "%count") as k:
             b = w.load(b_slot)
+            if has_table:
+                distance = w.let(f"load i64, ptr {self.move(w, table, (k, '8'))}, align 8")
+                b = self.move(w, b, (distance, str(self.size)))
             vectors = [
                 self.load(w, self.move(w, b, (str(j), str(self.native))))
                 for j in range(len(sums[0]))
@@ -274,7 +285,8 @@ class Renderer:
                 self._add_products(w, at, row, vectors)
             for slot, base in zip(a_slots, bases, strict=True):
                 w.store(slot, self.move(w, base, ("1", "%a_col")))
-            w.store(b_slot, self.move(w, b, ("1", "%b_row")))
+            if not has_table:
+                w.store(b_slot, self.move(w, b, ("1", "%b_row")))
 
     def _add_products(
         self, w: FunctionWriter, at: str, sums: Sequence[Slot], vectors: Sequence[str]
@@ -478,16 +490,14 @@ class _KernelWriter:
         there are several groups.
         """
         w, size = self.w, str(self.size)
-        self.packs_a = w.let("icmp ne i64 %packs_a, 0")
-        self.packs_b = w.let("icmp ne i64 %packs_b, 0")
-        self.turns = w.let("icmp ne i64 %turns, 0")
+        self.read_flags()
         self.is_strided = w.let(f"icmp ne i64 %c_col, {size}")
         has_groups = w.let(f"icmp sgt i64 %k, {GROUP}")
         has_sums = w.let(f"or i1 {has_groups}, {self.is_strided}")
         above = w.i64("add", "%columns", str(self.panel - 1))
         count = w.select_i64(self.packs_b, w.let(f"udiv i64 {above}, {self.panel}"), "1")
         panels_bytes = w.i64("mul", count, self.panel_bytes)
-        rows_bytes = str(self.renderer.heights[0] * BLOCK * self.size)
+        rows_bytes = str(self.renderer.heights[0] * self.row_copy_bytes())
         sums_row = w.i64("mul", "%columns", size)
         sums_bytes = w.select_i64(has_sums, w.i64("mul", "%rows", sums_row), "0")
         nbytes = w.i64(
@@ -502,6 +512,17 @@ class _KernelWriter:
         with w.loop("%begin", "%end") as t:
             self._write_block(t)
         w.emit(f"call void @release(ptr {memory})")
+
+    def read_flags(self) -> None:
+        """Write the flags that say which operands are copied or transposed."""
+        names = ("packs_a", "packs_b", "turns")
+        self.packs_a, self.packs_b, self.turns = (
+            self.w.let(f"icmp ne i64 %{name}, 0") for name in names
+        )
+
+    def row_copy_bytes(self) -> int:
+        """Return the bytes that a row of the first operand takes if it is copied."""
+        return BLOCK * self.size
 
     def _move(self, base: str, *steps: tuple[str, str]) -> str:
         """Write base + the sum of index * stride in bytes; return the register."""
@@ -525,6 +546,7 @@ class _KernelWriter:
                 str(self.size),
             )
             with w.loop(group, stop, BLOCK, full_steps=False) as k:
+                self.k = k
                 self.count = w.min_i64(str(BLOCK), w.i64("sub", stop, k))
                 self.is_first = w.let(f"icmp eq i64 {k}, {group}")
                 self._write_products(self._part(a, "0", k), self._part(b, k, "0"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,7 +24,7 @@ from dovetail.extend import (
     cached_binary,
 )
 
-from . import command_list, gemm
+from . import command_list, gemm, patches
 from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, LaunchTemplate
 from .compile import Compiler, CpuProgram, link
 from .native import native
@@ -47,6 +47,8 @@ DISTANT_SHARE_FACTOR, OPERATIONS_PER_BYTE_MIN, DISTANT_SHARE_BYTES_MIN = 32, 4, 
 # ... and products only with this many multiplications for each number that is read or written.
 OPERATIONS_PER_NUMBER_MIN = 64
 
+ChooseProduct = Callable[[Sequence[StridedOperand], StridedOperand, int, int], gemm.Product | None]
+
 _KINDS = {"f32": FLOAT32, "f64": FLOAT64, "b8": BOOL}  # of scalars; the others are INTEGER
 
 
@@ -64,9 +66,9 @@ class Launcher:
         """The code of matrix products, compiled or loaded when the first one is bound."""
         if self._linked_products is None:
             compiler = self._compiler
-            ir = gemm.ir(compiler.machine.triple, compiler.native)
+            ir = patches.ir(compiler.machine.triple, compiler.native)
             self._linked_products = _link_cached(
-                compiler, self._fingerprint, ir, gemm.KERNELS, gemm.imports()
+                compiler, self._fingerprint, ir, gemm.KERNELS + patches.KERNELS, gemm.imports()
             )
         return self._linked_products
 
@@ -92,13 +94,17 @@ class Launcher:
         return self._bind_native(program, fixed, share_mode, len(k.buffers))
 
     def bind_product(
-        self, inputs: Sequence[StridedOperand], output: StridedOperand
+        self, choose: ChooseProduct, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """Return a built-in function of (buffers, scalars, stream) that multiplies, or None."""
-        product = gemm.choose_product(inputs, output, self._compiler.native, self.pool.num_threads)
+        """Return a built-in function of (buffers, scalars, stream) that multiplies, or None.
+
+        choose: chooses the call for the operands, a vector's bytes and the number of threads.
+        """
+        product = choose(inputs, output, self._compiler.native, self.pool.num_threads)
         if product is None:
             return None
-        slots = [0, 0, 0, *product.ints]
+        buffers = len(inputs) + 1
+        slots = [*[0] * buffers, *product.ints]
         address, n = self._gemm_code[product.kernel], product.operations
         share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
         numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
@@ -111,7 +117,7 @@ class Launcher:
             self.pool.start()
         shared = share_mode if share_mode > 1 else 0
         fixed = LaunchTemplate(address, product.blocks, shared, n, slots, len(slots), [])
-        return self._bind_native(self._gemm_code, fixed, share_mode, 3)
+        return self._bind_native(self._gemm_code, fixed, share_mode, buffers)
 
     def _bind_native(
         self, owner: object, fixed: LaunchTemplate, share_mode: int, buffers: int

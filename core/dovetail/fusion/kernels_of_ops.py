@@ -187,6 +187,7 @@ class OpLaunches:
         self._casts = [c for a, c in casts if type(a) is Expr]
         self._calls = kernels.is_library_call
         self.calls_vendor = kernels.is_library_call and not kernels.is_ordered
+        self.has_routine = kernels.is_library_call and kernels.is_ordered
         self._viewed: dict[int, int] = {}  # view -> the operand that it views
         # operand -> the memory to allocate at the first launch that names it
         self._allocations: dict[int, tuple[tuple[int, int], ...]] = {
@@ -196,6 +197,10 @@ class OpLaunches:
     def shape(self, operand: int) -> Shape:
         """Return an operand's extents, to choose a plan. A kernel must not depend on them."""
         return self._operands[operand].view.shape
+
+    def view(self, operand: int) -> lay.StridedView:
+        """Return an operand's extents and strides in memory, to choose a plan."""
+        return self._operands[operand].view
 
     def repeats(self, operand: int, axis: int) -> bool:
         """Return True if an operand has stride 0 along an axis."""
@@ -244,24 +249,24 @@ class OpLaunches:
             (size * step, *strides),
             offset + start * step,
         )
-        return self._add_view(operand, view)
+        return self.add_view(operand, view)
 
     def reshape(self, operand: int, shape: Shape) -> int:
         """Return the number of a view in a shape with more or fewer axes of size 1."""
         view = lay.apply_move(self._operands[operand].view, ("reshape", shape))
         assert view is not None
-        return self._add_view(operand, view)
+        return self.add_view(operand, view)
 
     def rows(self, operand: int, start: int, count: int) -> int:
         """Return the number of a view: `count` elements of the first axis, from `start` on."""
         shape, strides, offset = self._operands[operand].view
         view = lay.StridedView((count, *shape[1:]), strides, offset + start * strides[0])
-        return self._add_view(operand, view)
+        return self.add_view(operand, view)
 
-    def _add_view(self, operand: int, view: lay.StridedView) -> int:
-        """Add an operand that views another one; return its number."""
+    def add_view(self, operand: int, view: lay.StridedView) -> int:
+        """Add an operand that views another one's memory; return its number."""
         self._operands.append(self._operands[operand]._replace(view=view))
-        self._viewed[len(self._operands) - 1] = operand
+        self._viewed[len(self._operands) - 1] = self._viewed.get(operand, operand)
         return len(self._operands) - 1
 
     def occupies_part(self, shape: Shape, n: int) -> bool:
