@@ -134,6 +134,7 @@ def ir(triple: str, native: int) -> str:
         "declare i64 @llvm.smax.i64(i64, i64)",
         "declare ptr @allocate(i64)",
         "declare void @release(ptr)",
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
     ]
     return "\n".join([*declarations, *[Renderer(x, native).render() for x in _REAL]])
 
@@ -275,6 +276,10 @@ class Renderer:
             if has_table:
                 distance = w.let(f"load i64, ptr {self.move(w, table, (k, '8'))}, align 8")
                 b = self.move(w, b, (distance, str(self.size)))
+                if len(sums) == self.heights[0]:  # the first rows to read the next panel
+                    for ahead in range(TILE_VECTORS):
+                        at = self.move(w, b, (str(TILE_VECTORS + ahead), str(self.native)))
+                        w.emit(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
             vectors = [
                 self.load(w, self.move(w, b, (str(j), str(self.native))))
                 for j in range(len(sums[0]))

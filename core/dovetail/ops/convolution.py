@@ -323,7 +323,8 @@ class _ConvolutionLaunches:
         def build(site: KernelSite) -> None:
             """Build the kernel that copies the weights of a sum."""
             *at, o, c = [site.axis(-1, d) for d in range(len(shape) + 1)]
-            taps = [site.axis(-1, len(shape) + 1 + a) for a in self.axes]
+            zero = const(0, int64)  # of a single tap, so that channels are lanes
+            taps = [site.points(f"taps{a}", n) if n > 1 else zero for a, n in enumerate(s.taps)]
             source = [
                 affine(site, f"tap{a}", taps[a], s.first_tap[a], s.tap_stride[a]) for a in self.axes
             ]
