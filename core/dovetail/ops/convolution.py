@@ -42,7 +42,6 @@ SHARED_CHANNELS_MIN = 4  # with fewer channels, rows of positions share loads in
 ROUTINE_CHANNELS_MIN = 32  # of the result, that share a copied patch; otherwise folds are faster
 ROUTINE_POSITIONS_MIN = 16  # of an item
 SUMS_PER_NUMBER_MAX = 4  # of blocks of products, for each number that the operands have
-IN, OUT = "into", "kept"  # names of the grid axes of channels
 
 
 class Geometry(NamedTuple):
@@ -626,25 +625,33 @@ class _WeightGradient(_ConvolutionLaunches):
 
     def run(self) -> None:
         """Add the launches of the weights' gradient."""
-        counts = self.launches.shape(1)[-self.rank :]
-        self.batch_size = self.launches.shape(0)[len(self.lead)]
+        counts, shape = self.launches.shape(1)[-self.rank :], self.launches.shape
+        self.batch_size, self.summed_channels = shape(0)[len(self.lead)], self.in_channels
         none, ones = (0,) * self.rank, (1,) * self.rank
-        line = _input_line(self.geometry, self.kernel, counts).share_zeros(self.launches.shape(0))
-        whole = PaddedRow(1, none, ones, ones, ones, counts, counts)
+        line = _input_line(self.geometry, self.kernel, counts).share_zeros(shape(0))
+        s = _TapSum(none, counts, none, ones, self.kernel, none, ones)
         if self._calls_routine(counts):
-            self._call_routine_over_positions(line, whole)
+            self._call_routine_over_positions(line, s)
             return
         x, y = self.lines.build(line, channels_last=True), self._build_channels_last()
-        positions, result = self.batch_size * math.prod(counts), self.launches.result
-        table = self._build_position_table(x, counts)
-        blocks, sizes = ceil_div(positions, PRODUCT_BLOCK), self.launches.shape(result)
-        numbers = sum(math.prod(self.launches.shape(k)) for k in (0, 1))
+        tables = self.build_line_table(x, s), self._build_position_table(x, counts)
+        blocks = ceil_div(self.batch_size * math.prod(counts), PRODUCT_BLOCK)
+        result, numbers = self.launches.result, math.prod(shape(0)) + math.prod(shape(1))
+        sizes = shape(result)
         if 1 < blocks <= SUMS_PER_NUMBER_MAX * numbers // max(1, math.prod(sizes)):
             sums = self.launches.temporary(self.dtype, (blocks, *sizes))
-            self._sum_positions(x, y, table, sums, blocks)
+            self._sum_positions(x, [x.operand, y, *tables], sums, blocks)
             self.launches.launch("sum_of_blocks", sum_blocks, sums, result, why="sums of blocks")
-        else:
-            self._sum_positions(x, y, table, result, 0)
+            return
+        target = self.find_target(sizes)
+        self._sum_positions(x, [x.operand, y, *tables], target, 0)
+        self._copy_target(target)
+
+    def _copy_target(self, target: int) -> None:
+        """Add the launch that copies sums to the result, unless they are there."""
+        if target != self.launches.result:
+            name = f"{self.launches.op.name}_result"
+            self.launches.launch(name, _build_copy, target, self.launches.result)
 
     def _calls_routine(self, counts: Shape) -> bool:
         """Return True if the device's routine computes the gradient: there are no small groups."""
@@ -653,16 +660,14 @@ class _WeightGradient(_ConvolutionLaunches):
         numbers = math.prod(self.launches.shape(self.launches.result))
         return self.launches.has_routine and not is_small and positions > 0 < numbers
 
-    def _call_routine_over_positions(self, line: PaddedRow, whole: PaddedRow) -> None:
+    def _call_routine_over_positions(self, line: PaddedRow, s: _TapSum) -> None:
         """Add the call of the device's routine.
 
         Its operands have the groups in front: the line at tap 0 of each position, the table of
         taps, which are rows of the result, and y.
         """
-        launches, counts = self.launches, whole.sizes
-        self.summed_channels = self.in_channels
-        none, ones = (0,) * self.rank, (1,) * self.rank
-        s = _TapSum(none, counts, none, ones, self.kernel, none, ones)
+        launches, counts, none, ones = self.launches, s.counts, s.base, s.step
+        whole = PaddedRow(1, none, ones, ones, ones, counts, counts)
         x = self.build_line(line, 1)
         y = self.lines.build(whole, direct=launches.has_rows(1))
         target = self.find_target(launches.shape(launches.result))
@@ -674,8 +679,7 @@ class _WeightGradient(_ConvolutionLaunches):
         shape = (*self.lead, self.geometry.groups, self.out_channels)
         shape = (*shape, self.in_channels * math.prod(self.kernel))
         launches.call([*operands, self.view_dense(target, shape)])
-        if target != launches.result:
-            launches.launch(f"{launches.op.name}_result", _build_copy, target, launches.result)
+        self._copy_target(target)
 
     def _move_groups(self, operand: int) -> int:
         """Return a view of (*lead, batch, groups, ...) with the groups before the batch."""
@@ -725,12 +729,16 @@ class _WeightGradient(_ConvolutionLaunches):
         return self.launches.reshape(table, (self.batch_size * math.prod(counts),))
 
     def _sum_positions(
-        self, x: PaddedRowBuffer, y: int, table: int, target: int, blocks: int
+        self, x: PaddedRowBuffer, operands: list[int], target: int, blocks: int
     ) -> None:
         """Add the launch of each weight's sum, or of the sums of so many blocks of positions.
 
-        Lanes are the channels of y, or the groups if there are more of them.
+        `operands`: x and y with channels last, the tables of taps and of positions. Lanes are the
+        channels of y, or the groups if there are more of them.
         """
+        shape = self.launches.shape(target)
+        rows = self.in_channels * math.prod(self.kernel)  # of a result's channel
+        target = self.view_dense(target, (*shape[: -self.rank - 1], rows))
         is_depthwise = self.geometry.groups > self.out_channels
 
         def build(site: KernelSite) -> None:
@@ -738,34 +746,31 @@ class _WeightGradient(_ConvolutionLaunches):
             block = [site.points("blocks", blocks)] if blocks else []
             lead = self.add_lead_axes(site)
             if is_depthwise:
-                o, c = site.points(OUT, self.out_channels), site.points(IN, self.in_channels)
-                taps = self.add_tap_axes(site, self.kernel)
+                o, row = site.points("kept", self.out_channels), site.points("rows", rows)
                 g = self.add_group_axis(site)
             else:
-                g, taps = self.add_group_axis(site), self.add_tap_axes(site, self.kernel)
-                c, o = site.points(IN, self.in_channels), site.points(OUT, self.out_channels)
-            offsets = [_input_tap(site, self.geometry, x.line, a, taps[a]) for a in self.axes]
-            at = {PHASE: [p for p, _ in offsets], ELEMENT: [u for _, u in offsets]}
-            first = x.index_of(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **at})
-            zero = const(0, int64)
-            channel = self.channel_index(site, OUT, g, o, self.out_channels)
-            other = site.index(1, [*lead, *[zero] * (site.rank(1) - len(lead) - 1), channel])
-            step = site.size(1, site.rank(1) - 1)
+                g, row = self.add_group_axis(site), site.points("rows", rows)
+                o = site.points("kept", self.out_channels)
+            at = {LEAD: lead, GROUP: [g]}
+            first = x.index_of(site, 0, at) + site.read(2, row)
+            channel = self.channel_index(site, "kept", g, o, self.out_channels)
+            zero, last = const(0, int64), site.rank(1) - 1
+            other = site.index(1, [*lead, *[zero] * (last - len(lead)), channel])
 
             def factors(k: Value) -> tuple[Value, Value]:
                 """Return the elements of x and y at position `k`."""
-                a = site.element(0, first + site.read(2, k))
-                return a, site.element(1, other + k * step)
+                a = site.element(0, first + site.read(3, k))
+                return a, site.element(1, other + k * site.size(1, last))
 
-            length = site.size(2, 0)
+            length = site.size(3, 0)
             total = (
                 sum_block_of_products(block[0], length, self.dtype, factors)
                 if block
-                else sum_of_products(length, site.extent(2, 0), self.dtype, factors)
+                else sum_of_products(length, site.extent(3, 0), self.dtype, factors)
             )
-            site.store(total, *block, *lead, channel, c, *taps)
+            site.store(total, *block, *lead, channel, row)
 
-        self.launches.launch(self.launches.op.name, build, x.operand, y, table, target)
+        self.launches.launch(self.launches.op.name, build, *operands, target)
 
 
 def convolution(launches: Launches) -> None:
