@@ -217,8 +217,9 @@ def _choose_tails(kernel: Kernel, width: int, parts: Sequence[int]) -> tuple[int
 def _has_strides(kernel: Kernel) -> bool:
     """Return True if elements along the last axis are apart, as in a pooling: rows may be short."""
     along = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
-    accesses = [*loads(kernel.body), *(s for s in kernel.body if isinstance(s, Store))]
-    return any(along(s.index) not in (None, 0, 1) for s in accesses)
+    indices = [v.index for v in loads(kernel.body)]
+    indices += [s.index for s in kernel.body if isinstance(s, Store)]
+    return any(along(index) not in (None, 0, 1) for index in indices)
 
 
 def _stores_neighbours(kernel: Kernel) -> bool:
