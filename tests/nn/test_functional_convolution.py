@@ -107,6 +107,34 @@ def test_bits_are_the_same_everywhere() -> None:
         assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(
+    ("x", "w", "options"),
+    [
+        ((5, 6, 9, 33), (40, 6, 3, 3), (1, 1)),
+        ((5, 6, 14, 14), (3, 6, 3, 3), (2, 1)),
+        ((5, 40, 7, 7), (40, 1, 3, 3), (1, 1, 1, 40)),
+        ((4, 70, 5, 5), (33, 70, 1, 1), ()),
+        ((4, 5, 90), (32, 5, 4), (3,)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+def test_item_of_batch_equals_item_alone(device: str, x: Any, w: Any, options: Any) -> None:
+    """A convolution and the gradient of its input, bit by bit."""
+    convolve = F.conv1d if len(x) == 3 else F.conv2d
+    a, b = (dt.asarray(numbers(s, i).astype("f"), device=device) for i, s in enumerate((x, w)))
+    a.requires_grad_()
+    y = convolve(a, b, None, *options)
+    g = dt.asarray(numbers(y.shape, 3).astype("f"), device=device)
+    y.backward(g)
+    for item in (0, x[0] - 1):
+        alone = dt.asarray(a.detach().numpy()[item : item + 1], device=device).requires_grad_()
+        result = convolve(alone, b, None, *options)
+        result.backward(g[item : item + 1])
+        assert result.detach().numpy().tobytes() == y[item].detach().numpy().tobytes()
+        assert alone.grad.numpy().tobytes() == a.grad[item].numpy().tobytes()
+
+
 def test_second_derivatives_pass_gradgradcheck() -> None:
     x, w = (
         dt.asarray(numbers(s, 1), device="cpu").requires_grad_()

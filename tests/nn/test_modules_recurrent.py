@@ -333,3 +333,22 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
 def test_wrong_arguments_are_named(call: Callable[[], Any], error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("device")
+def test_item_of_batch_equals_item_alone(kind: str) -> None:
+    """The outputs, the last state and the gradient of the input, bit by bit."""
+    layer = getattr(dt.nn, kind)(7, 20, batch_first=True)
+    x = dt.asarray(drawn(5, 6, 7), dtype=dt.float32).requires_grad_()
+    y, state = layer(x)
+    g = dt.asarray(drawn(5, 6, 20), dtype=dt.float32)
+    y.backward(g)
+    for item in (0, 4):
+        alone = dt.asarray(x.detach().numpy()[item : item + 1]).requires_grad_()
+        one, one_state = layer(alone)
+        one.backward(g[item : item + 1])
+        assert one.detach().numpy().tobytes() == y[item].detach().numpy().tobytes()
+        assert alone.grad.numpy().tobytes() == x.grad[item].numpy().tobytes()
+        h, one_h = (s[0] if kind == "LSTM" else s for s in (state, one_state))
+        assert one_h.detach().numpy().tobytes() == h[:, item].detach().numpy().tobytes()

@@ -20,13 +20,18 @@ from dovetail.extend import (
     StreamHandle,
     StridedOperand,
     address_of,
+    bfloat16,
+    float16,
+    float32,
+    float64,
     mark_ordered,
 )
 
 from .compile import Compiler, CpuProgram
-from .gemm import find_accepted_dtypes
-from .launch import Launcher
+from .gemm import choose_product, find_accepted_dtypes
+from .launch import ChooseProduct, Launcher
 from .memory import operand_array, raw_memory
+from .patches import choose_convolution, choose_gradient
 from .raw import compile_raw
 from .sorting import sort_routines
 from .threadpool_hook import register
@@ -91,18 +96,20 @@ class CpuBackend(BindingBackend):
         return self._launcher.sequence(launches)
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
-        """Return matmul by packed panels, and sorts by NumPy if the pool has few threads."""
+        """Return products by packed panels, and sorts by NumPy if the pool has few threads."""
         c = self._compiler
         accepted = find_accepted_dtypes(c.machine.triple, c.instruction_sets)
         mark_ordered(matmul, accepted, scales=True)
-        products = {("matmul", d): matmul for d in accepted}
+        products: dict[tuple[str, DType], LibraryCall] = {("matmul", d): matmul for d in accepted}
+        products |= {(name, d): call for name, call in _CONVOLUTIONS.items() for d in _WIDENED}
         return {**products, **sort_routines(self.get_num_threads(), c.native, c.cpu)}
 
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
         """Return a launch of a product, or None if `routine` must be called."""
-        return self._launcher.bind_product(inputs, output) if routine is matmul else None
+        choose = _CHOICES.get(routine)
+        return None if choose is None else self._launcher.bind_product(choose, inputs, output)
 
     raw_language, raw_grids = "C", False
 
@@ -137,3 +144,38 @@ def matmul(
 ) -> None:
     """Write a product that `bind_call` does not bind: sums of no products are 0."""
     operand_array(output)[...] = 0
+
+
+@mark_ordered
+def convolve(
+    backend: CpuBackend,
+    inputs: Sequence[StridedOperand],
+    output: StridedOperand,
+    stream: StreamHandle,
+) -> None:
+    """Raise RuntimeError: `bind_call` binds every convolution."""
+    raise RuntimeError("a convolution is launched")
+
+
+@mark_ordered
+def correlate(
+    backend: CpuBackend,
+    inputs: Sequence[StridedOperand],
+    output: StridedOperand,
+    stream: StreamHandle,
+) -> None:
+    """Raise RuntimeError: `bind_call` binds every gradient of weights."""
+    raise RuntimeError("a gradient of weights is launched")
+
+
+_WIDENED = float32, float64, float16, bfloat16  # the core widens operands of halves
+_CONVOLUTIONS = {
+    "convolution": convolve,
+    "convolution_input": convolve,
+    "convolution_weight": correlate,
+}
+_CHOICES: dict[LibraryCall, ChooseProduct] = {
+    matmul: choose_product,
+    convolve: choose_convolution,
+    correlate: choose_gradient,
+}

@@ -130,7 +130,7 @@ def choose_product(
     reads_in_place = turns or n == 1 or near or few_rows
     packs_b = not turns if b_cast else not reads_in_place
     packs_a = m > 1 and a[1] > NEAR_STEP_BYTES_MAX and n > TILE_VECTORS * native // size
-    rows, columns = _choose_block(m, n, k, size, threads)
+    rows, columns = choose_block(m, n, k, size, threads)
     if turns:  # each is read from end to end
         columns = min(n, TILE_VECTORS * native // size)
     across, down = -(-n // columns), -(-m // rows)
@@ -154,7 +154,7 @@ def _stack_stride(strides: Shape, rank: int, axis: int) -> int:
     return strides[axis] if len(strides) == rank else 0
 
 
-def _choose_block(m: int, n: int, k: int, size: int, threads: int) -> tuple[int, int]:
+def choose_block(m: int, n: int, k: int, size: int, threads: int) -> tuple[int, int]:
     """Return the rows and columns of a block of the result."""
     columns = min(n, COLUMNS_BYTES_MAX // size)
     if n > columns:  # equal blocks
@@ -194,14 +194,20 @@ def find_accepted_dtypes(
 
 def ir(triple: str, native: int, letter: str) -> str:
     """Return the IR of the kernels for a dtype, for vectors of `native` bytes."""
+    return "\n".join([declare(triple), Renderer(letter, native).render()])
+
+
+def declare(triple: str) -> str:
+    """Return the head of a module: its target, and what all of its functions may call."""
     declarations = [
         f'target triple = "{triple}"',
         "declare i64 @llvm.smin.i64(i64, i64)",
         "declare i64 @llvm.smax.i64(i64, i64)",
         "declare ptr @allocate(i64)",
         "declare void @release(ptr)",
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
     ]
-    return "\n".join([*declarations, Renderer(letter, native).render()])
+    return "\n".join(declarations)
 
 
 class Renderer:
@@ -226,17 +232,28 @@ class Renderer:
 
     def render(self) -> str:
         """Return the IR of all functions."""
-        t, bits = self.type, f"<{self.width} x i1>"
-        declarations = {
-            *(line for packer in self.packers for line in packer.declarations()),
-            f"declare {t} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {bits}, {t})",
-            f"declare void @llvm.masked.store.{self.suffix}.p0({t}, ptr, i32, {bits})",
-        }
+        declarations = self.declarations()
+        declarations.update(line for packer in self.packers for line in packer.declarations())
         one = "1" if self.pairs else "1.0"
         functions = [
             f"@{self.letter}one = private constant {self.real} {one}",
-            self._render_tile(1, ROW_TILE_VECTORS, False),
+            self.render_tile(1, ROW_TILE_VECTORS, False),
+            *self.render_tiles(),
         ]
+        if not self.pairs:
+            functions += [*map(self._render_turned_tile, self.packers), *dots.render(self)]
+        for packer in self.packers:
+            functions += packer.render()
+        functions.append(self._render_kernel())
+        return "\n".join([*sorted(declarations), *functions])
+
+    def declarations(self) -> set[str]:
+        """Return the declarations of the intrinsics for tiles."""
+        t, bits = self.type, f"<{self.width} x i1>"
+        declarations = {
+            f"declare {t} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {bits}, {t})",
+            f"declare void @llvm.masked.store.{self.suffix}.p0({t}, ptr, i32, {bits})",
+        }
         if self.pairs:
             p = f"<{2 * self.width} x i16>"
             declarations.add(f"declare {t} @llvm.x86.{_PAIR_PRODUCTS[self.native]}({p}, {p})")
@@ -244,14 +261,18 @@ class Renderer:
             scalars = ", ".join([self.real] * 3)
             declarations.add(f"declare {t} @llvm.fma.{self.suffix}({t}, {t}, {t})")
             declarations.add(f"declare {self.real} @llvm.fma.f{8 * self.size}({scalars})")
-            functions += [*map(self._render_turned_tile, self.packers), *dots.render(self)]
-        for rows in self.heights:
-            functions.append(self._render_tile(rows, TILE_VECTORS, False))
-            functions += [self._render_tile(rows, v, True) for v in range(1, TILE_VECTORS + 1)]
-        for packer in self.packers:
-            functions += packer.render()
-        functions.append(self._render_kernel())
-        return "\n".join([*sorted(declarations), *functions])
+        return declarations
+
+    def render_tiles(self) -> list[str]:
+        """Return the IR of the tiles that a kernel calls for panels."""
+        return [
+            self.render_tile(rows, vectors, is_tail)
+            for rows in self.heights
+            for vectors, is_tail in (
+                (TILE_VECTORS, False),
+                *((v, True) for v in range(1, TILE_VECTORS + 1)),
+            )
+        ]
 
     def function(self, name: str, parameters: str, w: FunctionWriter, linkage: str = "") -> str:
         """Return the IR of a function."""
@@ -296,15 +317,19 @@ class Renderer:
         x = w.let(f"load {self.real}, ptr {source}, align {self.size}")
         w.emit(f"store {self.real} {x}, ptr {target}, align {self.size}")
 
-    def find_item(self, w: FunctionWriter, number: Slot, first_word: int) -> list[str]:
-        """Append the walk to an item of the stack; return the addresses of %a, %b and %c there.
+    def find_item(
+        self, w: FunctionWriter, number: Slot, first_word: int, operands: Sequence[str] = "abc"
+    ) -> list[str]:
+        """Append the walk to an item of the stack; return the addresses of the operands there.
 
         number: the item's; the walk leaves 0 there.
-        first_word: the place in %slots of the axes, four integers each, the fastest axis first.
+        first_word: the place in %slots of the axes, each an extent and a stride of each operand,
+            the fastest axis first.
         """
-        slots = [w.slot("ptr", name) for name in ("%a", "%b", "%c")]
+        slots = [w.slot("ptr", f"%{name}") for name in operands]
         with w.loop("0", "%rank") as axis:
-            word = w.i64("add", w.i64("mul", axis, "4"), str(first_word))
+            words = str(len(operands) + 1)
+            word = w.i64("add", w.i64("mul", axis, words), str(first_word))
             at = w.let(f"getelementptr i64, ptr %slots, i64 {word}")
             extent = w.let(f"load i64, ptr {at}, align 1")
             index = w.let(f"urem i64 {w.load(number)}, {extent}")
@@ -317,27 +342,30 @@ class Renderer:
 
     # --- a tile
 
-    def _render_tile(self, rows: int, vectors: int, is_tail: bool) -> str:
+    def render_tile(self, rows: int, vectors: int, is_tail: bool, has_table: bool = False) -> str:
         """Return the function that adds one block of k to a tile, or starts it.
 
         is_tail: only %valid columns are stored; the second operand is padded to whole vectors.
+        has_table: its rows are at the distances, in elements, of a table at address %b_row.
         """
         w = self.writer()
         sums = [[w.slot(self.type, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
-        self._render_sums(w, sums)
+        self._render_sums(w, sums, has_table)
         mask = None
         if is_tail:
             left = w.i64("sub", "%valid", str((vectors - 1) * self.width))
             mask = w.prefix_mask(left, self.width)
         self._render_results(w, sums, mask)
-        name = f"tile_{rows}_{vectors}" + ("_tail" if is_tail else "")
+        name = f"tile_{rows}_{vectors}" + ("_tail" if is_tail else "_table" if has_table else "")
         parameters = (
             "i64 %count, ptr %a, i64 %a_row, i64 %a_col, ptr %b, i64 %b_row, ptr %c, i64 %c_row, "
             "i1 %first, i64 %valid"
         )
         return self.function(name, parameters, w, "internal ")
 
-    def _render_sums(self, w: FunctionWriter, sums: Sequence[Sequence[Slot]]) -> None:
+    def _render_sums(
+        self, w: FunctionWriter, sums: Sequence[Sequence[Slot]], has_table: bool
+    ) -> None:
         """Append the loop over k: each row's element times the vectors of columns.
 
         Three rows share an address, since x86 adds a register once or twice to another.
@@ -347,8 +375,16 @@ class Renderer:
             starts.append(self.move(w, starts[-1], ("3", "%a_row")))
         steps = ["0", "%a_row", w.i64("mul", "%a_row", "2")]
         a_slots, b_slot = [w.slot("ptr", start) for start in starts], w.slot("ptr", "%b")
-        with w.loop("0", "%count"):
+        table = w.let("inttoptr i64 %b_row to ptr") if has_table else ""
+        with w.loop("0", "%count") as k:
             b = w.load(b_slot)
+            if has_table:
+                distance = w.let(f"load i64, ptr {self.move(w, table, (k, '8'))}, align 8")
+                b = self.move(w, b, (distance, str(self.size)))
+                if len(sums) == self.heights[0]:  # the first rows to read the next panel
+                    for ahead in range(TILE_VECTORS):
+                        at = self.move(w, b, (str(TILE_VECTORS + ahead), str(self.native)))
+                        w.emit(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
             vectors = [
                 self.load(w, self.move(w, b, (str(j), str(self.native))))
                 for j in range(len(sums[0]))
@@ -359,7 +395,8 @@ class Renderer:
                 self._add_products(w, at, row, vectors)
             for slot, base in zip(a_slots, bases, strict=True):
                 w.store(slot, self.move(w, base, ("1", "%a_col")))
-            w.store(b_slot, self.move(w, b, ("1", "%b_row")))
+            if not has_table:
+                w.store(b_slot, self.move(w, b, ("1", "%b_row")))
 
     def _add_products(
         self, w: FunctionWriter, at: str, sums: Sequence[Slot], vectors: Sequence[str]
@@ -445,7 +482,7 @@ class Renderer:
         lines = [
             packer.load_along(w, self.move(w, first, (str(i), stride))) for i in range(self.width)
         ]
-        return self._transpose(w, lines)
+        return self.transpose(w, lines)
 
     def gather(self, w: FunctionWriter, base: str, k: str, stride: str, packer: Packer) -> str:
         """Append loads of the lines' elements at one k; return them as a vector."""
@@ -465,7 +502,7 @@ class Renderer:
         w.emit(f"br label %{end}")
         w.begin_block(no)
 
-    def _transpose(self, w: FunctionWriter, lines: list[str]) -> list[str]:
+    def transpose(self, w: FunctionWriter, lines: list[str]) -> list[str]:
         """Append the transposition of a square of vectors: blocks of 1, 2, 4, ... change places."""
         n, step = len(lines), 1
         while step < n:
@@ -493,11 +530,11 @@ class Renderer:
             w.entry += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
         for name in ("a", "b", "c", "a_factors", "b_factors"):
             w.entry += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
-        _KernelWriter(self, w).render()
+        _ProductWriter(self, w).render()
         return self.function("gemm", "ptr %slots, i64 %begin, i64 %end", w)
 
 
-class _Matrix(NamedTuple):
+class Matrix(NamedTuple):
     """A matrix, or a part of one, in registers: its address, and its strides in bytes."""
 
     address: str
@@ -505,14 +542,18 @@ class _Matrix(NamedTuple):
     column: str
 
 
-class _KernelWriter:
-    """Writes the body of a kernel."""
+class KernelWriter:
+    """Writes the body of a kernel: blocks of the result, blocks of k, panels of columns, tiles.
+
+    Subclasses write the copies of the operands: by default, all columns and no rows are copied.
+    """
 
     def __init__(self, renderer: Renderer, w: FunctionWriter) -> None:
         self.renderer, self.w = renderer, w
         self.size, self.panel = renderer.size, renderer.panel
         self.panel_row = str(self.panel * self.size)  # bytes
         self.panel_bytes = str(self.panel * self.size * BLOCK)
+        self.packs_b = "true"
 
     def render(self) -> None:
         """Write the loop over blocks of the result, and before it the memory for panels and sums.
@@ -521,28 +562,13 @@ class _KernelWriter:
         there are several groups.
         """
         w, size = self.w, str(self.size)
-        self.packs_a = w.let("icmp ne i64 %packs_a, 0")
-        self.casts_a = w.let("icmp ne i64 %a_cast, 0")
-        packers = self.renderer.packers
-        names, first = column_packers(packers), int(self.renderer.pairs)
-        self.column_packer = self._choose_function("%b_cast", names, first)
-        self.row_packer = self._choose_function("%a_cast", row_packers(packers), 1)
-        if not self.renderer.pairs:
-            self.turned_tile = self._choose_function("%b_cast", list_turned_tiles(packers), first)
-        self.packs_b = w.let("icmp ne i64 %packs_b, 0")
-        self.turns = w.let("icmp ne i64 %turns, 0")
-        one = f"@{self.renderer.letter}one"
-        self.a_ones, self.b_ones = (
-            w.let(f"select i1 {w.let(f'icmp ne i64 %{m}_scaled, 0')}, ptr %{m}_factors, ptr {one}")
-            for m in "ab"
-        )
         self.is_strided = w.let(f"icmp ne i64 %c_col, {size}")
         has_groups = w.let(f"icmp sgt i64 %k, {GROUP}")
         has_sums = w.let(f"or i1 {has_groups}, {self.is_strided}")
         above = w.i64("add", "%columns", str(self.panel - 1))
         count = w.select_i64(self.packs_b, w.let(f"udiv i64 {above}, {self.panel}"), "1")
         panels_bytes = w.i64("mul", count, self.panel_bytes)
-        rows_bytes = str(self.renderer.heights[0] * BLOCK * self.size)
+        rows_bytes = str(self.renderer.heights[0] * self.row_copy_bytes())
         sums_row = w.i64("mul", "%columns", size)
         sums_bytes = w.select_i64(has_sums, w.i64("mul", "%rows", sums_row), "0")
         nbytes = w.i64(
@@ -552,79 +578,71 @@ class _KernelWriter:
         above = w.i64("add", w.let(f"ptrtoint ptr {memory} to i64"), "63")
         aligned = w.let(f"and i64 {above}, -64")
         self.panels = w.let(f"inttoptr i64 {aligned} to ptr")
-        self.packed_rows = self._move(self.panels, ("1", panels_bytes))
-        self.sums = _Matrix(self._move(self.packed_rows, ("1", rows_bytes)), sums_row, size)
+        self.packed_rows = self.move(self.panels, ("1", panels_bytes))
+        self.sums = Matrix(self.move(self.packed_rows, ("1", rows_bytes)), sums_row, size)
         with w.loop("%begin", "%end") as t:
-            self._write_block(t)
+            self.write_block(t)
         w.emit(f"call void @release(ptr {memory})")
 
-    def _choose_function(self, number: str, names: Sequence[str], first: int) -> str:
-        """Write the choice of a function by its number; `first` is the number of the first one."""
-        *others, last = enumerate(names, first)
-        chosen = f"@{last[1]}"
-        for k, name in others:
-            is_it = self.w.let(f"icmp eq i64 {number}, {k}")
-            chosen = self.w.let(f"select i1 {is_it}, ptr @{name}, ptr {chosen}")
-        return chosen
+    # --- what subclasses write
 
-    def _move(self, base: str, *steps: tuple[str, str]) -> str:
+    def row_copy_bytes(self) -> int:
+        """Return the bytes that a row of the first operand takes if it is copied."""
+        return BLOCK * self.size
+
+    def find_block(self, t: str) -> tuple[Matrix, Matrix, Matrix, str, str]:
+        """Write the starts of block `t` in the three matrices, and its rows and columns."""
+        raise NotImplementedError
+
+    def pack_columns(self, b: Matrix, column: str, valid: str, to: str) -> None:
+        """Write the copy of `valid` columns of the block, from one on, to a panel."""
+        raise NotImplementedError
+
+    def find_rows(self, height: int, a: Matrix, row: str) -> Matrix:
+        """Write the rows of a tile, from `row` of the block on, which may be copied first."""
+        raise NotImplementedError
+
+    def write_row_tiles(
+        self, slot: Slot, row: Matrix, whole: str, target: Matrix
+    ) -> Sequence[tuple[int, str]]:
+        """Write tiles of a single row for the first panels, from the one in `slot` on.
+
+        Return the vectors of wider tiles for the next panels, and the panel at which they end.
+        """
+        return ()
+
+    # --- blocks
+
+    def move(self, base: str, *steps: tuple[str, str]) -> str:
         """Write base + the sum of index * stride in bytes; return the register."""
         return self.renderer.move(self.w, base, *steps)
 
-    def _part(self, x: _Matrix, row: str, column: str) -> _Matrix:
+    def part(self, x: Matrix, row: str, column: str) -> Matrix:
         """Return the matrix from a row and a column on."""
-        return x._replace(address=self._move(x.address, (row, x.row), (column, x.column)))
+        return x._replace(address=self.move(x.address, (row, x.row), (column, x.column)))
 
-    def _write_block(self, t: str) -> None:
+    def write_block(self, t: str) -> None:
         """Write the sums of block `t` of the result, group by group."""
         w = self.w
-        a, b, c, self.rows, self.columns = self._find_block(t)
+        a, b, c, self.rows, self.columns = self.find_block(t)
         with w.loop("0", "%k", GROUP, full_steps=False) as group:
             stop = w.min_i64("%k", w.i64("add", group, str(GROUP)))
             is_later = w.let(f"icmp ne i64 {group}, 0")
             is_apart = w.let(f"or i1 {is_later}, {self.is_strided}")
-            self.target = _Matrix(
+            self.target = Matrix(
                 w.let(f"select i1 {is_apart}, ptr {self.sums.address}, ptr {c.address}"),
                 w.select_i64(is_apart, self.sums.row, c.row),
                 str(self.size),
             )
             with w.loop(group, stop, BLOCK, full_steps=False) as k:
+                self.k = k
                 self.count = w.min_i64(str(BLOCK), w.i64("sub", stop, k))
                 self.is_first = w.let(f"icmp eq i64 {k}, {group}")
-                per = str(self.renderer.packers[0].k_per_element)
-                self.limit = w.min_i64(  # of this block, along k before casts
-                    w.i64("mul", self.count, per), w.i64("sub", "%length", w.i64("mul", k, per))
-                )
-                self._write_products(self._part(a, "0", k), self._part(b, k, "0"))
+                self.write_products(self.part(a, "0", k), self.part(b, k, "0"))
             with w.if_then(is_apart), w.loop("0", self.rows) as i, w.loop("0", self.columns) as j:
-                self._add_sum(self._part(c, i, j), self._part(self.sums, i, j), is_later)
+                self._add_sum(self.part(c, i, j), self.part(self.sums, i, j), is_later)
 
-    def _find_block(self, t: str) -> tuple[_Matrix, _Matrix, _Matrix, str, str]:
-        """Write the starts of block `t` in the three matrices, and its rows and columns."""
-        w = self.w
-        number = w.slot("i64", w.let(f"udiv i64 {t}, %per_matrix"))
-        within = w.let(f"urem i64 {t}, %per_matrix")
-        row = w.i64("mul", w.let(f"udiv i64 {within}, %across"), "%rows")
-        column = w.i64("mul", w.let(f"urem i64 {within}, %across"), "%columns")
-        starts = self.renderer.find_item(w, number, _ADDRESSES + len(_INTS))
-        self.a_scale, self.b_scale = (
-            self._move(start, (position, f"%{m}_scale_step"))
-            for start, position, m in ((self.a_ones, row, "a"), (self.b_ones, column, "b"))
-        )
-        a, b, c = (
-            _Matrix(start, f"%{x}_row", f"%{x}_col") for start, x in zip(starts, "abc", strict=True)
-        )
-        rows = w.min_i64("%rows", w.i64("sub", "%m", row))
-        columns = w.min_i64("%columns", w.i64("sub", "%n", column))
-        return (
-            self._part(a, row, "0"),
-            self._part(b, "0", column),
-            self._part(c, row, column),
-            rows,
-            columns,
-        )
-
-    def _add_sum(self, result: _Matrix, summed: _Matrix, is_later: str) -> None:
+    def _add_sum(self, result: Matrix, summed: Matrix, is_later: str) -> None:
         """Write one sum to the result; that of a later group is added to it."""
         w, real, align = self.w, self.renderer.real, f"align {self.size}"
         value = w.slot(real, w.let(f"load {real}, ptr {summed.address}, {align}"))
@@ -633,27 +651,21 @@ class _KernelWriter:
             w.store(value, w.let(f"{self.renderer.add} {real} {before}, {w.load(value)}"))
         w.emit(f"store {real} {w.load(value)}, ptr {result.address}, {align}")
 
-    def _write_products(self, a: _Matrix, b: _Matrix) -> None:
+    def write_products(self, a: Matrix, b: Matrix) -> None:
         """Write one block of k of a block of the result: panels of columns, then tiles of rows."""
-        w, panel, self.block_of_b = self.w, str(self.panel), b
+        w, panel = self.w, str(self.panel)
         whole = w.let(f"udiv i64 {self.columns}, {panel}")
         start = w.i64("mul", whole, panel)  # of the columns that fill no panel
         left = w.i64("sub", self.columns, start)
         has_left = w.let(f"icmp ne i64 {left}, 0")
         with w.if_then(self.packs_b), w.loop("0", whole) as p:
-            columns = self._part(b, "0", w.i64("mul", p, panel))
-            self._pack_columns(
-                columns,
-                self._scale_columns(w.i64("mul", p, panel)),
-                panel,
-                self._move(self.panels, (p, self.panel_bytes)),
-            )
+            to = self.move(self.panels, (p, self.panel_bytes))
+            self.pack_columns(b, w.i64("mul", p, panel), panel, to)
         before = w.select_i64(self.packs_b, w.i64("mul", whole, self.panel_bytes), "0")
-        tail = _Matrix(self._move(self.panels, ("1", before)), self.panel_row, "")
+        tail = Matrix(self.move(self.panels, ("1", before)), self.panel_row, "")
         with w.if_then(has_left):
-            scale = self._scale_columns(start)
-            self._pack_columns(self._part(b, "0", start), scale, left, tail.address)
-        panels = _Matrix(  # its columns are panels
+            self.pack_columns(b, start, left, tail.address)
+        panels = Matrix(  # its columns are panels
             w.let(f"select i1 {self.packs_b}, ptr {self.panels}, ptr {b.address}"),
             w.select_i64(self.packs_b, self.panel_row, b.row),
             w.select_i64(self.packs_b, self.panel_bytes, self.panel_row),
@@ -664,26 +676,113 @@ class _KernelWriter:
         for height in self.renderer.heights:
             with w.loop_from(row, self.rows, height) as i:
                 rows, target = (
-                    self._find_rows(height, self._part(a, i, "0"), i),
-                    self._part(self.target, i, "0"),
+                    self.find_rows(height, self.part(a, i, "0"), i),
+                    self.part(self.target, i, "0"),
                 )
-                self._write_whole_tiles(height, rows, panels, whole, target)
-                last = self._part(target, "0", start)
+                self.write_whole_tiles(height, rows, panels, whole, target)
+                last = self.part(target, "0", start)
                 for vectors, condition in ((1, is_narrow), (2, is_wide)):
                     with w.if_then(condition):
-                        self._call_tile(f"{height}_{vectors}_tail", rows, tail, last, left)
+                        self.call_tile(f"{height}_{vectors}_tail", rows, tail, last, left)
+
+    def write_whole_tiles(
+        self, height: int, rows: Matrix, panels: Matrix, whole: str, target: Matrix
+    ) -> None:
+        """Write the tiles of some rows over all whole panels; a single row may have wider tiles."""
+        w, slot = self.w, self.w.counter("0")
+        wide = self.write_row_tiles(slot, rows, whole, target) if height == 1 else ()
+        for vectors, stop in (*wide, (TILE_VECTORS, whole)):
+            with w.loop_from(slot, stop, vectors // TILE_VECTORS) as p:
+                tile = target._replace(address=self.move(target.address, (p, self.panel_row)))
+                panel = self.part(panels, "0", p)
+                self.call_tile(f"{height}_{vectors}", rows, panel, tile, "0")
+
+    def call_tile(self, name: str, a: Matrix, b: Matrix, c: Matrix, valid: str) -> None:
+        """Write the call of the tile `name`."""
+        self.w.emit(
+            f"call void @{self.renderer.letter}tile_{name}(i64 {self.count}, "
+            f"ptr {a.address}, i64 {a.row}, i64 {a.column}, ptr {b.address}, i64 {b.row}, "
+            f"ptr {c.address}, i64 {c.row}, i1 {self.is_first}, i64 {valid})"
+        )
+
+
+class _ProductWriter(KernelWriter):
+    """Writes the kernel of a product: operands are copied if that is faster, or if it casts."""
+
+    def render(self) -> None:
+        """Write the flags that say which operands are copied, the functions, and the loop."""
+        w = self.w
+        self.packs_a, self.packs_b, self.casts_a = (
+            w.let(f"icmp ne i64 %{name}, 0") for name in ("packs_a", "packs_b", "a_cast")
+        )
+        packers = self.renderer.packers
+        names, first = column_packers(packers), int(self.renderer.pairs)
+        self.column_packer = self._choose_function("%b_cast", names, first)
+        self.row_packer = self._choose_function("%a_cast", row_packers(packers), 1)
+        if not self.renderer.pairs:
+            self.turned_tile = self._choose_function("%b_cast", list_turned_tiles(packers), first)
+            self.turns = w.let("icmp ne i64 %turns, 0")
+        one = f"@{self.renderer.letter}one"
+        self.a_ones, self.b_ones = (
+            w.let(f"select i1 {w.let(f'icmp ne i64 %{m}_scaled, 0')}, ptr %{m}_factors, ptr {one}")
+            for m in "ab"
+        )
+        super().render()
+
+    def _choose_function(self, number: str, names: Sequence[str], first: int) -> str:
+        """Write the choice of a function by its number; `first` is the number of the first one."""
+        *others, last = enumerate(names, first)
+        chosen = f"@{last[1]}"
+        for k, name in others:
+            is_it = self.w.let(f"icmp eq i64 {number}, {k}")
+            chosen = self.w.let(f"select i1 {is_it}, ptr @{name}, ptr {chosen}")
+        return chosen
+
+    def find_block(self, t: str) -> tuple[Matrix, Matrix, Matrix, str, str]:
+        """Write the starts of block `t` in the three matrices, and its rows and columns."""
+        w = self.w
+        number = w.slot("i64", w.let(f"udiv i64 {t}, %per_matrix"))
+        within = w.let(f"urem i64 {t}, %per_matrix")
+        row = w.i64("mul", w.let(f"udiv i64 {within}, %across"), "%rows")
+        column = w.i64("mul", w.let(f"urem i64 {within}, %across"), "%columns")
+        starts = self.renderer.find_item(w, number, _ADDRESSES + len(_INTS))
+        self.a_scale, self.b_scale = (
+            self.move(start, (position, f"%{m}_scale_step"))
+            for start, position, m in ((self.a_ones, row, "a"), (self.b_ones, column, "b"))
+        )
+        a, b, c = (
+            Matrix(start, f"%{x}_row", f"%{x}_col") for start, x in zip(starts, "abc", strict=True)
+        )
+        rows = w.min_i64("%rows", w.i64("sub", "%m", row))
+        columns = w.min_i64("%columns", w.i64("sub", "%n", column))
+        return (
+            self.part(a, row, "0"),
+            self.part(b, "0", column),
+            self.part(c, row, column),
+            rows,
+            columns,
+        )
+
+    def write_products(self, a: Matrix, b: Matrix) -> None:
+        """Write one block of k of a block of the result; find its length along k before casts."""
+        w, per = self.w, str(self.renderer.packers[0].k_per_element)
+        left = w.i64("sub", "%length", w.i64("mul", self.k, per))
+        self.limit = w.min_i64(w.i64("mul", self.count, per), left)
+        self.block_of_b = b
+        super().write_products(a, b)
 
     def _scale_columns(self, column: str) -> str:
         """Write the arguments for the scales of columns of the block, from one on."""
-        return f"ptr {self._move(self.b_scale, (column, '%b_scale_step'))}, i64 %b_scale_step"
+        return f"ptr {self.move(self.b_scale, (column, '%b_scale_step'))}, i64 %b_scale_step"
 
-    def _pack_columns(self, b: _Matrix, scale: str, valid: str, to: str) -> None:
+    def pack_columns(self, b: Matrix, column: str, valid: str, to: str) -> None:
         """Write the call that copies columns to a panel."""
+        b, scale = self.part(b, "0", column), self._scale_columns(column)
         arguments = f"i64 {self.count}, ptr {b.address}, i64 {b.row}, i64 {b.column}, "
         arguments += f"i64 {self.limit}, {scale}, i64 {valid}, ptr {to}"
         self.w.emit(f"call void {self.column_packer}({arguments})")
 
-    def _find_rows(self, height: int, a: _Matrix, row: str) -> _Matrix:
+    def find_rows(self, height: int, a: Matrix, row: str) -> Matrix:
         """Write the rows of a tile, which are copied first if that is faster, or casts them."""
         w, size = self.w, str(self.size)
         arguments = f"i64 {self.count}, ptr {a.address}, i64 {a.row}, i64 {a.column}"
@@ -692,53 +791,40 @@ class _KernelWriter:
                 name = f"{self.renderer.letter}pack_{height}"
                 w.emit(f"call void @{name}({arguments}, ptr {self.packed_rows})")
         with w.if_then(self.casts_a):
-            scale = self._move(self.a_scale, (row, "%a_scale_step"))
+            scale = self.move(self.a_scale, (row, "%a_scale_step"))
             arguments += f", i64 {self.limit}, ptr {scale}, i64 %a_scale_step"
             arguments += f", i64 {height}, ptr {self.packed_rows}"
             w.emit(f"call void {self.row_packer}({arguments})")
         is_copy = w.let(f"or i1 {self.packs_a}, {self.casts_a}")
         row_step = w.select_i64(self.packs_a, size, a.row)
         column = w.select_i64(self.packs_a, str(height * self.size), a.column)
-        return _Matrix(
+        return Matrix(
             w.let(f"select i1 {is_copy}, ptr {self.packed_rows}, ptr {a.address}"),
             w.select_i64(self.casts_a, str(BLOCK * self.size), row_step),
             w.select_i64(self.casts_a, size, column),
         )
 
-    def _write_whole_tiles(
-        self, height: int, rows: _Matrix, panels: _Matrix, whole: str, target: _Matrix
-    ) -> None:
-        """Write the tiles of some rows over all whole panels; a single row has wider tiles.
+    def write_row_tiles(
+        self, slot: Slot, row: Matrix, whole: str, target: Matrix
+    ) -> Sequence[tuple[int, str]]:
+        """Write the tiles whose columns lie along k; return those of many vectors.
 
         A wide tile needs panels that lie side by side, as they do without a copy.
         """
-        w, slot = self.w, self.w.counter("0")
-        wide = []
-        if height == 1 and not self.renderer.pairs:
-            with w.loop_from(slot, w.select_i64(self.turns, whole, "0"), 1) as p:
-                columns = self._part(self.block_of_b, "0", w.i64("mul", p, str(self.panel)))
-                at = self._move(target.address, (p, self.panel_row))
-                scale = self._scale_columns(w.i64("mul", p, str(self.panel)))
-                self._call_turned_tile(rows, columns, scale, at)
-            wide = [(ROW_TILE_VECTORS, w.select_i64(self.packs_b, "0", whole))]
-        for vectors, stop in (*wide, (TILE_VECTORS, whole)):
-            with w.loop_from(slot, stop, vectors // TILE_VECTORS) as p:
-                tile = target._replace(address=self._move(target.address, (p, self.panel_row)))
-                panel = self._part(panels, "0", p)
-                self._call_tile(f"{height}_{vectors}", rows, panel, tile, "0")
+        w = self.w
+        if self.renderer.pairs:
+            return ()
+        with w.loop_from(slot, w.select_i64(self.turns, whole, "0"), 1) as p:
+            column = w.i64("mul", p, str(self.panel))
+            columns, scale = self.part(self.block_of_b, "0", column), self._scale_columns(column)
+            at = self.move(target.address, (p, self.panel_row))
+            self._call_turned_tile(row, columns, scale, at)
+        return ((ROW_TILE_VECTORS, w.select_i64(self.packs_b, "0", whole)),)
 
-    def _call_turned_tile(self, a: _Matrix, b: _Matrix, scale: str, c: str) -> None:
+    def _call_turned_tile(self, a: Matrix, b: Matrix, scale: str, c: str) -> None:
         """Write the call of the tile whose columns lie along k."""
         self.w.emit(
             f"call void {self.turned_tile}(i64 {self.count}, ptr {a.address}, "
             f"i64 {a.column}, ptr {b.address}, i64 {b.column}, {scale}, "
             f"ptr {c}, i1 {self.is_first})"
-        )
-
-    def _call_tile(self, name: str, a: _Matrix, b: _Matrix, c: _Matrix, valid: str) -> None:
-        """Write the call of the tile `name`."""
-        self.w.emit(
-            f"call void @{self.renderer.letter}tile_{name}(i64 {self.count}, "
-            f"ptr {a.address}, i64 {a.row}, i64 {a.column}, ptr {b.address}, i64 {b.row}, "
-            f"ptr {c.address}, i64 {c.row}, i1 {self.is_first}, i64 {valid})"
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,7 +24,7 @@ from dovetail.extend import (
     cached_binary,
 )
 
-from . import command_list, gemm
+from . import command_list, gemm, patches
 from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, LaunchTemplate
 from .compile import Compiler, CpuProgram, link
 from .native import native
@@ -47,6 +47,8 @@ DISTANT_SHARE_FACTOR, OPERATIONS_PER_BYTE_MIN, DISTANT_SHARE_BYTES_MIN = 32, 4, 
 # ... and products only with this many multiplications for each number that is read or written.
 OPERATIONS_PER_NUMBER_MIN = 64
 
+ChooseProduct = Callable[[Sequence[StridedOperand], StridedOperand, int, int], gemm.Product | None]
+
 _KINDS = {"f32": FLOAT32, "f64": FLOAT64, "b8": BOOL}  # of scalars; the others are INTEGER
 
 
@@ -57,17 +59,23 @@ class Launcher:
         self._entry = Entry(native.entry) if native else None
         self._compiler, self._fingerprint = compiler, fingerprint
         self.pool = Pool()
-        self._linked_products: dict[str, Any] = {}
+        self._linked_products: dict[tuple[str, bool], Any] = {}
 
-    def _get_product_code(self, letter: str) -> Any:
-        """Return the code of products of a dtype; the first call compiles or loads it."""
-        if letter not in self._linked_products:
+    def _get_product_code(self, kernel: str) -> Any:
+        """Return the code of a product's kernel; the first call compiles or loads it.
+
+        There is a module for each dtype, and one for the convolutions of each dtype.
+        """
+        letter = kernel[0]
+        source = gemm if kernel in gemm.kernels(letter) else patches
+        key = letter, source is patches
+        if key not in self._linked_products:
             compiler = self._compiler
-            ir = gemm.ir(compiler.machine.triple, compiler.native, letter)
-            self._linked_products[letter] = _link_cached(
-                compiler, self._fingerprint, ir, gemm.kernels(letter), gemm.imports()
+            ir = source.ir(compiler.machine.triple, compiler.native, letter)
+            self._linked_products[key] = _link_cached(
+                compiler, self._fingerprint, ir, source.kernels(letter), gemm.imports()
             )
-        return self._linked_products[letter]
+        return self._linked_products[key]
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a launch of `program`; start the pool if several threads are to share it."""
@@ -91,14 +99,17 @@ class Launcher:
         return self._bind_native(program, fixed, share_mode, len(k.buffers))
 
     def bind_product(
-        self, inputs: Sequence[StridedOperand], output: StridedOperand
+        self, choose: ChooseProduct, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """Return a built-in function of (buffers, scalars, stream) that multiplies, or None."""
-        product = gemm.choose_product(inputs, output, self._compiler.native, self.pool.num_threads)
+        """Return a built-in function of (buffers, scalars, stream) that multiplies, or None.
+
+        choose: chooses the call for the operands, a vector's bytes and the number of threads.
+        """
+        product = choose(inputs, output, self._compiler.native, self.pool.num_threads)
         if product is None:
             return None
         slots = [0] * product.addresses + [*product.ints]
-        code, n = self._get_product_code(product.kernel[0]), product.operations
+        code, n = self._get_product_code(product.kernel), product.operations
         share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
         numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
         if product.blocks > 1 and (n >= SHARE_OPERATIONS_MIN or numbers >= SHARE_POINTS_MIN):

@@ -203,13 +203,23 @@ def _build_lockstep_schedule(kernel: Kernel, native: int, loops: list[Loop]) -> 
     if rank > 1 and not _stores_neighbours(kernel):
         tile = SCATTERED_TILE_POINTS
     splits = _find_splits(kernel.body, rank - 1)
-    return new(width, tile=tile, stream_bytes_min=streams, splits=splits, straight_line=True)
+    tails = _choose_tails(kernel, width, (4, 2)) if _has_strides(kernel) else ()
+    new = partial(new, stream_bytes_min=streams, splits=splits, straight_line=True)
+    return new(width, tile=tile, tails=tails)
 
 
 def _choose_tails(kernel: Kernel, width: int, parts: Sequence[int]) -> tuple[int, ...]:
     """Return narrower widths for the remainder of a row; none if the body is long."""
     statements = sum(1 for _ in walk(kernel.body))
     return tuple(width // n for n in parts) if statements <= COPIED_STATEMENTS_MAX else ()
+
+
+def _has_strides(kernel: Kernel) -> bool:
+    """Return True if elements along the last axis are apart, as in a pooling: rows may be short."""
+    along = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
+    indices = [v.index for v in loads(kernel.body)]
+    indices += [s.index for s in kernel.body if isinstance(s, Store)]
+    return any(along(index) not in (None, 0, 1) for index in indices)
 
 
 def _stores_neighbours(kernel: Kernel) -> bool:

@@ -187,6 +187,7 @@ class OpLaunches:
         self._casts = [c for a, c in casts if type(a) is Expr]
         self._calls = kernels.is_library_call
         self.calls_vendor = kernels.is_library_call and not kernels.is_ordered
+        self.has_routine = kernels.is_library_call and kernels.is_ordered
         self._viewed: dict[int, int] = {}  # view -> the operand that it views
         # operand -> the memory to allocate at the first launch that names it
         self._allocations: dict[int, tuple[tuple[int, int], ...]] = {
@@ -196,6 +197,10 @@ class OpLaunches:
     def shape(self, operand: int) -> Shape:
         """Return an operand's extents, to choose a plan. A kernel must not depend on them."""
         return self._operands[operand].view.shape
+
+    def view(self, operand: int) -> lay.StridedView:
+        """Return an operand's extents and strides in memory, to choose a plan."""
+        return self._operands[operand].view
 
     def repeats(self, operand: int, axis: int) -> bool:
         """Return True if an operand has stride 0 along an axis."""
@@ -245,7 +250,7 @@ class OpLaunches:
             extents = (count, *shape[:d], size, *shape[d + 1 :])
             return lay.StridedView(extents, (size * step, *strides), offset + start * step)
 
-        return self._add_view(operand, cut)
+        return self.add_view(operand, cut)
 
     def reshape(self, operand: int, shape: Shape) -> int:
         """Return the number of a view in a shape with more or fewer axes of size 1."""
@@ -256,20 +261,23 @@ class OpLaunches:
             assert reshaped is not None
             return reshaped
 
-        return self._add_view(operand, reshape)
+        return self.add_view(operand, reshape)
 
     def rows(self, operand: int, start: int, count: int) -> int:
         """Return the number of a view: `count` elements of the first axis, from `start` on."""
         shape, strides, offset = self._operands[operand].view
         view = lay.StridedView((count, *shape[1:]), strides, offset + start * strides[0])
-        return self._add_view(operand, lambda _: view)
+        return self.add_view(operand, lambda _: view)
 
-    def _add_view(self, operand: int, change: Callable[[lay.StridedView], lay.StridedView]) -> int:
-        """Add an operand that views another one, and its scale likewise; return its number."""
+    def add_view(self, operand: int, change: Callable[[lay.StridedView], lay.StridedView]) -> int:
+        """Add an operand that views another one's memory, and its scale likewise.
+
+        change: returns the new view for the operand's, or for its scale's. The result is a number.
+        """
         memory = self._operands[operand]
         scale = memory.scale and memory.scale._replace(view=change(memory.scale.view))
         self._operands.append(memory._replace(view=change(memory.view), scale=scale))
-        self._viewed[len(self._operands) - 1] = operand
+        self._viewed[len(self._operands) - 1] = self._viewed.get(operand, operand)
         return len(self._operands) - 1
 
     def occupies_part(self, shape: Shape, n: int) -> bool:

@@ -17,10 +17,10 @@ from itertools import product
 from typing import NamedTuple
 
 from ..dtypes import int64
-from ..ir.language import Value, const, fma, fold_loop, quo, reduce_loop, rem, where
-from ..layout import Shape
+from ..ir.language import Value, const, quo, rem
+from ..layout import Shape, StridedView, contiguous, is_contiguous, reshape_strides
 from .kernel_context import KernelSite, Launches
-from .kernel_ops import sum_of_products
+from .kernel_ops import PRODUCT_BLOCK, sum_block_of_products, sum_blocks, sum_of_products
 from .padded_rows import (
     BATCH,
     CHANNEL,
@@ -39,8 +39,9 @@ from .padded_rows import (
 PARALLEL_LANES = 32  # estimate: neighbours that are computed at once
 COPY_COST_STEPS = 20  # estimate: steps of a fold that cost as much as a second copy of an element
 SHARED_CHANNELS_MIN = 4  # with fewer channels, rows of positions share loads instead of channels
-ACROSS_CHANNELS_MIN = 8  # with fewer channels of y, gradients of weights are sums along positions
-CHUNK_POSITIONS_MIN = 1024  # least number of positions that a point sums for a gradient of weights
+ROUTINE_CHANNELS_MIN = 32  # of the result, that share a copied patch; otherwise folds are faster
+ROUTINE_POSITIONS_MIN = 16  # of an item
+SUMS_PER_NUMBER_MAX = 4  # of blocks of products, for each number that the operands have
 
 
 class Geometry(NamedTuple):
@@ -64,9 +65,10 @@ class _TapSum(NamedTuple):
     step: Shape
 
 
-def _multiply_add(x: Value, y: Value, total: Value) -> Value:
-    """Return x * y + total, with one rounding for floats."""
-    return fma(x, y, total) if total.dtype.kind == "f" else total + x * y
+def _build_copy(site: KernelSite) -> None:
+    """Build the kernel that copies an operand to the result."""
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    site.store(site.read(0, *at), *at)
 
 
 def _build_empty_result(site: KernelSite) -> None:
@@ -82,6 +84,7 @@ class _ConvolutionLaunches:
     """
 
     summed_channels = result_channels = 0
+    has_weight_rows = False  # True if a result's channel has its weights side by side
 
     def __init__(self, launches: Launches, weights: Shape) -> None:
         self.launches = launches
@@ -116,7 +119,7 @@ class _ConvolutionLaunches:
 
     def channel_index(self, site: KernelSite, name: str, g: Value, c: Value, each: int) -> Value:
         """Return the index of a group's channel among all channels."""
-        return c if self.geometry.groups == 1 else g * site.number(name, each) + c
+        return c if self.geometry.groups == 1 else g * integer_or_constant(site, name, each) + c
 
     # --- tables
 
@@ -142,7 +145,7 @@ class _ConvolutionLaunches:
         self, site: KernelSite, s: _TapSum, line: PaddedRow, a: int, j: Value
     ) -> tuple[Value, Value]:
         """Return the phase of tap `j` along axis `a`, and its distance in elements of the phase."""
-        raise NotImplementedError
+        return _input_tap(site, self.geometry, line, a, j)
 
     def build_line_table(self, line_buffer: PaddedRowBuffer, s: _TapSum) -> int:
         """Add the launch that stores each tap's index in a line; return its operand number."""
@@ -184,18 +187,12 @@ class _ConvolutionLaunches:
 
         return self.build_table(operand, s, index_of)
 
-    def prepare_weights(self) -> int:
-        """Return the operand number of the weights, widened by a new launch if they are reduced."""
-        if self.launches.dtype(1) is self.dtype:
-            return 1
-        copy = self.launches.temporary(self.dtype, self.launches.shape(1))
-
-        def build(site: KernelSite) -> None:
-            """Build the kernel that copies the weights."""
-            at = [site.axis(-1, d) for d in range(site.rank(-1))]
-            site.store(site.read(0, *at), *at)
-
-        self.launches.launch(f"{self.launches.op.name}_weights", build, 1, copy)
+    def widen(self, operand: int) -> int:
+        """Return the number of an operand in the sums' dtype, copied by a new launch if reduced."""
+        if self.launches.dtype(operand) is self.dtype:
+            return operand
+        copy = self.launches.temporary(self.dtype, self.launches.shape(operand))
+        self.launches.launch(f"{self.launches.op.name}_widened", _build_copy, operand, copy)
         return copy
 
     # --- the sum
@@ -205,6 +202,8 @@ class _ConvolutionLaunches:
 
         The choice has the least estimated work.
         """
+        if self.calls_routine(counts):
+            return 1
         counts, work_of = (self.batch_size, *counts), dict[int, int]()
         sizes = (math.prod(sizes), *[math.prod(sizes[a + 1 :]) for a in self.axes])
         for t in range(1, self.rank + 2):
@@ -226,10 +225,13 @@ class _ConvolutionLaunches:
         self, line_buffer: PaddedRowBuffer, s: _TapSum, weights: int, bias: int = -1
     ) -> None:
         """Add the launches of one sum, from a line to the result."""
-        t = self.count_merged_axes(
-            s.counts, line_buffer.line.sizes, self.summed_channels * math.prod(s.taps)
-        )
+        products = self.summed_channels * math.prod(s.taps)
+        if self.calls_routine(s.counts) and products:
+            self._call_routine(line_buffer, s, weights, bias)
+            return
+        t = self.count_merged_axes(s.counts, line_buffer.line.sizes, products)
         t = self.rank + 1 if line_buffer.line.batches else min(t, self.rank)
+        t = 1 if line_buffer.direct else t
         operands = [
             line_buffer.operand,
             self.build_line_table(line_buffer, s),
@@ -242,6 +244,126 @@ class _ConvolutionLaunches:
             self._sum_rows(line_buffer, s, operands)
         else:
             self._sum_merged(line_buffer, s, operands, t)
+
+    # --- calls of a routine
+
+    def calls_routine(self, counts: Shape) -> bool:
+        """Return True if the device's routine computes sums with so many positions.
+
+        Its tiles have several rows, the result's channels, and vectors of an item's positions.
+        """
+        return (
+            self.launches.has_routine
+            and self.result_channels >= ROUTINE_CHANNELS_MIN
+            and math.prod(counts) >= ROUTINE_POSITIONS_MIN
+        )
+
+    def _call_routine(
+        self, line_buffer: PaddedRowBuffer, s: _TapSum, weights: int, bias: int
+    ) -> None:
+        """Add the call of the device's routine for one sum.
+
+        Its operands have the batch and the groups in front: a matrix of weights for each group, the
+        line at tap 0 of each position, the table of taps, and perhaps the bias.
+        """
+        launches, lead = self.launches, len(self.lead)
+        line = self.view_positions(line_buffer, s.base, s.counts)
+        operands = [
+            self._add_batch_axis(self._build_weight_matrix(weights, s)),
+            line,
+            self.build_line_table(line_buffer, s),
+        ]
+        if bias >= 0:
+            operands.append(self._add_batch_axis(self._split_bias(self.widen(bias))))
+        items, channels, groups = (
+            (*self.lead, self.batch_size),
+            self.result_channels,
+            self.geometry.groups,
+        )
+        target = self.find_target((*items, groups * channels, *s.counts))
+        shape = (*items, groups, channels, math.prod(s.counts))
+        launches.call([*operands, self.view_dense(target, shape)])
+        if target == launches.result:
+            return
+
+        def build(site: KernelSite) -> None:
+            """Build the kernel that copies the sums to their places in the result."""
+            at = [site.axis(0, d) for d in range(site.rank(0))]
+            value, positions = site.read(0, *at), at[lead + 2 :]
+            at[lead + 2 :] = [
+                affine(site, f"to{a}", i, s.start[a], s.step[a]) for a, i in enumerate(positions)
+            ]
+            site.store(value, *at)
+
+        launches.launch(f"{launches.op.name}_result", build, target, launches.result)
+
+    def find_target(self, shape: Shape) -> int:
+        """Return the result if sums of this shape are dense there, or else a new temporary."""
+        result = self.launches.result
+        view, dtype = self.launches.view(result), self.launches.dtype(result)
+        if dtype is self.dtype and view.shape == shape and is_contiguous(shape, view.strides):
+            return result
+        return self.launches.temporary(self.dtype, shape)
+
+    def view_dense(self, operand: int, shape: Shape) -> int:
+        """Return a view of a dense operand in another shape."""
+        offset = self.launches.view(operand).offset
+        return self.launches.add_view(operand, lambda _: contiguous(shape)._replace(offset=offset))
+
+    def _build_weight_matrix(self, weights: int, s: _TapSum) -> int:
+        """Return the weights as (*lead, groups, result channels, products), copied if necessary."""
+        shape = (*self.lead, self.geometry.groups, self.result_channels)
+        products = self.summed_channels * math.prod(s.taps)
+        view = self.launches.view(weights)
+        if self.has_weight_rows and is_contiguous(view.shape, view.strides):
+            return self.view_dense(weights, (*shape, products))
+        copy = self.launches.temporary(self.dtype, (*shape, self.summed_channels, *s.taps))
+
+        def build(site: KernelSite) -> None:
+            """Build the kernel that copies the weights of a sum."""
+            *at, o, c = [site.axis(-1, d) for d in range(len(shape) + 1)]
+            zero = const(0, int64)  # of a single tap, so that channels are lanes
+            taps = [site.points(f"taps{a}", n) if n > 1 else zero for a, n in enumerate(s.taps)]
+            source = [
+                affine(site, f"tap{a}", taps[a], s.first_tap[a], s.tap_stride[a]) for a in self.axes
+            ]
+            index = self.weight_index(site, 0, at[:-1], at[-1], c, o, source)
+            site.store(site.element(0, index), *at, o, c, *taps)
+
+        self.launches.launch(f"{self.launches.op.name}_weights", build, weights, copy)
+        return self.view_dense(copy, (*shape, products))
+
+    def view_positions(self, line_buffer: PaddedRowBuffer, base: Shape, counts: Shape) -> int:
+        """Return a line as a view (*lead, batch, groups, *positions) at channel 0 and tap 0."""
+        by_kind, lead = line_buffer.strides, len(self.lead)
+        view = self.launches.view(line_buffer.operand)
+        offset, strides = 0, (*by_kind[LEAD], *by_kind[BATCH], *by_kind[GROUP], *by_kind[ELEMENT])
+        if line_buffer.direct:
+            offset, channel = view.offset, line_buffer.extents[CHANNEL][0] * view.strides[lead + 1]
+            strides = (*view.strides[: lead + 1], channel, *view.strides[lead + 2 :])
+        offset += sum(b * p for b, p in zip(base, strides[-self.rank :], strict=True))
+        shape = (*self.lead, self.batch_size, self.geometry.groups, *counts)
+        return self.launches.add_view(
+            line_buffer.operand, lambda _: StridedView(shape, strides, offset)
+        )
+
+    def _split_bias(self, bias: int) -> int:
+        """Return a bias as a view (*lead, groups, result channels)."""
+        shape, strides, offset = self.launches.view(bias)
+        channels, step = self.result_channels, strides[-1]
+        shape = (*shape[:-1], self.geometry.groups, channels)
+        strides = (*strides[:-1], channels * step, step)
+        return self.launches.add_view(bias, lambda _: StridedView(shape, strides, offset))
+
+    def _add_batch_axis(self, operand: int) -> int:
+        """Return a view of (*lead, groups, ...) that is the same for the whole batch."""
+        shape, strides, offset = self.launches.view(operand)
+        lead = len(self.lead)
+        shape = (*shape[:lead], self.batch_size, *shape[lead:])
+        strides = (*strides[:lead], 0, *strides[lead:])
+        return self.launches.add_view(operand, lambda _: StridedView(shape, strides, offset))
+
+    # --- kernels
 
     def _declare_grid(
         self, site: KernelSite, outer: Shape, positions: int
@@ -345,6 +467,8 @@ class _ConvolutionLaunches:
 class _Convolve(_ConvolutionLaunches):
     """The convolution: y of x and w, and perhaps of a bias."""
 
+    has_weight_rows = True
+
     def run(self) -> None:
         """Add the launches of the convolution."""
         self.summed_channels, self.result_channels = self.in_channels, self.out_channels
@@ -354,13 +478,7 @@ class _Convolve(_ConvolutionLaunches):
         t = self.count_merged_axes(counts, line.sizes, self.in_channels * math.prod(self.kernel))
         line_buffer, none, ones = self.build_line(line, t), (0,) * self.rank, (1,) * self.rank
         s = _TapSum(none, counts, none, ones, self.kernel, none, ones)
-        self.add_sum(line_buffer, s, self.prepare_weights(), 2 if result == 3 else -1)
-
-    def tap_offset(
-        self, site: KernelSite, s: _TapSum, line: PaddedRow, a: int, j: Value
-    ) -> tuple[Value, Value]:
-        """Return the offset of a tap in the line of x."""
-        return _input_tap(site, self.geometry, line, a, j)
+        self.add_sum(line_buffer, s, self.widen(1), 2 if result == 3 else -1)
 
     def weight_index(
         self,
@@ -443,7 +561,7 @@ class _InputGradient(_ConvolutionLaunches):
         most = max(math.prod(p.taps for p in phases) for phases in product(*axis_phases))
         counts = tuple([max(p.length for p in along) for along in axis_phases])
         t = self.count_merged_axes(counts, line.sizes, self.out_channels * max(most, 1))
-        line_buffer, weights = self.build_line(line, t), self.prepare_weights()
+        line_buffer, weights = self.build_line(line, t), self.widen(1)
         for phases in product(*axis_phases):
             self._launch_phase(line_buffer, weights, phases)
 
@@ -505,171 +623,160 @@ class _InputGradient(_ConvolutionLaunches):
 
 
 class _WeightGradient(_ConvolutionLaunches):
-    """The gradient of the weights: w of x and y."""
+    """The gradient of the weights: w of x and y, a product over all positions of the batch."""
 
     def run(self) -> None:
-        """Add the launches of the weights' gradient: sums of chunks, and their total."""
-        counts = self.launches.shape(1)[-self.rank :]
-        self.batch_size = self.launches.shape(0)[len(self.lead)]
-        line = _input_line(self.geometry, self.kernel, counts).share_zeros(self.launches.shape(0))
-        line = line._replace(batches=True)
+        """Add the launches of the weights' gradient."""
+        counts, shape = self.launches.shape(1)[-self.rank :], self.launches.shape
+        self.batch_size, self.summed_channels = shape(0)[len(self.lead)], self.in_channels
         none, ones = (0,) * self.rank, (1,) * self.rank
-        beside = PaddedRow(1, none, ones, ones, ones, line.sizes, line.sizes, True)
-        span = sum((c - 1) * p for c, p in zip(counts, line.pitches, strict=True))
-        span = (
-            (self.batch_size - 1) * line.length + span + 1 if self.batch_size and all(counts) else 0
-        )
-        last = self.out_channels >= ACROSS_CHANNELS_MIN
-        x, y = (
-            self.lines.build(line, channels_last=last),
-            self.lines.build(beside, channels_last=last),
-        )
-        (self._sum_across_channels if last else self._sum_along_positions)(
-            x, y, span, self._chunk_positions(line, span)
-        )
+        line = _input_line(self.geometry, self.kernel, counts).share_zeros(shape(0))
+        s = _TapSum(none, counts, none, ones, self.kernel, none, ones)
+        if self._calls_routine(counts):
+            self._call_routine_over_positions(line, s)
+            return
+        x, y = self.lines.build(line, channels_last=True), self._build_channels_last()
+        tables = self.build_line_table(x, s), self._build_position_table(x, counts)
+        blocks = ceil_div(self.batch_size * math.prod(counts), PRODUCT_BLOCK)
+        result, numbers = self.launches.result, math.prod(shape(0)) + math.prod(shape(1))
+        sizes = shape(result)
+        if 1 < blocks <= SUMS_PER_NUMBER_MAX * numbers // max(1, math.prod(sizes)):
+            sums = self.launches.temporary(self.dtype, (blocks, *sizes))
+            self._sum_positions(x, [x.operand, y, *tables], sums, blocks)
+            self.launches.launch("sum_of_blocks", sum_blocks, sums, result, why="sums of blocks")
+            return
+        target = self.find_target(sizes)
+        self._sum_positions(x, [x.operand, y, *tables], target, 0)
+        self._copy_target(target)
 
-    def _chunk_positions(self, line: PaddedRow, span: int) -> int:
-        """Return the number of positions that one partial sum of the gradient covers.
+    def _copy_target(self, target: int) -> None:
+        """Add the launch that copies sums to the result, unless they are there."""
+        if target != self.launches.result:
+            name = f"{self.launches.op.name}_result"
+            self.launches.launch(name, _build_copy, target, self.launches.result)
 
-        These gradients take no more memory than the operands.
+    def _calls_routine(self, counts: Shape) -> bool:
+        """Return True if the device's routine computes the gradient: there are no small groups."""
+        is_small = self.out_channels < SHARED_CHANNELS_MIN <= self.geometry.groups
+        positions = self.batch_size * math.prod(counts)
+        numbers = math.prod(self.launches.shape(self.launches.result))
+        return self.launches.has_routine and not is_small and positions > 0 < numbers
+
+    def _call_routine_over_positions(self, line: PaddedRow, s: _TapSum) -> None:
+        """Add the call of the device's routine.
+
+        Its operands have the groups in front: the line at tap 0 of each position, the table of
+        taps, which are rows of the result, and y.
         """
-        size = math.prod(self.launches.shape(self.launches.result)[len(self.lead) :])
-        chunks_max = (
-            self.batch_size
-            * line.length
-            * max(self.out_channels, self.in_channels)
-            * self.geometry.groups
-            * 2
-            // max(size, 1)
-        )
-        return max(1, ceil_div(span, max(1, min(ceil_div(span, CHUNK_POSITIONS_MIN), chunks_max))))
+        launches, counts, none, ones = self.launches, s.counts, s.base, s.step
+        whole = PaddedRow(1, none, ones, ones, ones, counts, counts)
+        x = self.build_line(line, 1)
+        y = self.lines.build(whole, direct=launches.has_rows(1))
+        target = self.find_target(launches.shape(launches.result))
+        operands = [
+            self._move_groups(self.view_positions(x, none, counts)),
+            self.build_line_table(x, s),
+            self._add_channels(self._move_groups(self.view_positions(y, none, counts)), y),
+        ]
+        shape = (*self.lead, self.geometry.groups, self.out_channels)
+        shape = (*shape, self.in_channels * math.prod(self.kernel))
+        launches.call([*operands, self.view_dense(target, shape)])
+        self._copy_target(target)
 
-    def _sum_across_channels(
-        self, x: PaddedRowBuffer, y: PaddedRowBuffer, span: int, chunk_size: int
-    ) -> None:
-        """Add the launches that sum each weight's products over positions, y's channels last."""
-        chunks = max(1, ceil_div(span, chunk_size))
-        shape = (
-            *self.lead,
-            chunks,
-            self.geometry.groups,
-            *self.kernel,
-            self.in_channels,
-            self.out_channels,
+    def _move_groups(self, operand: int) -> int:
+        """Return a view of (*lead, batch, groups, ...) with the groups before the batch."""
+        view, lead = self.launches.view(operand), len(self.lead)
+        order = (*range(lead), lead + 1, lead, *range(lead + 2, len(view.shape)))
+        shape, strides = (tuple([x[d] for d in order]) for x in view[:2])
+        return self.launches.add_view(
+            operand, lambda _: view._replace(shape=shape, strides=strides)
         )
-        chunk_sums = self.launches.temporary(self.dtype, shape)
+
+    def _add_channels(self, operand: int, y: PaddedRowBuffer) -> int:
+        """Return a view of (*lead, groups, ...) with the channels of y after the groups."""
+        view, lead = self.launches.view(operand), len(self.lead)
+        whole = self.launches.view(y.operand)
+        step = whole.strides[lead + 1] if y.direct else y.strides[CHANNEL][0]
+        shape = (*view.shape[: lead + 1], self.out_channels, *view.shape[lead + 1 :])
+        strides = (*view.strides[: lead + 1], step, *view.strides[lead + 1 :])
+        return self.launches.add_view(
+            operand, lambda _: view._replace(shape=shape, strides=strides)
+        )
+
+    def _build_channels_last(self) -> int:
+        """Add the launch that copies y with its channels as neighbours; return the copy's number.
+
+        Positions are one axis if they are in memory: rows would be transposed in short pieces.
+        """
+        shape, strides, offset = self.launches.view(1)
+        axis = len(self.lead) + 1
+        positions, steps = shape[axis + 1 :], strides[axis + 1 :]
+        one = (math.prod(positions),)
+        merged = reshape_strides(positions, steps, one)
+        if merged is not None:
+            positions, steps = one, merged
+        shape = (*shape[:axis], *positions, shape[axis])
+        strides = (*strides[:axis], *steps, strides[axis])
+        copy = self.launches.temporary(self.dtype, shape)
+        view = self.launches.add_view(1, lambda _: StridedView(shape, strides, offset))
+        self.launches.launch(f"{self.launches.op.name}_channels", _build_copy, view, copy)
+        return copy
+
+    def _build_position_table(self, x: PaddedRowBuffer, counts: Shape) -> int:
+        """Add the launch that stores each position's index in the line of x; return its operand."""
+        table = self.launches.temporary(int64, (self.batch_size, *counts))
 
         def build(site: KernelSite) -> None:
-            """Build the kernel of a chunk's sum, with y's channels as the last axis."""
-            lead, chunk, g = (
-                self.add_lead_axes(site),
-                site.points("chunks", chunks),
-                self.add_group_axis(site),
-            )
-            taps = self.add_tap_axes(site, self.kernel)
-            c, o = site.points("into", self.in_channels), site.points("kept", self.out_channels)
-            first, other = self._first_elements(site, x, y, lead, g, c, o, taps)
-            start, stop = self._chunk_bounds(site, chunk, span, chunk_size)
+            """Build the kernel that stores the index of each position."""
+            n, *at = [site.axis(-1, d) for d in range(site.rank(-1))]
+            site.store(x.index_of(site, 0, {BATCH: [n], ELEMENT: at}), n, *at)
 
-            def step(t: Value, total: Value) -> tuple[Value, ...]:
-                """Add the product at position `t` to the total."""
-                a = site.element(0, first + t * site.number("into", self.in_channels))
-                b = site.element(1, other + t * site.number("kept", self.out_channels))
-                return (_multiply_add(a, b, total),)
+        self.launches.launch(f"{self.launches.op.name}_table", build, x.operand, table)
+        return self.launches.reshape(table, (self.batch_size * math.prod(counts),))
 
-            total = fold_loop(start, stop, (const(0, self.dtype),), step).results[0]
-            site.store(total, *lead, chunk, g, *taps, c, o)
-
-        self.launches.launch(self.launches.op.name, build, x.operand, y.operand, chunk_sums)
-        self._add_up_chunks(chunk_sums, chunks, lambda taps, c, o: [*taps, c, o])
-
-    def _sum_along_positions(
-        self, x: PaddedRowBuffer, y: PaddedRowBuffer, span: int, chunk_size: int
+    def _sum_positions(
+        self, x: PaddedRowBuffer, operands: list[int], target: int, blocks: int
     ) -> None:
-        """Add the launches that reduce each weight's products along neighbouring positions."""
-        chunks = max(1, ceil_div(span, chunk_size))
-        shape = (
-            *self.lead,
-            chunks,
-            self.geometry.groups,
-            self.out_channels,
-            self.in_channels,
-            *self.kernel,
-        )
-        chunk_sums = self.launches.temporary(self.dtype, shape)
+        """Add the launch of each weight's sum, or of the sums of so many blocks of positions.
+
+        `operands`: x and y with channels last, the tables of taps and of positions. Lanes are the
+        channels of y, or the groups if there are more of them.
+        """
+        shape = self.launches.shape(target)
+        rows = self.in_channels * math.prod(self.kernel)  # of a result's channel
+        target = self.view_dense(target, (*shape[: -self.rank - 1], rows))
+        is_depthwise = self.geometry.groups > self.out_channels
 
         def build(site: KernelSite) -> None:
-            """Build the kernel that reduces a chunk's products to each weight."""
-            lead, chunk, g = (
-                self.add_lead_axes(site),
-                site.points("chunks", chunks),
-                self.add_group_axis(site),
-            )
-            o, c = site.points("kept", self.out_channels), site.points("into", self.in_channels)
-            taps = self.add_tap_axes(site, self.kernel)
-            first, other = self._first_elements(site, x, y, lead, g, c, o, taps)
-            start, stop = self._chunk_bounds(site, chunk, span, chunk_size)
-            total = reduce_loop(
-                "add",
-                start,
-                stop,
-                lambda t: site.element(0, first + t) * site.element(1, other + t),
-            )[0]
-            site.store(total, *lead, chunk, g, o, c, *taps)
-
-        self.launches.launch(self.launches.op.name, build, x.operand, y.operand, chunk_sums)
-        self._add_up_chunks(chunk_sums, chunks, lambda taps, c, o: [o, c, *taps])
-
-    def _first_elements(
-        self,
-        site: KernelSite,
-        x: PaddedRowBuffer,
-        y: PaddedRowBuffer,
-        lead: Sequence[Value],
-        g: Value,
-        c: Value,
-        o: Value,
-        taps: Sequence[Value],
-    ) -> tuple[Value, Value]:
-        """Return the indices of the first product's elements in the lines of x and y."""
-        offsets = [_input_tap(site, self.geometry, x.line, a, taps[a]) for a in self.axes]
-        tap_indices = {PHASE: [p for p, _ in offsets], ELEMENT: [u for _, u in offsets]}
-        first = x.index_of(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **tap_indices})
-        return first, y.index_of(site, 1, {LEAD: lead, GROUP: [g], CHANNEL: [o]})
-
-    def _chunk_bounds(
-        self, site: KernelSite, chunk: Value, span: int, chunk_size: int
-    ) -> tuple[Value, Value]:
-        """Return the start and the stop of a chunk's positions."""
-        runtime_size, n = site.number("each", chunk_size), site.number("span", span)
-        stop = chunk * runtime_size + runtime_size
-        return chunk * runtime_size, where(stop < n, stop, n)
-
-    def _add_up_chunks(
-        self,
-        chunk_sums: int,
-        chunks: int,
-        order: Callable[[list[Value], Value, Value], list[Value]],
-    ) -> None:
-        """Add the launch that sums chunks into the result; `order` is that of the last axes."""
-
-        def build(site: KernelSite) -> None:
-            """Build the kernel that sums a weight's gradients over the chunks."""
-            lead, g = self.add_lead_axes(site), self.add_group_axis(site)
-            taps = self.add_tap_axes(site, self.kernel)
-            c, o = site.points("into", self.in_channels), site.points("kept", self.out_channels)
-            total = reduce_loop(
-                "add",
-                0,
-                site.number("chunks", chunks),
-                lambda k: site.read(0, *lead, k, g, *order(taps, c, o)),
-            )[0]
+            """Build the kernel with a point for each weight, and for each block if any."""
+            block = [site.points("blocks", blocks)] if blocks else []
+            lead = self.add_lead_axes(site)
+            if is_depthwise:
+                o, row = site.points("kept", self.out_channels), site.points("rows", rows)
+                g = self.add_group_axis(site)
+            else:
+                g, row = self.add_group_axis(site), site.points("rows", rows)
+                o = site.points("kept", self.out_channels)
+            at = {LEAD: lead, GROUP: [g]}
+            first = x.index_of(site, 0, at) + site.read(2, row)
             channel = self.channel_index(site, "kept", g, o, self.out_channels)
-            site.store(total, *lead, channel, c, *taps)
+            zero, last = const(0, int64), site.rank(1) - 1
+            other = site.index(1, [*lead, *[zero] * (last - len(lead)), channel])
 
-        self.launches.launch(
-            f"{self.launches.op.name}_sum", build, chunk_sums, self.launches.result
-        )
+            def factors(k: Value) -> tuple[Value, Value]:
+                """Return the elements of x and y at position `k`."""
+                a = site.element(0, first + site.read(3, k))
+                return a, site.element(1, other + k * site.size(1, last))
+
+            length = site.size(3, 0)
+            total = (
+                sum_block_of_products(block[0], length, self.dtype, factors)
+                if block
+                else sum_of_products(length, site.extent(3, 0), self.dtype, factors)
+            )
+            site.store(total, *block, *lead, channel, row)
+
+        self.launches.launch(self.launches.op.name, build, *operands, target)
 
 
 def convolution(launches: Launches) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from ..dtypes import DType
 from ..ir.builder import KernelBuilder
 from ..ir.language import Effect, Store, Value
-from ..layout import Shape
+from ..layout import Shape, StridedView
 
 if TYPE_CHECKING:
     from .table import Op
@@ -144,6 +144,22 @@ class Launches(Protocol):
     @property
     def calls_vendor(self) -> bool:
         """Return True if a vendor's routine computes the op, with sums in an order of its own."""
+
+    @property
+    def has_routine(self) -> bool:
+        """Return True if a routine of the device computes the op with the bits of its kernels."""
+
+    def view(self, operand: int) -> StridedView:
+        """Return an operand's extents and strides in memory, to choose a plan."""
+
+    def add_view(self, operand: int, change: Callable[[StridedView], StridedView]) -> int:
+        """Add an operand that views another one's memory; return its number.
+
+        change: returns the new view for the old one.
+        """
+
+    def call(self, operands: Sequence[int]) -> None:
+        """Add a call of the device's routine for the op over these operands."""
 
     def reshape(self, operand: int, shape: Shape) -> int:
         """Return the number of a view in a shape with more or fewer axes of size 1."""

@@ -43,7 +43,7 @@ def matmul(launches: Launches) -> None:
                 launches.pieces(y, -2, start, size, count),
                 launches.rows(sums, first, count),
             )
-    launches.launch("sum_of_blocks", _sum_blocks, sums, result, why="sums of blocks")
+    launches.launch("sum_of_blocks", sum_blocks, sums, result, why="sums of blocks")
 
 
 def build_product(site: KernelSite) -> None:
@@ -59,43 +59,54 @@ def build_product(site: KernelSite) -> None:
     site.store(sum_of_products(length, extent, site.casts[0].compute, factors), *batch, m, n)
 
 
-def _sum_blocks(site: KernelSite) -> None:
+def sum_blocks(site: KernelSite) -> None:
     """Build the kernel that adds the sums of blocks along the first axis of its operand."""
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
     blocks, extent, dtype = site.size(0, 0), site.extent(0, 0), site.casts[0]
-    site.store(_sum_of_blocks(blocks, extent, dtype, lambda b: site.read(0, b, *at)), *at)
+    site.store(sum_of_blocks(blocks, extent, dtype, lambda b: site.read(0, b, *at)), *at)
 
 
-def sum_of_products(
-    length: Value, extent: int, dtype: DType, factors: Callable[[Value], tuple[Value, Value]]
-) -> Value:
+Factors = Callable[[Value], tuple[Value, Value]]  # the two numbers that are multiplied at k
+
+
+def sum_of_products(length: Value, extent: int, dtype: DType, factors: Factors) -> Value:
     """Return the sum over k < `length` of the products of `factors(k)`, in the order of products.
 
     Floats: a block of PRODUCT_BLOCK products starts at 0 and takes one fused multiply-add per k;
-    the sums of blocks are added as by `_sum_of_blocks`. The sum of no products is 0. Integers wrap,
+    the sums of blocks are added as by `sum_of_blocks`. The sum of no products is 0. Integers wrap,
     so their order does not matter. `extent`: the length as a number, by which loops are left out
     that would run once; it does not change the sum.
     """
-    zero = const(0, dtype)
+    if dtype.kind not in "fc" or extent <= PRODUCT_BLOCK:
+        return _sum_in_turn(const(0, int64), length, dtype, factors)
+    blocks = _ceil_div(length, PRODUCT_BLOCK)
+    return sum_of_blocks(
+        blocks,
+        -(-extent // PRODUCT_BLOCK),
+        dtype,
+        lambda block: sum_block_of_products(block, length, dtype, factors),
+    )
+
+
+def sum_block_of_products(block: Value, length: Value, dtype: DType, factors: Factors) -> Value:
+    """Return the sum of one block of the products over k < `length`."""
+    start = block * PRODUCT_BLOCK
+    stop = where(start + PRODUCT_BLOCK < length, start + PRODUCT_BLOCK, length)
+    return _sum_in_turn(start, stop, dtype, factors)
+
+
+def _sum_in_turn(start: Value, stop: Value, dtype: DType, factors: Factors) -> Value:
+    """Return the sum of the products from `start` to `stop`, added one after the other to 0."""
 
     def add_product(k: Value, total: Value) -> tuple[Value]:
         """Return `total` plus the product at `k`."""
         x, y = factors(k)
         return (fma(x, y, total) if dtype.kind in "fc" else total + x * y,)
 
-    def sum_block(block: Value) -> Value:
-        """Return the sum of a block of products."""
-        start = block * PRODUCT_BLOCK
-        stop = where(start + PRODUCT_BLOCK < length, start + PRODUCT_BLOCK, length)
-        return fold_loop(start, stop, (zero,), add_product).results[0]
-
-    if dtype.kind not in "fc" or extent <= PRODUCT_BLOCK:
-        return fold_loop(0, length, (zero,), add_product).results[0]
-    blocks = _ceil_div(length, PRODUCT_BLOCK)
-    return _sum_of_blocks(blocks, -(-extent // PRODUCT_BLOCK), dtype, sum_block)
+    return fold_loop(start, stop, (const(0, dtype),), add_product).results[0]
 
 
-def _sum_of_blocks(
+def sum_of_blocks(
     blocks: Value, extent: int, dtype: DType, sum_block: Callable[[Value], Value]
 ) -> Value:
     """Return the sum of `sum_block(b)` over b < `blocks`, in order, in groups of PRODUCT_BLOCKS.

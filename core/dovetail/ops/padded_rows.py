@@ -163,12 +163,13 @@ class PaddedRowBuilder:
         }
         order = (LEAD, BATCH, GROUP, CHANNEL, PHASE, ELEMENT)
         if channels_last:
-            order = (LEAD, GROUP, PHASE, BATCH, ELEMENT, CHANNEL)
+            order = (LEAD, PHASE, BATCH, ELEMENT, GROUP, CHANNEL)
         elif line.batches:
             order = (LEAD, GROUP, CHANNEL, PHASE, BATCH, ELEMENT)
         if direct:
             return PaddedRowBuffer(line.operand, line, extents, order, True)
-        overread = line.overread_length * (extents[CHANNEL][0] if channels_last else 1)
+        channels = extents[CHANNEL][0] * self.groups
+        overread = line.overread_length * (channels if channels_last else 1)
         size = math.prod([n for k in order for n in extents[k]]) + overread
         line_buffer = PaddedRowBuffer(
             self.launches.temporary(self.dtype, (size,)), line, extents, order
@@ -221,9 +222,12 @@ class PaddedRowBuilder:
     def _add_grid_axes(
         self, site: KernelSite, k: str, extents: Shape, parts: Sequence[PhasePart]
     ) -> list[Value]:
-        """Add axes of the grid and return their indices: none for phases and for a single group."""
+        """Add axes of the grid and return their indices: none for phases, one group, one channel.
+
+        So lanes are points of a longer axis.
+        """
         if k == PHASE:
             return [integer_or_constant(site, f"phase{a}", p.phase) for a, p in enumerate(parts)]
-        if k == GROUP and self.groups == 1:
+        if k in (GROUP, CHANNEL) and extents == (1,):
             return [const(0, int64)]
         return [site.points(f"{k}{i}_", n) for i, n in enumerate(extents)]

@@ -438,12 +438,12 @@ MATMUL = _add_op(Op("matmul", "kernel", rules.contracting, launches=kernel_ops.m
 # Convolutions, of (x, w) or (x, w, bias); their gradients x of (y, w), and w of (x, y). attrs: a
 # `convolution.Geometry`.
 CONVOLUTION = _add_op(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,
-                      many="front", arity=2, widens_gradient=False))
+                      calls=True, many="front", arity=2, widens_gradient=False))
 CONVOLUTION_INPUT = _add_op(Op("convolution_input", "kernel", same("iuf"), arity=2, many="front",
-                            launches=convolution.convolution_input,
+                            launches=convolution.convolution_input, calls=True,
                             widens_gradient=False))
 CONVOLUTION_WEIGHT = _add_op(Op("convolution_weight", "kernel", same("iuf"), arity=2, many="front",
-                             launches=convolution.convolution_weight,
+                             launches=convolution.convolution_weight, calls=True,
                              widens_gradient=False))
 COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernel_ops.count_blocks)
 TRUE_POSITIONS = _kernel(

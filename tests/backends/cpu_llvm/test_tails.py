@@ -8,7 +8,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
-from dovetail.ir.language import cast, const
+from dovetail.ir.language import cast, const, where
 from dovetail_cpu_llvm.schedule import schedule
 from machine_code import compiler_for, run
 
@@ -64,3 +64,32 @@ def test_narrow_rows_use_narrow_vectors(native: int) -> None:
 def test_long_bodies_have_no_tail_copies() -> None:
     assert schedule(product(1), 64).tails
     assert not schedule(product(6), 64).tails
+
+
+def pairs(step: int) -> Kernel:
+    """Build out[i, j] = max of x[i, j * step], x[i, j * step + 1]: a pooling if the step is 2."""
+    b = KernelBuilder("pairs")
+    x, out = b.buffer("x", dt.float32, "r"), b.buffer("out", dt.float32, "w")
+    pitch = b.int("pitch")
+    i, j = b.axis(b.int("rows")), b.axis(b.int("columns"))
+    at = i * pitch + j * step
+    first, second = load(x, at), load(x, at + 1)
+    b.store(out, i * PITCH + j, where(first < second, second, first))
+    return b.build()
+
+
+def test_rows_of_elements_apart_use_narrow_vectors() -> None:
+    assert schedule(pairs(2), 64).tails == (8, 16)
+    assert not schedule(pairs(1), 64).tails
+
+
+@pytest.mark.parametrize("native", (16, 32, 64))
+def test_narrow_vectors_of_elements_apart_have_the_right_values(native: int) -> None:
+    program = compiler_for(native).compile(pairs(2))
+    for columns in (*range(1, 20), 31, 32, 33, 47, 65):
+        x = np.random.default_rng(columns).standard_normal((3, 2 * columns)).astype("f4")
+        out = np.full((3, PITCH), np.nan, "f4")
+        ints = {"pitch": 2 * columns, "rows": 3, "columns": columns}
+        run(program, {"x": x, "out": out}, ints, (3, columns), (1, PITCH))
+        assert (out[:, :columns] == x.reshape(3, columns, 2).max(-1)).all(), columns
+        assert np.isnan(out[:, columns:]).all(), columns
