@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, StridedOperand, float32, float64
 
-from . import dots
+from . import dots, matvec
 from .ir_writer import FunctionWriter, Slot, fields
+from .lines import CACHE_LINE_BYTES, NATIVE_BYTES_MAX, PIECE_BYTES, Lines
 
 BLOCK, GROUP = PRODUCT_BLOCK, PRODUCT_BLOCK * PRODUCT_BLOCKS  # along k
 TILE_ROWS = {64: (12, 8, 4, 2, 1), 32: (6, 4, 2, 1), 16: (4, 2, 1)}  # by bytes of a vector
@@ -30,6 +31,7 @@ ROW_TILE_VECTORS = 16  # of a single row, so that no multiply-add waits for the 
 COLUMNS_BYTES_MAX = 1 << 11  # of a block's rows: its panels (512 KB) stay in the second-level cache
 NEAR_ROW_BYTES_MAX = 1 << 11  # columns in rows that are no further apart are read in place
 NEAR_STEP_BYTES_MAX = 1 << 8  # elements along k of the first operand, likewise
+PREFETCH_BYTES = 1 << 8  # ahead, along k, of the columns that are copied
 TASK_MULTIPLIES_MIN = 1 << 19  # of a block that a thread takes, some 5 us
 TASKS_PER_THREAD = 4
 
@@ -38,11 +40,11 @@ Shape = tuple[int, ...]
 _LETTERS = {float32: "s", float64: "d"}
 _REAL = {"s": ("float", 4), "d": ("double", 8)}
 # The integers of a call, after three addresses: sizes, strides in bytes, the blocks of the result,
-# and if the operands are exchanged, copied, or transposed in registers. Then, for each axis of the
-# stack, four more: its extent and three strides.
+# and if the operands are exchanged or copied. Then, for each axis of the stack, four more: its
+# extent and three strides.
 _INTS = (
     "m", "n", "k", "a_row", "a_col", "b_row", "b_col", "c_row", "c_col", "rows", "columns",
-    "across", "per_matrix", "swaps", "packs_a", "packs_b", "turns", "rank",
+    "across", "per_matrix", "swaps", "packs_a", "packs_b", "rank",
 )  # fmt: skip
 
 
@@ -74,27 +76,30 @@ def choose_product(
         for axis in reversed(range(len(stack)))
     ]
     a, b, c = ([s * size for s in strides[-2:]] for strides in (xs, ys, outs))
-    if m == n == 1:
-        words, tasks = dots.choose_tasks(k, axes, (a[1], b[0]))
-        return Product(f"{letter}dots", words, tasks, math.prod(stack) * k)
+    count, operations = math.prod(stack), math.prod(stack) * m * n * k
+    is_row, is_column = m == 1, n == 1
+    along_k = (is_column or b[0] == size) and (is_row or a[1] == size)
+    if (is_row or is_column) and m * n < matvec.ROWS_MIN and along_k:
+        rows_and_columns = [(m, a[0], 0, c[0])] * (m > 1) + [(n, 0, b[1], c[1])] * (n > 1)
+        words, tasks = dots.choose_tasks(k, rows_and_columns + axes, (a[1], b[0]))
+        return Product(f"{letter}dots", words, tasks, operations)
     swaps = n == 1 < m  # a column as a row, whose vectors are full
     if swaps:
         m, n, a, b, c = n, m, b[::-1], a[::-1], c[::-1]
         axes = [(extent, y, x, z) for extent, x, y, z in axes]
+    if m == 1 and b[0] == size != b[1]:
+        words, tasks = matvec.choose_tasks(n, k, size, (b[1], a[1], c[1]), swaps, axes, threads)
+        return Product(f"{letter}matvec", words, tasks, operations)
     near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
     few_rows = b[1] == size and m <= TILE_ROWS[native][0]
-    turns = m == 1 and b[0] == size != b[1]
-    packs_b = n > 1 and not (near or few_rows or turns)
+    packs_b = n > 1 and not (near or few_rows)
     packs_a = m > 1 and a[1] > NEAR_STEP_BYTES_MAX and n > TILE_VECTORS * native // size
     rows, columns = _choose_block(m, n, k, size, threads)
-    if turns:  # each is read from end to end
-        columns = min(n, TILE_VECTORS * native // size)
     across, down = -(-n // columns), -(-m // rows)
     ints = [m, n, k, *a, *b, *c, rows, columns, across, across * down]
-    ints += [swaps, packs_a, packs_b, turns, len(stack)]
+    ints += [swaps, packs_a, packs_b, len(stack)]
     ints += [number for axis in axes for number in axis]
-    count = math.prod(stack)
-    return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, count * m * n * k)
+    return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, operations)
 
 
 def _stack_stride(strides: Shape, rank: int, axis: int) -> int:
@@ -123,7 +128,7 @@ def imports() -> dict[str, int]:
     }
 
 
-KERNELS = tuple(f"{letter}{kernel}" for letter in _REAL for kernel in ("gemm", "dots"))
+KERNELS = tuple(f"{letter}{kernel}" for letter in _REAL for kernel in ("gemm", "matvec", "dots"))
 
 
 def ir(triple: str, native: int) -> str:
@@ -134,41 +139,52 @@ def ir(triple: str, native: int) -> str:
         "declare i64 @llvm.smax.i64(i64, i64)",
         "declare ptr @allocate(i64)",
         "declare void @release(ptr)",
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
     ]
-    return "\n".join([*declarations, *[Renderer(x, native).render() for x in _REAL]])
+    renderers = [Renderer(x, native) for x in _REAL]
+    for renderer in renderers:
+        declarations += {**renderer.declarations(), **renderer.narrow.declarations()}
+    return "\n".join([*declarations, *[renderer.render() for renderer in renderers]])
 
 
 class Renderer:
     """Renders the functions for one dtype: tiles, copies into panels, and the kernel.
 
-    `panel`: the columns of a tile.
+    `panel`: the columns of a tile. `narrow`: the renderer for vectors of lines, which may be
+    narrower; `piece`: the elements of 16 bytes.
     """
 
     def __init__(self, letter: str, native: int) -> None:
         self.letter = letter
         self.real, self.size = _REAL[letter]
         self.native, self.width = native, native // self.size
-        self.panel = self.width * TILE_VECTORS
+        self.panel, self.piece = self.width * TILE_VECTORS, PIECE_BYTES // self.size
         self.type = f"<{self.width} x {self.real}>"
         self.suffix = f"v{self.width}f{8 * self.size}"
         self.heights = TILE_ROWS[native]
+        self.narrow = self if native <= NATIVE_BYTES_MAX else Renderer(letter, NATIVE_BYTES_MAX)
+
+    def declarations(self) -> dict[str, None]:
+        """Return the declarations of the intrinsics, in order."""
+        t, bits = self.type, f"<{self.width} x i1>"
+        return dict.fromkeys(
+            (
+                f"declare {t} @llvm.fma.{self.suffix}({t}, {t}, {t})",
+                f"declare {self.real} @llvm.fma.f{8 * self.size}({', '.join([self.real] * 3)})",
+                f"declare {t} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {bits}, {t})",
+                f"declare void @llvm.masked.store.{self.suffix}.p0({t}, ptr, i32, {bits})",
+            )
+        )
 
     def render(self) -> str:
         """Return the IR of all functions."""
-        t, bits = self.type, f"<{self.width} x i1>"
-        declarations = [
-            f"declare {t} @llvm.fma.{self.suffix}({t}, {t}, {t})",
-            f"declare {self.real} @llvm.fma.f{8 * self.size}({', '.join([self.real] * 3)})",
-            f"declare {t} @llvm.masked.load.{self.suffix}.p0(ptr, i32, {bits}, {t})",
-            f"declare void @llvm.masked.store.{self.suffix}.p0({t}, ptr, i32, {bits})",
-        ]
-        functions = [self._render_tile(1, ROW_TILE_VECTORS, False), self._render_turned_tile()]
+        functions = [self._render_tile(1, ROW_TILE_VECTORS, False)]
         for rows in self.heights:
             functions.append(self._render_tile(rows, TILE_VECTORS, False))
             functions += [self._render_tile(rows, v, True) for v in range(1, TILE_VECTORS + 1)]
             functions.append(self._render_pack_rows(rows))
-        functions += [self._render_pack_columns(), self._render_kernel(), *dots.render(self)]
-        return "\n".join([*declarations, *functions])
+        functions += [self._render_pack_columns(), self._render_kernel()]
+        return "\n".join([*functions, *matvec.render(self.narrow), *dots.render(self.narrow)])
 
     def function(self, name: str, parameters: str, w: FunctionWriter, linkage: str = "") -> str:
         """Return the IR of a function."""
@@ -210,6 +226,14 @@ class Renderer:
         """Append the copy of one element."""
         x = w.let(f"load {self.real}, ptr {source}, align {self.size}")
         w.emit(f"store {self.real} {x}, ptr {target}, align {self.size}")
+
+    def name_operands(self) -> list[str]:
+        """Return IR that names the operands %a and %b, exchanged if %swaps, and the result %c."""
+        lines = ["  %exchanged = icmp ne i64 %swaps, 0"]
+        for name, i, j in (("a", 0, 1), ("b", 1, 0), ("c", 2, 2)):
+            lines += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
+            lines += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
+        return lines
 
     def find_item(self, w: FunctionWriter, number: Slot, first_word: int) -> list[str]:
         """Append the walk to an item of the stack; return the addresses of %a, %b and %c there.
@@ -313,46 +337,6 @@ class Renderer:
             w.emit(f"br label %{end}")
         w.begin_block(end)
 
-    def _render_turned_tile(self) -> str:
-        """Return the tile of a row and columns that lie along k: squares of them are transposed.
-
-        A vector has an element of each column, so no copy is needed, which would take as long.
-        """
-        w, n = self.writer(), self.width
-        sums = [w.slot(self.type, "zeroinitializer") for _ in range(TILE_VECTORS)]
-        bases = [self.move(w, "%b", (str(j * n), "%b_col")) for j in range(TILE_VECTORS)]
-        start = w.counter("0")
-
-        with w.loop_from(start, "%count", n) as k:
-            for base, sum_slot in zip(bases, sums, strict=True):
-                for i, vector in enumerate(self.load_turned(w, base, k, "%b_col")):
-                    at = self.move(w, "%a", (w.i64("add", k, str(i)), "%a_col"))
-                    self._add_products(w, at, [sum_slot], [vector])
-        with w.loop_from(start, "%count", 1) as k:
-            vectors = [self.gather(w, base, k, "%b_col") for base in bases]
-            self._add_products(w, self.move(w, "%a", (k, "%a_col")), sums, vectors)
-        self._render_results(w, [sums], None)
-        parameters = "i64 %count, ptr %a, i64 %a_col, ptr %b, i64 %b_col, ptr %c, i1 %first"
-        return self.function("tile_turned", parameters, w, "internal ")
-
-    def load_turned(self, w: FunctionWriter, base: str, k: str, stride: str) -> list[str]:
-        """Append loads of a square of lines along k; return a vector across lines for each k.
-
-        stride: the register of the bytes from line to line.
-        """
-        first = self.move(w, base, (k, str(self.size)))
-        lines = [self.load(w, self.move(w, first, (str(i), stride))) for i in range(self.width)]
-        return self._transpose(w, lines)
-
-    def gather(self, w: FunctionWriter, base: str, k: str, stride: str) -> str:
-        """Append loads of the lines' elements at one k; return them as a vector."""
-        vector, first = "poison", self.move(w, base, (k, str(self.size)))
-        for i in range(self.width):
-            at = self.move(w, first, (str(i), stride))
-            x = w.let(f"load {self.real}, ptr {at}, align {self.size}")
-            vector = w.let(f"insertelement {self.type} {vector}, {self.real} {x}, i64 {i}")
-        return vector
-
     # --- copies into panels
 
     def _render_pack_rows(self, rows: int) -> str:
@@ -416,28 +400,28 @@ class Renderer:
         w.begin_block(no)
 
     def _render_turned(self, w: FunctionWriter, row: Slot) -> None:
-        """Append the copy of a panel whose columns lie along k: squares are transposed."""
-        n = self.width
-        with w.loop_from(row, "%count", n) as k:
-            for j in range(TILE_VECTORS):
-                base = self.move(w, "%b", (str(j * n), "%b_col"))
-                for i, line in enumerate(self.load_turned(w, base, k, "%b_col")):
-                    at = self.move(w, "%to", (w.i64("add", k, str(i)), str(self.panel * self.size)))
-                    self.store(w, line, self.move(w, at, (str(j), str(self.native))))
+        """Append the copy of a panel whose columns lie along k."""
+        r = self.narrow
+        far = w.i64("mul", "%b_col", str(r.piece))
+        starts = [(str(j), "%b_col") for j in range(0, self.panel, r.width)]
+        vectors = [Lines(r, w, self.move(w, "%b", start), "%b_col", far) for start in starts]
+        for pieces in (CACHE_LINE_BYTES // PIECE_BYTES, 1):
+            with w.loop_from(row, "%count", pieces * r.piece) as k:
+                for piece in range(pieces):
+                    if pieces > 1 and piece < len(vectors):
+                        vectors[piece].prefetch(PREFETCH_BYTES)
+                    start = w.i64("add", k, str(piece * r.piece))
+                    self._copy_pieces(w, vectors, start)
 
-    def _transpose(self, w: FunctionWriter, lines: list[str]) -> list[str]:
-        """Append the transposition of a square of vectors: blocks of 1, 2, 4, ... change places."""
-        n, step = len(lines), 1
-        while step < n:
-            upper = [q if not q & step else n + q - step for q in range(n)]
-            lower = [q + step if not q & step else n + q for q in range(n)]
-            turned = list(lines)
-            for i in (i for i in range(n) if not i & step):
-                pair = lines[i], lines[i + step]
-                turned[i] = w.shuffle(self.type, *pair, upper)
-                turned[i + step] = w.shuffle(self.type, *pair, lower)
-            lines, step = turned, 2 * step
-        return lines
+    def _copy_pieces(self, w: FunctionWriter, vectors: Sequence[Lines], k: str) -> None:
+        """Append the copy of a piece of each column to the panel's rows from `k` on."""
+        row_bytes, r = str(self.panel * self.size), self.narrow
+        target = self.move(w, "%to", (k, row_bytes))
+        for j, lines in enumerate(vectors):
+            for i, vector in enumerate(lines.load()):
+                at = self.move(w, target, (str(i), row_bytes), (str(j), str(r.native)))
+                r.store(w, vector, at)
+            lines.advance(str(PIECE_BYTES))
 
     # --- the kernel
 
@@ -446,10 +430,7 @@ class Renderer:
         w = self.writer()
         names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in _INTS]]
         w.entry += [fields("slots", names)]
-        w.entry += ["  %exchanged = icmp ne i64 %swaps, 0"]
-        for name, i, j in (("a", 0, 1), ("b", 1, 0), ("c", 2, 2)):
-            w.entry += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
-            w.entry += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
+        w.entry += self.name_operands()
         _KernelWriter(self, w).render()
         return self.function("gemm", "ptr %slots, i64 %begin, i64 %end", w)
 
@@ -480,7 +461,6 @@ class _KernelWriter:
         w, size = self.w, str(self.size)
         self.packs_a = w.let("icmp ne i64 %packs_a, 0")
         self.packs_b = w.let("icmp ne i64 %packs_b, 0")
-        self.turns = w.let("icmp ne i64 %turns, 0")
         self.is_strided = w.let(f"icmp ne i64 %c_col, {size}")
         has_groups = w.let(f"icmp sgt i64 %k, {GROUP}")
         has_sums = w.let(f"or i1 {has_groups}, {self.is_strided}")
@@ -563,7 +543,7 @@ class _KernelWriter:
 
     def _write_products(self, a: _Matrix, b: _Matrix) -> None:
         """Write one block of k of a block of the result: panels of columns, then tiles of rows."""
-        w, panel, self.block_of_b = self.w, str(self.panel), b
+        w, panel = self.w, str(self.panel)
         whole = w.let(f"udiv i64 {self.columns}, {panel}")
         start = w.i64("mul", whole, panel)  # of the columns that fill no panel
         left = w.i64("sub", self.columns, start)
@@ -624,23 +604,12 @@ class _KernelWriter:
         w, slot = self.w, self.w.counter("0")
         wide = []
         if height == 1:
-            with w.loop_from(slot, w.select_i64(self.turns, whole, "0"), 1) as p:
-                columns = self._part(self.block_of_b, "0", w.i64("mul", p, str(self.panel)))
-                at = self._move(target.address, (p, self.panel_row))
-                self._call_turned_tile(rows, columns, at)
             wide = [(ROW_TILE_VECTORS, w.select_i64(self.packs_b, "0", whole))]
         for vectors, stop in (*wide, (TILE_VECTORS, whole)):
             with w.loop_from(slot, stop, vectors // TILE_VECTORS) as p:
                 tile = target._replace(address=self._move(target.address, (p, self.panel_row)))
                 panel = self._part(panels, "0", p)
                 self._call_tile(f"{height}_{vectors}", rows, panel, tile, "0")
-
-    def _call_turned_tile(self, a: _Matrix, b: _Matrix, c: str) -> None:
-        """Write the call of the tile whose columns lie along k."""
-        self.w.emit(
-            f"call void @{self.renderer.letter}tile_turned(i64 {self.count}, ptr {a.address}, "
-            f"i64 {a.column}, ptr {b.address}, i64 {b.column}, ptr {c}, i1 {self.is_first})"
-        )
 
     def _call_tile(self, name: str, a: _Matrix, b: _Matrix, c: _Matrix, valid: str) -> None:
         """Write the call of the tile `name`."""
