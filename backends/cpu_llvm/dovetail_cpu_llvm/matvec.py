@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dovetail.extend import PRODUCT_BLOCK as BLOCK
 from dovetail.extend import PRODUCT_BLOCKS
 
-from .ir_writer import FunctionWriter, fields
+from .ir_writer import fields
 from .lines import PIECE_BYTES, Lines, prefetch
 
 if TYPE_CHECKING:
@@ -70,18 +70,22 @@ def _render_row_sums(r: Renderer, groups: int) -> str:
     """Return the function that sums %count products in each lane of `groups` vectors into %out.
 
     Lane i of group g reads the line at %a + g * %group and the offset of `Lines`; %x has vectors
-    of the elements of all lanes.
+    of the elements of all lanes. With %prefetches the memory at %next, that of the tile after this
+    one, is read into the second-level cache, as many bytes of each group as are summed.
     """
     w = r.writer()
     sums = [w.slot(r.type, "zeroinitializer") for _ in range(groups)]
     starts = [r.move(w, "%a", (str(g), "%group")) for g in range(groups)]
     lines = [Lines(r, w, start, "%near", "%far") for start in starts]
-    x, k, ahead = w.slot("ptr", "%x"), w.counter("0"), _Prefetch(r, w, groups)
+    x, k, ahead = w.slot("ptr", "%x"), w.counter("0"), w.slot("ptr", "%next")
     with w.loop_from(k, "%count", r.piece):
         at = w.load(x)
         elements = [r.load(w, r.move(w, at, (str(i), str(r.native)))) for i in range(r.piece)]
         with w.if_then("%prefetches"):
-            ahead.write_step()
+            start, nbytes = w.load(ahead), r.width * PIECE_BYTES
+            for g in range(groups):
+                prefetch(w, r.move(w, start, (str(g), "%group")), nbytes)
+            w.store(ahead, r.move(w, start, ("1", str(nbytes))))
         for slot, line in zip(sums, lines, strict=True):
             for a, element in zip(line.load(), elements, strict=True):
                 r.fma(w, slot, a, element)
@@ -97,35 +101,9 @@ def _render_row_sums(r: Renderer, groups: int) -> str:
         r.store(w, w.load(slot), r.move(w, "%out", (str(g), str(r.native))))
     parameters = (
         "i64 %count, ptr %a, i64 %near, i64 %far, i64 %group, ptr %x, ptr %out, ptr %next, "
-        "i64 %row, i64 %segment, i1 %prefetches"
+        "i1 %prefetches"
     )
     return r.function(f"row_sums_{groups}", parameters, w, "internal ")
-
-
-class _Prefetch:
-    """Prefetches of the tile at %next into the second-level cache, while another is summed.
-
-    The groups of the tile are read side by side, and of each, row after row, as they lie in memory:
-    %segment bytes of each row.
-    """
-
-    def __init__(self, renderer: Renderer, w: FunctionWriter, groups: int) -> None:
-        self.renderer, self.writer, self.groups = renderer, w, groups
-        self.at, self.left = w.slot("ptr", "%next"), w.slot("i64", "%segment")
-        self.skip = w.i64("sub", "%row", "%segment")
-
-    def write_step(self) -> None:
-        """Append the prefetches of as many bytes as a step of the sums reads."""
-        r, w = self.renderer, self.writer
-        nbytes = r.width * PIECE_BYTES
-        at = w.load(self.at)
-        for g in range(self.groups):
-            prefetch(w, r.move(w, at, (str(g), "%group")), nbytes)
-        left = w.i64("sub", w.load(self.left), str(nbytes))
-        is_last = w.let(f"icmp sle i64 {left}, 0")
-        more, skip = (w.select_i64(is_last, n, "0") for n in ("%segment", self.skip))
-        w.store(self.left, w.i64("add", left, more))
-        w.store(self.at, r.move(w, at, ("1", str(nbytes)), ("1", skip)))
 
 
 def _render_pack_vector(r: Renderer) -> str:
@@ -275,7 +253,11 @@ class _KernelWriter:
         matrix = r.move(w, a, (start, str(r.size)))
         is_first = w.let(f"icmp eq i64 {start}, {group}")
         group_stride = w.i64("mul", "%row", str(group_rows))
-        segment = w.i64("mul", count, str(blocks * r.size))
+        prefetches = "%is_large"
+        if group_rows > 1:  # if rows are so near that half of what is prefetched is used
+            near_bytes = w.i64("mul", count, str(2 * blocks * r.size))
+            is_near = w.let(f"icmp ule i64 %row, {near_bytes}")
+            prefetches = w.let(f"and i1 %is_large, {is_near}")
         whole, done = w.let(f"udiv i64 {rows}, {group_rows}"), w.counter("0")
 
         def write_tile(groups: int, first_row: str, first_group: str, skipped: str) -> None:
@@ -285,7 +267,7 @@ class _KernelWriter:
             w.emit(
                 f"call void @{r.letter}row_sums_{groups}(i64 {count}, ptr {at}, i64 {a_near}, "
                 f"i64 {a_far}, i64 {group_stride}, ptr {self.packed}, ptr {self.out}, "
-                f"ptr {after}, i64 %row, i64 {segment}, i1 %is_large)"
+                f"ptr {after}, i1 {prefetches})"
             )
             target = r.move(w, self.target, (first_group, str(group_rows * r.size)))
             w.emit(
