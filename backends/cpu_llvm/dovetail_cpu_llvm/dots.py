@@ -15,6 +15,7 @@ from dovetail.extend import PRODUCT_BLOCK as BLOCK
 from dovetail.extend import PRODUCT_BLOCKS
 
 from .ir_writer import FunctionWriter, Slot, fields
+from .lines import PIECE_BYTES, Lines, prefetch
 
 if TYPE_CHECKING:
     from .gemm import Renderer
@@ -23,6 +24,8 @@ GROUP = BLOCK * PRODUCT_BLOCKS
 TASK_PRODUCTS_MIN = 1 << 15  # of the pairs that a thread takes: some 4 us
 COPY_PAIR_BYTES_MAX = 512  # neighbours so short are copied first: memory is then read in order
 LANES = 16  # pairs of a task are a multiple of it
+VECTORS = 2, 1  # of lanes: two sums hide the latency of an addition
+PREFETCH_CALLS = 2  # the lanes of the call after the next are prefetched
 CHAINS = 4  # sums that are computed side by side where lanes cannot be vectors
 # The integers of a call, after three addresses: the length of a vector, the number of pairs along
 # the last axis of the stack, strides in bytes from lane to lane (pair) and along k, the pairs of a
@@ -54,33 +57,29 @@ def render(renderer: Renderer) -> list[str]:
 
 
 def _render_block_sums(r: Renderer) -> str:
-    """Return the function that sums `count` products in each of `valid` lanes into %out."""
-    w, size = r.writer(), str(r.size)
-    is_full = w.let(f"icmp eq i64 %valid, {r.width}")
+    """Return the function that sums `count` products in each of `valid` lanes into %out.
 
-    def all_are_size(x: str, y: str) -> str:
-        """Append the test that all lanes are in use and two strides are those of neighbours."""
-        same = [w.let(f"icmp eq i64 {stride}, {size}") for stride in (x, y)]
-        return w.let(f"and i1 {is_full}, {w.let(f'and i1 {same[0]}, {same[1]}')}")
+    The lanes are vectors if they fill two or one of them; else they are computed one by one.
+    """
+    w = r.writer()
 
-    end, sums, start = w.new_label(), w.slot(r.type, "zeroinitializer"), w.counter("0")
-    own = r.packers[0]
-    with r.last_case(w, all_are_size("%a_pair", "%b_pair"), end):
-        with w.loop("0", "%count") as k:
-            x, y = (r.load(w, r.move(w, f"%{m}", (k, f"%{m}_step"))) for m in "ab")
-            r.fma(w, sums, x, y)
-        r.store(w, w.load(sums), "%out")
-    with r.last_case(w, all_are_size("%a_step", "%b_step"), end):
-        with w.loop_from(start, "%count", r.width) as k:
-            squares = [r.load_turned(w, f"%{m}", k, f"%{m}_pair", own) for m in "ab"]
-            for x, y in zip(*squares, strict=True):
-                r.fma(w, sums, x, y)
-        with w.loop_from(start, "%count", 1) as k:
-            x, y = (r.gather(w, f"%{m}", k, f"%{m}_pair", own) for m in "ab")
-            r.fma(w, sums, x, y)
-        r.store(w, w.load(sums), "%out")
+    def are_neighbours(vectors: int, x: str, y: str) -> str:
+        """Append the test that lanes fill some vectors and two strides are those of neighbours."""
+        same = [w.let(f"icmp eq i64 {stride}, {r.size}") for stride in (x, y)]
+        are_full = w.let(f"icmp eq i64 %valid, {vectors * r.width}")
+        return w.let(f"and i1 {are_full}, {w.let(f'and i1 {same[0]}, {same[1]}')}")
+
+    end = w.new_label()
+    for vectors in VECTORS:
+        sums = [w.slot(r.type, "zeroinitializer") for _ in range(vectors)]
+        for axis, write in (("pair", _write_vectors), ("step", _write_lines)):
+            condition = are_neighbours(vectors, f"%a_{axis}", f"%b_{axis}")
+            with r.last_case(w, condition, end):
+                write(r, w, sums)
+                for i, slot in enumerate(sums):
+                    r.store(w, w.load(slot), r.move(w, "%out", (str(i), str(r.native))))
     lane = w.counter("0")
-    for chains in (CHAINS, 1):
+    for chains in range(CHAINS, 0, -1):
         with w.loop_from(lane, "%valid", chains) as first:
             _write_chains(r, w, first, chains)
     w.enter_block(end)
@@ -89,6 +88,42 @@ def _render_block_sums(r: Renderer) -> str:
         "i64 %b_step, ptr %out"
     )
     return r.function("block_sums", parameters, w, "internal ")
+
+
+def _write_vectors(r: Renderer, w: FunctionWriter, sums: Sequence[Slot]) -> None:
+    """Append the sums of lanes that lie side by side."""
+    with w.loop("0", "%count") as k:
+        starts = [r.move(w, f"%{m}", (k, f"%{m}_step")) for m in "ab"]
+        for i, slot in enumerate(sums):
+            step = (str(i), str(r.native))
+            r.fma(w, slot, *[r.load(w, r.move(w, start, step)) for start in starts])
+
+
+def _write_lines(r: Renderer, w: FunctionWriter, sums: Sequence[Slot]) -> None:
+    """Append the sums of lanes that lie along k each. Those of a later call are prefetched."""
+    k, lanes = w.counter("0"), len(sums) * r.width
+    ahead = {m: r.move(w, f"%{m}", (str(PREFETCH_CALLS * lanes), f"%{m}_pair")) for m in "ab"}
+    far = {m: w.i64("mul", f"%{m}_pair", str(r.piece)) for m in "ab"}
+    pairs = [
+        [
+            Lines(r, w, r.move(w, f"%{m}", (str(first), f"%{m}_pair")), f"%{m}_pair", far[m])
+            for m in "ab"
+        ]
+        for first in range(0, lanes, r.width)
+    ]
+    with w.loop_from(k, "%count", r.piece) as i:
+        for start in ahead.values():
+            prefetch(w, r.move(w, start, (i, str(lanes * r.size))), lanes * PIECE_BYTES)
+        for slot, (a, b) in zip(sums, pairs, strict=True):
+            for x, y in zip(a.load(), b.load(), strict=True):
+                r.fma(w, slot, x, y)
+            for lines in (a, b):
+                lines.advance(str(PIECE_BYTES))
+    with w.loop_from(k, "%count", 1):
+        for slot, (a, b) in zip(sums, pairs, strict=True):
+            r.fma(w, slot, a.gather(), b.gather())
+            for lines in (a, b):
+                lines.advance(str(r.size))
 
 
 def _write_chains(r: Renderer, w: FunctionWriter, first: str, chains: int) -> None:
@@ -113,12 +148,12 @@ def _write_chains(r: Renderer, w: FunctionWriter, first: str, chains: int) -> No
 
 def _render_kernel(r: Renderer) -> str:
     """Return the kernel: the tasks %begin..%end-1, some pairs of vectors each."""
-    w = r.writer()
+    w, lanes = r.writer(), VECTORS[0] * r.width
     w.entry.append(fields("slots", [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in INTS]]))
     for number, m in enumerate("abc"):
         w.entry.append(f"  %{m} = inttoptr i64 %w{number} to ptr")
-    sums = w.alloca(r.real, r.width)
-    copies = [w.alloca("i8", r.width * COPY_PAIR_BYTES_MAX) for _ in "ab"]
+    sums = w.alloca(r.real, lanes)
+    copies = [w.alloca("i8", lanes * COPY_PAIR_BYTES_MAX) for _ in "ab"]
     are_results_near = w.let(f"icmp eq i64 %c_pair, {r.size}")
     is_short = w.let(f"icmp sle i64 %k, {BLOCK}")
     with w.loop("%begin", "%end") as task:
@@ -127,13 +162,13 @@ def _render_kernel(r: Renderer) -> str:
         stop = w.min_i64("%pairs", w.i64("add", first, "%chunk"))
         a, b, c = r.find_item(w, item, 3 + len(INTS))
         short_stop, start = w.select_i64(is_short, stop, first), w.counter(first)
-        with w.loop_from(start, short_stop, r.width, full_steps=False) as pair:
-            valid = w.min_i64(str(r.width), w.i64("sub", stop, pair))
+        with w.loop_from(start, short_stop, lanes, full_steps=False) as pair:
+            valid = w.min_i64(str(lanes), w.i64("sub", stop, pair))
             x, y = (
                 _copy_if_short(r, w, m, r.move(w, start, (pair, f"%{m}_pair")), valid, copy)
                 for m, start, copy in zip("ab", (a, b), copies, strict=True)
             )
-            is_whole = w.let(f"icmp eq i64 {valid}, {r.width}")
+            is_whole = w.let(f"icmp eq i64 {valid}, {lanes}")
             is_direct = w.let(f"and i1 {are_results_near}, {is_whole}")
             at = r.move(w, c, (pair, "%c_pair"))
             out = w.let(f"select i1 {is_direct}, ptr {at}, ptr {sums}")
@@ -172,29 +207,34 @@ def _write_long_pair(
     r: Renderer, w: FunctionWriter, pair: tuple[str, str], result: str, sums: str
 ) -> None:
     """Append the product of two vectors of several blocks, group by group."""
-    a_block, b_block = (w.i64("mul", f"%{m}_step", str(BLOCK)) for m in "ab")
+    block_steps = [w.i64("mul", f"%{m}_step", str(BLOCK)) for m in "ab"]
     total, group_total = w.slot(r.real, "0.0"), w.slot(r.real, "0.0")
     with w.loop("0", "%k", GROUP, full_steps=False) as group:
-        stop = w.min_i64("%k", w.i64("add", group, str(GROUP)))
-        with w.loop(group, stop, BLOCK * r.width, full_steps=False) as k:
-            left = w.i64("sub", stop, k)
-            whole = w.min_i64(str(r.width), w.let(f"udiv i64 {left}, {BLOCK}"))
-            x, y = (r.move(w, m, (k, f"%{n}_step")) for m, n in zip(pair, "ab", strict=True))
-            _call_block_sums(r, w, whole, str(BLOCK), (x, a_block), (y, b_block), sums)
-            last = w.i64("sub", left, w.i64("mul", whole, str(BLOCK)))
-            has_last = w.let(f"icmp slt i64 {whole}, {r.width}")
-            has_last = w.let(f"and i1 {has_last}, {w.let(f'icmp ne i64 {last}, 0')}")
-            with w.if_then(has_last):
-                a, b = ((r.move(w, m, (whole, s)), s) for m, s in ((x, a_block), (y, b_block)))
-                at = r.move(w, sums, (whole, str(r.size)))
-                _call_block_sums(r, w, "1", last, a, b, at)
-            count = w.i64("add", whole, w.let(f"zext i1 {has_last} to i64"))
-            with w.loop("0", count) as i:
+        stop, start = w.min_i64("%k", w.i64("add", group, str(GROUP))), w.counter(group)
+
+        def add_blocks(blocks: str, count: str, k: str) -> None:
+            """Append the sums of blocks from `k` on, and their additions to the group's."""
+            (a, b), (x, y) = pair, block_steps
+            a, b = r.move(w, a, (k, "%a_step")), r.move(w, b, (k, "%b_step"))
+            _call_block_sums(r, w, blocks, count, (a, x), (b, y), sums)
+            is_start = w.let(f"icmp eq i64 {k}, {group}")
+            with w.loop("0", blocks) as i:
                 at = r.move(w, sums, (i, str(r.size)))
-                is_first = w.let(f"icmp eq i64 {w.i64('add', k, i)}, {group}")
-                _add_sum(
-                    r, w, group_total, w.let(f"load {r.real}, ptr {at}, align {r.size}"), is_first
-                )
+                value = w.let(f"load {r.real}, ptr {at}, align {r.size}")
+                is_first = w.let(f"and i1 {is_start}, {w.let(f'icmp eq i64 {i}, 0')}")
+                _add_sum(r, w, group_total, value, is_first)
+
+        for vectors in VECTORS:
+            lanes = vectors * r.width
+            with w.loop_from(start, stop, BLOCK * lanes) as k:
+                add_blocks(str(lanes), str(BLOCK), k)
+        blocks = w.let(f"udiv i64 {w.i64('sub', stop, w.load(start))}, {BLOCK}")
+        with w.if_then(w.let(f"icmp ne i64 {blocks}, 0")):
+            add_blocks(blocks, str(BLOCK), w.load(start))
+            w.store(start, w.i64("add", w.load(start), w.i64("mul", blocks, str(BLOCK))))
+        left = w.i64("sub", stop, w.load(start))
+        with w.if_then(w.let(f"icmp ne i64 {left}, 0")):
+            add_blocks("1", left, w.load(start))
         _add_sum(r, w, total, w.load(group_total), w.let(f"icmp eq i64 {group}, 0"))
     w.emit(f"store {r.real} {w.load(total)}, ptr {result}, align {r.size}")
 

@@ -33,8 +33,9 @@ from dovetail.extend import (
     int32,
 )
 
-from . import dots
+from . import dots, matvec
 from .ir_writer import FunctionWriter, Slot, fields
+from .lines import NATIVE_BYTES_MAX, PIECE_BYTES
 from .packing import CASTS, K_PER_ELEMENT, Packer, column_packers, list_turned_tiles, row_packers
 
 BLOCK, GROUP = PRODUCT_BLOCK, PRODUCT_BLOCK * PRODUCT_BLOCKS  # along k
@@ -108,9 +109,14 @@ def choose_product(
     )
     a_cast, b_cast = (_find_cast(letter, d, dtype) for d in (x_dtype, y_dtype))
     k = -(-length // K_PER_ELEMENT[letter])
-    if m == n == 1 and not (a_cast or b_cast):
-        words, tasks = dots.choose_tasks(k, axes, (a[1], b[0]))
-        return Product(f"{letter}dots", words, tasks, math.prod(stack) * k, 3)
+    count, operations, casts = math.prod(stack), math.prod(stack) * m * n * k, a_cast or b_cast
+    is_row, is_column = m == 1, n == 1
+    along_k = (is_column or b[0] == size) and (is_row or a[1] == size)
+    is_vector = (is_row or is_column) and not casts
+    if is_vector and m * n < matvec.ROWS_MIN and along_k:
+        rows_and_columns = [(m, a[0], 0, c[0])] * (m > 1) + [(n, 0, b[1], c[1])] * (n > 1)
+        words, tasks = dots.choose_tasks(k, rows_and_columns + axes, (a[1], b[0]))
+        return Product(f"{letter}dots", words, tasks, operations, 3)
     # an operand without a scale stands for its own
     is_scaled = [
         scale[4] is dtype is not d for scale, d in zip(scales, (x_dtype, y_dtype), strict=False)
@@ -123,6 +129,9 @@ def choose_product(
         m, n, a, b, c = n, m, b[::-1], a[::-1], c[::-1]
         a_cast, b_cast, is_scaled, steps = b_cast, a_cast, is_scaled[::-1], steps[::-1]
         axes = [(extent, y, x, z) for extent, x, y, z in axes]
+    if is_vector and m == 1 and b[0] == size != b[1]:
+        words, tasks = matvec.choose_tasks(n, k, size, (b[1], a[1], c[1]), swaps, axes, threads)
+        return Product(f"{letter}matvec", words, tasks, operations, 3)
     near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
     few_rows = b[1] == size and m <= TILE_ROWS[native][0]
     itemsize = sizes[0] if swaps else sizes[1]
@@ -140,8 +149,7 @@ def choose_product(
     ints += [swaps, packs_a and not a_cast, packs_b, turns, length, a_cast, b_cast]
     ints += [bool(scales), *is_scaled, *steps, len(stack)]
     ints += [number for axis in axes for number in axis]
-    count = math.prod(stack)
-    return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, count * m * n * k)
+    return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, operations)
 
 
 def _find_cast(letter: str, dtype: DType, result: DType) -> int:
@@ -177,7 +185,8 @@ def imports() -> dict[str, int]:
 
 def kernels(letter: str) -> tuple[str, ...]:
     """Return the names of the kernels for a dtype."""
-    return (f"{letter}gemm",) if letter == "i" else (f"{letter}gemm", f"{letter}dots")
+    names = ("gemm",) if letter == "i" else ("gemm", "matvec", "dots")
+    return tuple([letter + name for name in names])
 
 
 def find_accepted_dtypes(
@@ -214,6 +223,8 @@ class Renderer:
     """Renders the functions for one dtype: tiles, copies into panels, and the kernel.
 
     `panel`: the columns of a tile. `pairs`: True if an element along k is a pair of int16.
+    `narrow`: the renderer for vectors of lines, which may be narrower; `piece`: the elements of 16
+    bytes.
     """
 
     def __init__(self, letter: str, native: int) -> None:
@@ -221,7 +232,7 @@ class Renderer:
         self.real, self.size = _TYPES[letter]
         self.pairs = letter == "i"
         self.native, self.width = native, native // self.size
-        self.panel = self.width * TILE_VECTORS
+        self.panel, self.piece = self.width * TILE_VECTORS, PIECE_BYTES // self.size
         self.type = f"<{self.width} x {self.real}>"
         self.suffix = f"v{self.width}{'i' if self.pairs else 'f'}{8 * self.size}"
         self.add = "add" if self.pairs else "fadd"
@@ -229,6 +240,7 @@ class Renderer:
         self.packers = [Packer(self, cast) for cast in CASTS[letter].values()]
         if not self.pairs:
             self.packers.insert(0, Packer(self, None))
+        self.narrow = self if native <= NATIVE_BYTES_MAX else Renderer(letter, NATIVE_BYTES_MAX)
 
     def render(self) -> str:
         """Return the IR of all functions."""
@@ -241,7 +253,9 @@ class Renderer:
             *self.render_tiles(),
         ]
         if not self.pairs:
-            functions += [*map(self._render_turned_tile, self.packers), *dots.render(self)]
+            declarations |= self.narrow.declarations()
+            functions += map(self._render_turned_tile, self.packers)
+            functions += [*matvec.render(self.narrow), *dots.render(self.narrow)]
         for packer in self.packers:
             functions += packer.render()
         functions.append(self._render_kernel())
@@ -316,6 +330,17 @@ class Renderer:
         """Append the copy of one element."""
         x = w.let(f"load {self.real}, ptr {source}, align {self.size}")
         w.emit(f"store {self.real} {x}, ptr {target}, align {self.size}")
+
+    def name_operands(self, others: Sequence[tuple[str, int, int]]) -> list[str]:
+        """Return IR that names the operands %a and %b, and others, exchanged if %swaps.
+
+        others: the name of each, and the numbers of its address and of the exchanged one.
+        """
+        lines = ["  %exchanged = icmp ne i64 %swaps, 0"]
+        for name, i, j in (("a", 0, 1), ("b", 1, 0), *others):
+            lines += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
+            lines += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
+        return lines
 
     def find_item(
         self, w: FunctionWriter, number: Slot, first_word: int, operands: Sequence[str] = "abc"
@@ -523,13 +548,10 @@ class Renderer:
         w = self.writer()
         names = [*[f"i64 w{i}" for i in range(_ADDRESSES)], *[f"i64 {n}" for n in _INTS]]
         w.entry += [fields("slots", names)]
-        w.entry += ["  %exchanged = icmp ne i64 %swaps, 0"]
+        w.entry += self.name_operands((("a_factors", 2, 3), ("b_factors", 3, 2)))
         w.entry += ["  %scaled = icmp ne i64 %has_scales, 0"]
-        w.entry += ["  %c_address = select i1 %scaled, i64 %w4, i64 %w2"]
-        for name, i, j in (("a", 0, 1), ("b", 1, 0), ("a_factors", 2, 3), ("b_factors", 3, 2)):
-            w.entry += [f"  %{name}_address = select i1 %exchanged, i64 %w{j}, i64 %w{i}"]
-        for name in ("a", "b", "c", "a_factors", "b_factors"):
-            w.entry += [f"  %{name} = inttoptr i64 %{name}_address to ptr"]
+        w.entry += ["  %result = select i1 %scaled, i64 %w4, i64 %w2"]
+        w.entry += ["  %c = inttoptr i64 %result to ptr"]
         _ProductWriter(self, w).render()
         return self.function("gemm", "ptr %slots, i64 %begin, i64 %end", w)
 

@@ -16,9 +16,13 @@ from dovetail.extend import (
 )
 
 from .ir_writer import FunctionWriter, Slot
+from .lines import CACHE_LINE_BYTES, PIECE_BYTES, Lines
 
 if TYPE_CHECKING:
     from .gemm import Renderer
+
+
+PREFETCH_BYTES = 1 << 8  # ahead, along k, of the columns that are copied
 
 
 class Cast(NamedTuple):
@@ -253,7 +257,10 @@ class Packer:
                         self._copy_columns(w, k, stride, used, factors, False)
         slot = w.counter("0")
         with w.if_then(w.let(f"and i1 {has_columns}, {is_whole}")):
-            self._copy_turned(w, slot, pairs, factors)
+            if self.cast is None:
+                self._copy_lines(w, slot)
+            else:
+                self._copy_turned(w, slot, pairs, factors)
         with w.loop_from(slot, "%count", 1) as k:
             is_pair = w.let(f"icmp slt i64 {k}, {pairs}")
             source = r.move(w, "%b", (k, "%b_row"))
@@ -293,10 +300,34 @@ class Packer:
             vector = self.scale(w, self._load_across(w, at, stride, mask, is_pair), factor)
             r.store(w, vector, r.move(w, target, (str(j), str(r.native))))
 
+    def _copy_lines(self, w: FunctionWriter, slot: Slot) -> None:
+        """Append the copy of a panel whose columns lie along k."""
+        whole, r = self.renderer, self.renderer.narrow
+        far = w.i64("mul", "%b_col", str(r.piece))
+        starts = [(str(j), "%b_col") for j in range(0, whole.panel, r.width)]
+        vectors = [Lines(r, w, r.move(w, "%b", start), "%b_col", far) for start in starts]
+        for pieces in (CACHE_LINE_BYTES // PIECE_BYTES, 1):
+            with w.loop_from(slot, "%count", pieces * r.piece) as k:
+                for piece in range(pieces):
+                    if pieces > 1 and piece < len(vectors):
+                        vectors[piece].prefetch(PREFETCH_BYTES)
+                    start = w.i64("add", k, str(piece * r.piece))
+                    self._copy_pieces(w, vectors, start)
+
+    def _copy_pieces(self, w: FunctionWriter, vectors: Sequence[Lines], k: str) -> None:
+        """Append the copy of a piece of each column to the panel's rows from `k` on."""
+        row_bytes, r = str(self.renderer.panel * self.renderer.size), self.renderer.narrow
+        target = r.move(w, "%to", (k, row_bytes))
+        for j, lines in enumerate(vectors):
+            for i, vector in enumerate(lines.load()):
+                at = r.move(w, target, (str(i), row_bytes), (str(j), str(r.native)))
+                r.store(w, vector, at)
+            lines.advance(str(PIECE_BYTES))
+
     def _copy_turned(
         self, w: FunctionWriter, slot: Slot, stop: str, factors: Sequence[str | None]
     ) -> None:
-        """Append the copy of a panel whose columns lie along k: squares are transposed."""
+        """Append the casts to a panel of columns that lie along k: squares are transposed."""
         r = self.renderer
         with w.loop_from(slot, stop, r.width) as k:
             for j in range(self._vectors):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -99,6 +100,8 @@ def test_long_product_adds_groups_of_blocks(dtype: dt.DType) -> None:
     turned = dt.zeros((5, 3), dtype=dtype, device=CPU)
     turned.mT[...] = x @ y
     assert_same(turned.mT, wanted)
+    rows = dt.broadcast_to(x[:, None], (3, 4, k)).reshape((12, k))
+    assert_same(rows @ y[:, :1], np.repeat(wanted[:, :1], 4, axis=0))
     parts = [x[:, s : s + GROUP] @ y[s : s + GROUP] for s in (0, GROUP)]
     assert_same(parts[0] + parts[1], wanted)
 
@@ -126,6 +129,69 @@ def test_products_of_pairs_of_vectors_have_the_bits_of_the_reference(
 def expected_pairs(x: dt.Tensor, y: dt.Tensor) -> Any:
     """Return the products of pairs of rows on the reference device."""
     return np.stack([expected(a, b) for a, b in zip(x.numpy(), y.numpy(), strict=True)])
+
+
+MATRICES = ((8, 1), (9, 15), (24, 256), (31, 512), (25, 1300), (26, 2900))
+VIEWS: dict[str, Callable[[Any], dt.Tensor]] = {  # strides along the first axis
+    "contiguous": lambda x: dt.asarray(x, device=CPU),
+    "padded": lambda x: dt.asarray(np.pad(x, ((1, 2), (3, 5))), device=CPU)[1:-2, 3:-5],
+    "reversed": lambda x: dt.asarray(x[::-1].copy(), device=CPU)[::-1],
+    "every third": lambda x: dt.asarray(np.repeat(x, 3, axis=0), device=CPU)[::3],
+    "equal": lambda x: dt.broadcast_to(dt.asarray(x[:1], device=CPU), x.shape),
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("shape", MATRICES, ids=str)
+def test_matrix_times_vector_of_any_strides_has_the_bits_of_the_reference(
+    shape: tuple[int, int], dtype: dt.DType
+) -> None:
+    a, b = values(*shape, dtype=dtype), values(shape[1], 1, seed=1, dtype=dtype)
+    for x in (view(a) for view in VIEWS.values()):
+        for y in (view(b) for view in VIEWS.values()):
+            wanted = expected(x.numpy(), y.numpy())
+            assert_same(x @ y, wanted)
+            assert_same(y.mT @ x.mT, wanted.T)
+            out = dt.zeros((2 * shape[0], 1), dtype=dtype, device=CPU)
+            out[::-2] = x @ y
+            assert_same(out[::-2], wanted)
+            assert not out[::2].any()
+
+
+def test_stack_of_matrices_times_vectors_has_the_bits_of_its_items() -> None:
+    a, b = values(2, 3, 20, 700), values(3, 700, 1, seed=1)
+    x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
+    wanted = np.stack([[expected(a[i, j], b[j]) for j in range(3)] for i in range(2)])
+    assert_same(x @ y, wanted)
+    assert_same(x @ y[1], np.stack([[expected(m, b[1]) for m in n] for n in a]))
+    assert_same(x[:, ::-2, :5] @ y[::-2], wanted[:, ::-2, :5])
+
+
+@pytest.mark.parametrize("shape", [(1, 2900, 45), (3, 700, 1), (40, 20, 1)], ids=str)
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_elements_beside_a_vector_product_are_not_read(
+    place: str, shape: tuple[int, int, int]
+) -> None:
+    m, k, n = shape
+    a, b = values(m, k), values(n, k, seed=1)
+    x, y = (dt.from_dlpack(place_in_protected_memory(z, place == "last")) for z in (a, b))
+    assert_same(x @ y.mT, expected(a, b.T))
+
+
+def place_in_protected_memory(x: Any, at_end: bool) -> Any:
+    """Return a copy whose first or last element borders on a page that must not be read."""
+    page = mmap.PAGESIZE
+    pages = -(-x.nbytes // page)
+    memory = mmap.mmap(-1, (pages + 2) * page)
+    buffer = np.frombuffer(memory, np.uint8)
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    for number in (0, pages + 1):
+        address = ctypes.c_void_p(buffer.ctypes.data + number * page)
+        assert protect(address, ctypes.c_size_t(page), 0) == 0
+    start = (pages + 1) * page - x.nbytes if at_end else page
+    copied = buffer[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+    copied[...] = x
+    return copied
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -189,7 +255,9 @@ def test_matrix_times_its_transpose_is_exactly_symmetric(shape: tuple[int, int])
         assert np.array_equal(found, found.T)
 
 
-@pytest.mark.parametrize("shape", [(200, 300, 400), (1, 999, 3000), (3000, 999, 1)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(200, 300, 400), (1, 999, 3000), (3000, 999, 1), (1001, 2900, 1)], ids=str
+)
 def test_bits_do_not_depend_on_threads(
     shape: tuple[int, int, int], set_threads: Callable[[int], None]
 ) -> None:
@@ -454,7 +522,12 @@ def multiply(native: int, threads: int, a: Any, b: Any, out: Any) -> None:
 
 
 @pytest.mark.parametrize("native", [16, 32, 64])
-@pytest.mark.parametrize("shape", [(13, 300, 33), (1, 20, 300), (30, 257, 1)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(13, 300, 33), (1, 20, 300), (30, 257, 1), (45, 2900, 1), (1, 600, 33), (3, 900, 1),
+     (1, 4400, 1)],
+    ids=str,
+)  # fmt: skip
 def test_bits_do_not_depend_on_vectors_and_blocks(native: int, shape: tuple[int, int, int]) -> None:
     if native > Compiler().native:
         pytest.skip(f"this CPU has vectors of {Compiler().native} bytes; run it on a wider one")
@@ -487,6 +560,16 @@ def test_large_products_have_several_blocks_and_small_ones_one() -> None:
     assert 8 <= blocks(1024, 1024, 1024, 2) <= 12
     assert 64 <= blocks(4096, 4096, 4096, 16) <= 80
     assert blocks(64, 100_000, 64, 2) >= 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel"), [((8, 9), "smatvec"), ((7, 900), "sdots"), ((1, 900), "sdots")], ids=str
+)
+def test_few_rows_times_a_vector_are_pairs_of_vectors(shape: tuple[int, int], kernel: str) -> None:
+    x, y, out = (np.empty(s, np.float32) for s in (shape, (shape[1], 1), (shape[0], 1)))
+    product = gemm.choose_product([operand(x), operand(y)], operand(out), 64, 1)
+    assert product is not None
+    assert (product.kernel, product.operations) == (kernel, x.size)
 
 
 def test_captured_products_are_part_of_the_command_list() -> None:
