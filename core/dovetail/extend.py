@@ -8,7 +8,8 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
     locks that a child of fork() finds free: Lock, register_lock
-    binaries on disk: cache_binary, cached_binary, source_digest; settings: whole_setting
+    binaries on disk: cache_binary, cached_binary, source_digest
+    settings: whole_setting, word_setting
     errors: CompileError, DeviceError, PluginError, ArgumentError, InternalError, DovetailError
 
 A KERNEL (docs/kernel-ir.md): what a backend compiles
@@ -112,6 +113,7 @@ from .dtypes import (
 from .engine.tracer_api import current as _recorder
 from .engine.tracer_api import recorded_by
 from .environment import read_int as whole_setting
+from .environment import read_word as word_setting
 from .errors import (
     ArgumentError,
     CompileError,
@@ -419,5 +421,6 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "walk",
         "whole_setting",
         "widen_halves",
+        "word_setting",
         "write_together",
     ]
