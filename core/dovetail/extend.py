@@ -28,6 +28,7 @@ A LAYOUT (docs/writing-a-layout.md)
         scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
         write_together; halves: widen_halves
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
+    functions that a gradient runs again: ClosureSnapshot
     types: DTypeLike, DeviceLike
 
 A DTYPE (docs/adding-a-dtype.md)
@@ -87,6 +88,7 @@ from .backend.launches import BindingBackend, scalar_argument
 from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
+from .capture.closures import ClosureSnapshot
 from .capture.iterations import is_mapping as is_mapping
 from .device_class import Device
 from .device_class import opened as open_device
@@ -275,6 +277,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "Buffer",
         "CStyle",
         "Capabilities",
+        "ClosureSnapshot",
         "Combine",
         "CompileError",
         "Compiled",

@@ -311,7 +311,7 @@ def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
 
 
 class ClosureSnapshot:
-    """The values that the body of a loop reads from its closure, at the time of the loop."""
+    """The values that a function, as the body of a loop, reads from its closure at this time."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self._function = name, _with_own_cells(function, {})
@@ -323,6 +323,32 @@ class ClosureSnapshot:
         """Return a copy of the body whose cells hold the values from the time of the loop."""
         copy: Callable[..., Any] = _with_own_cells(self._function, {})
         return copy
+
+    def find_gradient_reads(self, operand: Tensor, result: Tensor) -> list[Tensor]:
+        """Return the tensors of the closure to which gradients of the function's result flow.
+
+        `operand`: has a gradient, and was made just before the function ran with it.
+        Raises: GradientError if gradients flow to other tensors, too.
+        """
+        taped = {t._expr.tape: t for t in self.tensors if t._expr.tape is not None}
+        visited, reads = {operand._expr.tape}, list[Tensor]()
+        stack = [] if result._expr.tape is None else [result._expr.tape]
+        while stack:
+            node = stack.pop()
+            if node in visited:
+                continue
+            visited.add(node)
+            if node in taped:
+                reads.append(taped[node])
+            elif node.order < operand._expr.tape.order:
+                raise GradientError(
+                    f"{self.name}: the function reads a tensor with a gradient that is neither in "
+                    "its closure nor in an attribute that it names; make it a variable of the "
+                    "function"
+                )
+            else:
+                stack += [edge.node for edge in node.edges if edge is not None]
+        return reads
 
     def find_change(self) -> ClosurePath | None:
         """Return a path to a value of the closure that changed, or None."""
