@@ -169,7 +169,7 @@ if typing.TYPE_CHECKING:
     )
     from .memory.storage import Storage
     from .plugins.registry import devices
-    from .settings import eager, junk_filled
+    from .settings import eager, fast_math, junk_filled
     from .tensor.host import evaluate
     from .tensor.print_options import get_printoptions, printoptions, set_printoptions
     from .tensor.tensor import Tensor
@@ -289,7 +289,7 @@ _PUBLIC_MODULES = {
     "linalg.polynomials": "poly polyadd polyder polyfit polyint polymul polysub roots",
     "memory.storage": "Storage",
     "plugins.registry": "devices",
-    "settings": "eager junk_filled",
+    "settings": "eager fast_math junk_filled",
     "tensor.host": "evaluate",
     "tensor.print_options": "get_printoptions printoptions set_printoptions",
     "tensor.tensor": "Tensor",
@@ -319,19 +319,19 @@ __all__ = [
     "divide", "divmod", "dot", "draw_graph", "dsplit", "dstack", "e", "eager", "ediff1d", "einsum",
     "element_size", "elementwise", "empty", "empty_like", "enable_grad", "equal", "erf", "erfc",
     "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain", "expm1", "extract",
-    "eye", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud",
-    "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod", "fold",
-    "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction", "full", "full_like", "func",
-    "gamma", "gcd", "geomspace", "get_default_dtype", "get_num_threads", "get_printoptions", "grad",
-    "gradient", "greater", "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram",
-    "histogram2d", "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag",
-    "index_add", "index_to_pos", "indices", "inf", "inference_mode", "inner", "insert", "int8",
-    "int16", "int32", "int64", "interp", "intersect1d", "is_complex", "is_contiguous",
-    "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "isclose", "iscomplex",
-    "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "ix_", "jit",
-    "junk_filled", "kaiser", "kernel", "kron", "lcm", "ldexp", "less", "less_equal", "lexsort",
-    "lgamma", "linalg", "linspace", "load", "load_function", "log", "log1p", "log2", "log10",
-    "log_softmax", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "eye", "fast_math", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr",
+    "flipud", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod",
+    "fold", "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction", "full", "full_like",
+    "func", "gamma", "gcd", "geomspace", "get_default_dtype", "get_num_threads", "get_printoptions",
+    "grad", "gradient", "greater", "greater_equal", "grid", "hamming", "hann", "heaviside",
+    "histogram", "histogram2d", "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1",
+    "iinfo", "imag", "index_add", "index_to_pos", "indices", "inf", "inference_mode", "inner",
+    "insert", "int8", "int16", "int32", "int64", "interp", "intersect1d", "is_complex",
+    "is_contiguous", "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "isclose",
+    "iscomplex", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "ix_", "jit", "junk_filled", "kaiser", "kernel", "kron", "lcm", "ldexp", "less", "less_equal",
+    "lexsort", "lgamma", "linalg", "linspace", "load", "load_function", "log", "log1p", "log2",
+    "log10", "log_softmax", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
     "logical_xor", "logit", "logspace", "logsumexp", "mask_indices", "matmul", "matrix_transpose",
     "matvec", "max", "maximum", "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum",
     "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",

@@ -311,7 +311,7 @@ def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
 
 
 class ClosureSnapshot:
-    """The values that a function, as the body of a loop, reads from its closure at this time."""
+    """The values that the body of a loop reads from its closure, at the time of the loop."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self._function = name, _with_own_cells(function, {})

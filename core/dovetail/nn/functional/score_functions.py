@@ -33,7 +33,13 @@ OP_NAME = "flex_attention"
 
 
 class BlockMask(NamedTuple):
-    """A function that masks scores, and the sizes for which it is meant; None fits any size."""
+    """A function that masks scores, and the sizes for which it is meant; None fits any size.
+
+    >>> from dovetail.nn import functional as F
+    >>> mask = F.create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 8, 16)
+    >>> isinstance(mask, F.BlockMask), mask.KV_LEN
+    (True, 16)
+    """
 
     mask_mod: MaskMod
     B: int | None
@@ -108,7 +114,7 @@ def flex_attention(
     """Return attention with functions that change and mask the scores.
 
     `score_mod(score, b, h, q_idx, kv_idx)` returns the new scores; `mask_mod(b, h, q_idx, kv_idx)`
-    returns True where a query sees a key. `block_mask`: the same by `create_block_mask`. The
+    returns True where a query sees a key. `block_mask`: a `mask_mod` by `create_block_mask`. The
     functions run on tiles: `score` is a tensor of scaled products, and the indices are int32
     tensors that broadcast to it, so they must compute each element from its score and indices
     alone. They may read other tensors at these indices, and gradients flow to those that
