@@ -331,14 +331,9 @@ def test_memory_is_linear_in_the_length() -> None:
     assert peak(8192) < 2.2 * peak(4096)
 
 
-@pytest.mark.parametrize("device_name", ["reference", "cpu"])
-def test_captured_attention_has_the_same_bits(device_name: str) -> None:
-    if device_name not in INSTALLED:
-        pytest.skip(f"no {device_name} here")
-    given = to_tensors(operands(dtype="float32"), device_name)
-    slopes, table = to_tensors(
-        drawn((HEADS,), (HEADS, ROWS + COLUMNS), dtype="float32"), device_name
-    )
+def test_captured_attention_has_the_same_bits(device: dt.Device) -> None:
+    given = to_tensors(operands(dtype="float32"), device)
+    slopes, table = to_tensors(drawn((HEADS,), (HEADS, ROWS + COLUMNS), dtype="float32"), device)
 
     def step(*x: dt.Tensor) -> tuple[dt.Tensor, ...]:
         mod = learned(dt, slopes, table * 2)
@@ -417,4 +412,17 @@ def test_overwritten_tensor_that_score_mod_reads_raises() -> None:
     with dt.no_grad():
         slopes[:] = 0.0
     with pytest.raises(dt.GradientError):
+        dt.grad(out.sum(), given)
+
+
+@pytest.mark.parametrize("name", ["score_mod", "mask_mod"])
+def test_overwritten_tensor_without_a_gradient_raises(name: str) -> None:
+    given, table = to_tensors(operands()), dt.ones(COLUMNS)
+    functions: dict[str, Any] = {
+        "score_mod": lambda s, b, h, i, j: s + table[j],
+        "mask_mod": lambda b, h, i, j: table[j] > 0,
+    }
+    out = F.flex_attention(*given, **{name: functions[name]})
+    table[:] = 0.0
+    with pytest.raises(dt.GradientError, match="overwrote it in place"):
         dt.grad(out.sum(), given)

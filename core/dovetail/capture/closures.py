@@ -324,6 +324,11 @@ class ClosureSnapshot:
         copy: Callable[..., Any] = _with_own_cells(self._function, {})
         return copy
 
+    def constants(self) -> list[Tensor]:
+        """Return the tensors without gradients that the function's code names."""
+        named = [value for path, value, _ in self._paths if path.is_named]
+        return [t for t in named if type(t) is Tensor and t._expr.tape is None]
+
     def find_gradient_reads(self, operand: Tensor, result: Tensor) -> list[Tensor]:
         """Return the tensors of the closure to which gradients of the function's result flow.
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
@@ -336,8 +337,8 @@ class ScoreFunctions(NamedTuple):
     """The user's functions of scores and positions, and the positions.
 
     `b`, `h` number the matrices along the batch axes, and broadcast to a tile; `numbers` are those
-    of queries and keys. `reads`: the tensors of the closure to which gradients flow. `snapshot`:
-    the closure of `score_mod` at this time.
+    of queries and keys. `reads`: the tensors of the closure to which gradients flow. `snapshots`:
+    the closures of the functions at the time of the call, by name; empty without gradients.
     """
 
     score_mod: Callable[..., Tensor] | None
@@ -346,22 +347,26 @@ class ScoreFunctions(NamedTuple):
     h: Tensor
     numbers: Tensor
     reads: Sequence[Tensor] = ()
-    snapshot: ClosureSnapshot | None = None
+    snapshots: Mapping[str, ClosureSnapshot] = MappingProxyType({})
+
+    def constants(self) -> list[Tensor]:
+        """Return the tensors that the functions read and that have no gradients."""
+        return [t for snapshot in self.snapshots.values() for t in snapshot.constants()]
 
     def for_backward(self, reads: Sequence[Tensor]) -> ScoreFunctions:
         """Return the functions as they were in the forward pass; `reads`: the saved tensors.
 
-        Raises: GradientError if the closure of `score_mod` has changed.
+        Raises: GradientError if the closure of a function has changed.
         """
-        if self.snapshot is None:
-            return self
-        path = self.snapshot.find_change()
-        if path is not None:
-            raise dt.GradientError(
-                f"{self.snapshot.name}: score_mod reads {path.key!r}, which has changed since the "
-                "forward pass, and the gradient runs it again; keep it unchanged until then"
-            )
-        return self._replace(score_mod=self.snapshot.function(), reads=reads)
+        for name, snapshot in self.snapshots.items():
+            path = snapshot.find_change()
+            if path is not None:
+                raise dt.GradientError(
+                    f"{snapshot.name}: {name} reads {path.key!r}, which has changed since the "
+                    "forward pass, and the gradient runs it again; keep it unchanged until then"
+                )
+        functions: dict[str, Any] = {n: s.function() for n, s in self.snapshots.items()}
+        return self._replace(**functions, reads=reads)
 
     def select(self, cut: BatchSlices) -> ScoreFunctions:
         """Return the functions for some of the matrices."""
@@ -432,13 +437,16 @@ class Attention(dt.autograd.Function):
         numbers = dt.arange(max(q.shape[-2], k.shape[-2]), device=q.device)
         keys = dt.copy(k.mT * options.scale)
         out, sums = _Forward(q, keys, v, mask, keep, numbers, options, functions).compute()
-        ctx.save_for_backward(q, k, v, mask, keep, out, sums, *reads)
+        constants = [] if functions is None else functions.constants()  # must not be overwritten
+        ctx.read_count = len(reads)
+        ctx.save_for_backward(q, k, v, mask, keep, out, sums, *reads, *constants)
         return out, sums
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, g_sums: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of query, key, value, a float mask and the tensors read."""
-        q, k, v, mask, keep, out, sums, *reads = ctx.saved_tensors
+        q, k, v, mask, keep, out, sums, *others = ctx.saved_tensors
+        reads = others[: ctx.read_count]
         slope = dt.sum(g * out, axis=-1, keepdims=True) - g_sums
         scale = ctx.options.scale
         mask, keep = (None if x is None else x.mT for x in (mask, keep))

@@ -266,17 +266,20 @@ def _find_reads(functions: ScoreFunctions, q: Tensor) -> ScoreFunctions:
                 f"{OP_NAME}: mask_mod must return bool, True where a query sees a key, got "
                 f"{visible.dtype}"
             )
-    if functions.score_mod is None:
-        return functions
-    if not dt.is_grad_enabled():
-        _require_elements("score_mod", functions.score_mod(score, *indices), one)
-        return functions
-    snapshot = ClosureSnapshot(OP_NAME, functions.score_mod)
-    score = score.requires_grad_()
-    result = functions.score_mod(score, *indices)
-    _require_elements("score_mod", result, one)
-    reads = snapshot.find_gradient_reads(score, result)
-    return functions._replace(reads=reads, snapshot=snapshot)
+    has_gradients = dt.is_grad_enabled()
+    snapshots = {
+        name: ClosureSnapshot(OP_NAME, f)
+        for name, f in (("score_mod", functions.score_mod), ("mask_mod", functions.mask_mod))
+        if f is not None and has_gradients
+    }
+    reads: list[Tensor] = []
+    if functions.score_mod is not None:
+        score.requires_grad_(has_gradients)
+        result = functions.score_mod(score, *indices)
+        _require_elements("score_mod", result, one)
+        if has_gradients:
+            reads = snapshots["score_mod"].find_gradient_reads(score, result)
+    return functions._replace(reads=reads, snapshots=snapshots)
 
 
 def _require_elements(name: str, result: object, shape: Sequence[int]) -> None:
