@@ -108,7 +108,7 @@ def assert_equals_torch(make_mod: Any, make_mask: Any) -> None:
         *ours[:3],
         None if make_mod is None else make_mod(dt, *ours[3:]),
         None if make_mask is None else F.create_block_mask(
-            make_mask(dt.asarray), None, None, ROWS, COLUMNS
+            make_mask(dt.asarray), 2, HEADS, ROWS, COLUMNS
         ),
         return_lse=True,
     )  # fmt: skip
@@ -363,7 +363,7 @@ BAD: list[tuple[Any, Any, str]] = [
     (lambda: call(mask=lambda b, h, i, j: i - j), dt.DTypeError, "mask_mod must return bool"),
     (lambda: call(block_mask=lambda *x: x), dt.ArgumentTypeError, "from create_block_mask, got f"),
     (
-        lambda: call(block_mask=F.create_block_mask(lambda *x: x, 2, 3, 5, 6)),
+        lambda: call(block_mask=F.create_block_mask(causal(None), 2, 3, 5, 6)),
         dt.ShapeError, "created for KV_LEN=6, but query and key have 5",
     ),
     (lambda: F.flex_attention(X[0], X, X), dt.ShapeError, "must have 4 dimensions"),
@@ -426,3 +426,94 @@ def test_overwritten_tensor_without_a_gradient_raises(name: str) -> None:
     table[:] = 0.0
     with pytest.raises(dt.GradientError, match="overwrote it in place"):
         dt.grad(out.sum(), given)
+
+
+# --- blocks that are left out ---------------------------------------------------------------------
+
+
+def near(b: Any, h: Any, i: Any, j: Any) -> Any:
+    return (i >= j) & (i - j < 90)
+
+
+def of_documents(b: Any, h: Any, i: Any, j: Any) -> Any:
+    return (i // 200 == j // 300) & (i < 1100)
+
+
+def of_batch_and_head(b: Any, h: Any, i: Any, j: Any) -> Any:
+    return abs(i - j) < 100 + 150 * b + 60 * h
+
+
+@pytest.mark.parametrize("mask", [near, of_documents, of_batch_and_head])
+@pytest.mark.parametrize("sizes", [(1 << 18, 256), (1 << 12, 32)])
+def test_blocks_that_are_left_out_change_no_bits(
+    device: dt.Device, monkeypatch: pytest.MonkeyPatch, mask: Any, sizes: tuple[int, int]
+) -> None:
+    scale = 1 if sizes[1] == 256 else 8
+    if scale == 1 and device == dt.device("reference"):
+        pytest.skip("the interpreter takes a minute for these sizes")
+    for name, value in zip(("TILE_SCORES_MAX", "PRODUCT_BLOCK"), sizes, strict=True):
+        monkeypatch.setattr(attention, name, value)
+    rows, columns = 1300 // scale, 1100 // scale
+    arrays = drawn((1, 2, rows, 8), (1, 2, columns, 8), (1, 2, columns, 4), dtype="float32")
+    (slopes,) = to_tensors(drawn((2,), dtype="float32", seed=2), device)
+
+    def scaled(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return mask(b, h, i * scale, j * scale)
+
+    block_mask = F.create_block_mask(scaled, 1, 2, rows, columns, device=device)
+    assert block_mask.blocks is not None
+    flags = [x for row in block_mask.blocks for x in row]
+    assert 0 < flags.count(False) < len(flags)
+    results = []
+    for options in ({"mask_mod": scaled}, {"block_mask": block_mask}):
+        given = to_tensors(arrays, device)
+        out = F.flex_attention(*given, alibi(dt, slopes, None), **options)
+        results.append([out, *dt.grad((out * out).sum(), [*given, slopes])])
+        out = F.flex_attention(*given, **options)
+        results[-1] += [out, *dt.grad((out * out).sum(), given)]
+    for x, y in zip(*results, strict=True):
+        assert_equal_bits(x, y)
+
+
+def test_blocks_that_are_left_out_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "TILE_SCORES_MAX", 1 << 12)
+    tiles = []
+    attend_to = attention._Forward._attend_to
+
+    def count(self: Any, rows: Any, keys: Any, *options: Any) -> Any:
+        tiles.append(keys)
+        return attend_to(self, rows, keys, *options)
+
+    monkeypatch.setattr(attention._Forward, "_attend_to", count)
+    given = [dt.zeros((1, 1, 2048, 2))] * 3
+    F.flex_attention(*given, mask_mod=near)
+    whole = len(tiles)
+    F.flex_attention(*given, block_mask=F.create_block_mask(near, None, None, 2048, 2048))
+    assert len(tiles) - whole < whole / 3
+
+
+def test_mask_that_is_created_in_a_captured_function_keeps_all_blocks(device: dt.Device) -> None:
+    given = [x.detach() for x in to_tensors(operands(dtype="float32"), device)]
+
+    def attend(*x: dt.Tensor) -> dt.Tensor:
+        mask = F.create_block_mask(causal(None), None, None, ROWS, COLUMNS, device=device)
+        return F.flex_attention(*x, block_mask=mask)
+
+    assert_equal_bits(dt.jit(attend)(*given), attend(*given))
+
+
+def test_mask_that_hides_everything_gives_zeros(blocks: None) -> None:
+    given = to_tensors(operands())
+
+    def nothing(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return i < 0
+
+    mask = F.create_block_mask(nothing, None, None, ROWS, COLUMNS)
+    out = F.flex_attention(*given, block_mask=mask)
+    for x in (out, *dt.grad(out.sum(), given)):
+        assert (x == 0).all().item()
+
+
+def test_create_block_mask_names_a_function_that_returns_no_bools() -> None:
+    with pytest.raises(dt.DTypeError, match="create_block_mask: mask_mod must return bool"):
+        F.create_block_mask(lambda b, h, i, j: i - j, 1, 1, 4, 4, device="reference")

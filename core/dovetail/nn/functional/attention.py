@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import PRODUCT_BLOCK, ClosureSnapshot, write_together
+from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, ClosureSnapshot, write_together
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -302,10 +302,12 @@ def _apply_mask(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 class _TileSum:
-    """A tensor that accumulates tiles."""
+    """A tensor that accumulates tiles; `has_gaps`: parts of it may get none, and are zero."""
 
-    def __init__(self, like: Tensor) -> None:
-        self.total = dt.empty(like.shape, dtype=like.dtype, device=like.device)
+    def __init__(self, like: Tensor, has_gaps: bool) -> None:
+        create = dt.zeros if has_gaps else dt.empty
+        self.total = create(like.shape, dtype=like.dtype, device=like.device)
+        self._has_gaps = has_gaps
         self._initialised: set[tuple[object, ...]] = set()
 
     def add_part(
@@ -313,12 +315,12 @@ class _TileSum:
     ) -> tuple[Tensor, Tensor]:
         """Return a part of a cut of the total, and its sum with `x`.
 
-        The first tile with this key and cut is returned as it is.
+        Without gaps the first tile with this key and cut is returned as it is.
         """
         target = part(_select_matrices(self.total, cut))
         x = _sum_to_shape(x, self.total.shape)
         starts = [c.start for c, n in zip(cut, self.total.shape, strict=False) if n > 1]
-        if (key, *starts) in self._initialised:
+        if self._has_gaps or (key, *starts) in self._initialised:
             return target, target + x
         self._initialised.add((key, *starts))
         return target, x
@@ -339,6 +341,8 @@ class ScoreFunctions(NamedTuple):
     `b`, `h` number the matrices along the batch axes, and broadcast to a tile; `numbers` are those
     of queries and keys. `reads`: the tensors of the closure to which gradients flow. `snapshots`:
     the closures of the functions at the time of the call, by name; empty without gradients.
+    `blocks`: for each block of queries and block of keys, False if `mask_mod` hides all of it; None
+    if that is not known. Blocks that are left out change no bits, but for NaN and infinities.
     """
 
     score_mod: Callable[..., Tensor] | None
@@ -346,12 +350,39 @@ class ScoreFunctions(NamedTuple):
     b: Tensor
     h: Tensor
     numbers: Tensor
+    blocks: Sequence[Sequence[bool]] | None = None
     reads: Sequence[Tensor] = ()
     snapshots: Mapping[str, ClosureSnapshot] = MappingProxyType({})
 
     def constants(self) -> list[Tensor]:
         """Return the tensors that the functions read and that have no gradients."""
         return [t for snapshot in self.snapshots.values() for t in snapshot.constants()]
+
+    def list_visible_keys(self, a: int, b: int, end: int) -> list[int]:
+        """Return the first keys of the blocks up to `end` that some of queries a to b see."""
+        starts = range(0, end, PRODUCT_BLOCK)
+        if self.blocks is None:
+            return [*starts]
+        rows = self.blocks[a // PRODUCT_BLOCK : -(-b // PRODUCT_BLOCK)]
+        return [k for k in starts if any(row[k // PRODUCT_BLOCK] for row in rows)]
+
+    def find_queries(self, a: int, b: int, rows: int) -> tuple[int, int]:
+        """Return the range of the queries that see some of keys a to b, in whole blocks.
+
+        It begins with a group of a product's blocks, so that sums keep their order. It is all or
+        none for gradients of `reads`, which are sums over a tile.
+        """
+        if self.blocks is None:
+            return 0, rows
+        keys = slice(a // PRODUCT_BLOCK, -(-b // PRODUCT_BLOCK))
+        visible = [i for i, row in enumerate(self.blocks) if any(row[keys])]
+        if not visible:
+            return 0, 0
+        if self.reads:
+            return 0, rows
+        start, stop = visible[0] * PRODUCT_BLOCK, (visible[-1] + 1) * PRODUCT_BLOCK
+        group = PRODUCT_BLOCK * PRODUCT_BLOCKS
+        return (start if rows <= group else start // group * group), min(stop, rows)
 
     def for_backward(self, reads: Sequence[Tensor]) -> ScoreFunctions:
         """Return the functions as they were in the forward pass; `reads`: the saved tensors.
@@ -409,6 +440,32 @@ class ScoreFunctions(NamedTuple):
             return dt.zeros_like(scores) if first is None else first, others
 
         return changed, differentiate
+
+
+def find_visible_blocks(
+    mask_mod: Callable[..., Tensor], sizes: tuple[int | None, int | None, int, int], device: Any
+) -> list[list[bool]]:
+    """Return, for each block of queries and block of keys, True if some score is visible.
+
+    `sizes`: the numbers of batches, heads, queries and keys.
+    """
+    *_, rows, columns = sizes
+    counts = sizes[0] or 1, sizes[1] or 1, rows, columns
+    b, h, queries, keys = (dt.arange(n, dtype=dt.int32, device=device) for n in counts)
+    blocks = []
+    for first in range(0, rows, PRODUCT_BLOCK):
+        tile = queries[first : first + PRODUCT_BLOCK, None]
+        mask = mask_mod(b[:, None, None, None], h[:, None, None], tile, keys)
+        shape = (*counts[:2], len(tile), columns)
+        visible: Any = dt.any(dt.broadcast_to(mask, shape), axis=(0, 1, 2)).tolist()
+        starts = range(0, columns, PRODUCT_BLOCK)
+        blocks.append([any(visible[k : k + PRODUCT_BLOCK]) for k in starts])
+    return blocks
+
+
+def hides_scores(functions: ScoreFunctions | None) -> bool:
+    """Return True if a `mask_mod` hides scores, so that blocks may be left out."""
+    return functions is not None and functions.mask_mod is not None
 
 
 # --- forward and backward -------------------------------------------------------------------------
@@ -509,7 +566,7 @@ class _Forward(NamedTuple):
         tiles = _row_tiles(batch, rows, self.options.causal)
         if len(tiles) <= 1 and self._count_visible_keys(rows) <= PRODUCT_BLOCK:
             softmax = self._attend_to((0, rows), (0, self._count_visible_keys(rows)))
-            return softmax.finish(self._may_hide_all())
+            return self._finish(softmax)
         out, sums = (
             dt.empty((*batch, rows, n), dtype=self.q.dtype, device=self.q.device)
             for n in (self.v.shape[-1], 1)
@@ -524,9 +581,11 @@ class _Forward(NamedTuple):
         fields = _select_fields(self, cut, "q k v mask keep")
         return self._replace(**fields, functions=functions)
 
-    def _may_hide_all(self) -> bool:
-        """Return True if a query may see no key."""
-        return self.mask is not None or self.functions is not None
+    def _finish(self, softmax: _Partial) -> tuple[Tensor, Tensor]:
+        """Return the result of some queries, and the logarithm of each row's sum."""
+        may_see_none = self.mask is not None or self.functions is not None
+        values, sums = softmax.finish(may_see_none)
+        return (values + 0.0 if hides_scores(self.functions) else values), sums  # no -0: see below
 
     def _count_visible_keys(self, rows: int) -> int:
         """Return the number of keys that the first `rows` queries see."""
@@ -537,11 +596,14 @@ class _Forward(NamedTuple):
 
         def write(rows: _Partial, a: int, b: int) -> None:
             """Write results and logarithms of sums for queries a to b, which see no more keys."""
-            values = list(rows.finish(self._may_hide_all()))
+            values = list(self._finish(rows))
             write_together(OP_NAME, [_slice_rows(x, a, b) for x in results], values)
 
         end, softmax = self._count_visible_keys(b), None
-        for first in range(0, end, PRODUCT_BLOCK):
+        starts: Sequence[int] = range(0, end, PRODUCT_BLOCK)
+        if self.functions is not None:
+            starts = self.functions.list_visible_keys(a, b, end) or [0]
+        for first in starts:
             if softmax is not None:
                 dt.evaluate(*softmax)
                 if self.options.causal and first > a:
@@ -580,7 +642,12 @@ class _Forward(NamedTuple):
         if self.keep is not None:
             keep = _slice_columns(_slice_rows(self.keep, a, b), first, stop)
             weights = dt.where(keep, weights * self.options.keep_scale, 0.0)
-        return _Partial(top, total, weights @ _slice_rows(self.v, first, stop))
+        values = weights @ _slice_rows(self.v, first, stop)
+        if hides_scores(self.functions):
+            # A hidden block adds nothing, as if it was left out: no NaN, and no zero that could
+            # change a sign, as `_finish` has no -0.
+            values = dt.where(total == 0, 0.0, values)
+        return _Partial(top, total, values)
 
 
 class _Backward(NamedTuple):
@@ -609,12 +676,13 @@ class _Backward(NamedTuple):
         inputs = self.q_transposed, self.k, self.v, self.mask, *reads
         needs = *self.needs[:4], *[True] * len(reads)
         if len(tiles) == 1 or dt.is_grad_enabled():
+            whole = self._differentiate(0, columns, 0, rows)
             return [
                 x if x is None or like is None else _sum_to_shape(x, like.shape)
-                for x, like in zip(self._differentiate(0, columns), inputs, strict=True)
+                for x, like in zip(whole, inputs, strict=True)
             ]
         totals = [
-            None if x is None or not is_needed else _TileSum(x)
+            None if x is None or not is_needed else _TileSum(x, hides_scores(self.functions))
             for x, is_needed in zip(inputs, needs, strict=True)
         ]
         for cut, a, b in tiles:
@@ -625,16 +693,18 @@ class _Backward(NamedTuple):
         self, totals: Sequence[_TileSum | None], cut: BatchSlices, a: int, b: int
     ) -> None:
         """Add the gradients of a tile to the totals, in place."""
-        start, rows = self._find_first_query(a), self.q.shape[-2]
+        start, stop = self._find_queries(a, b)
+        if start == stop and self.functions is not None:
+            return
         keys = partial(_slice_rows, a=a, b=b)
-        queries = partial(_slice_columns, a=start, b=rows)
+        queries = partial(_slice_columns, a=start, b=stop)
         slices: list[tuple[BatchSlices, Callable[[Tensor], Tensor], int]]
         slices = [(cut, queries, 0), *[(cut, keys, a)] * 3]
         slices += [((), lambda whole: whole, 0)] * (len(totals) - len(slices))
         pairs = [
             total.add_part(x, *where)
             for total, x, where in zip(
-                totals, self.select(cut)._differentiate(a, b), slices, strict=True
+                totals, self.select(cut)._differentiate(a, b, start, stop), slices, strict=True
             )
             if total is not None and x is not None
         ]
@@ -648,31 +718,34 @@ class _Backward(NamedTuple):
         functions = self.functions and self.functions.select(cut)
         return self._replace(**_select_fields(self, cut, names), functions=functions)
 
-    def _find_first_query(self, key: int) -> int:
-        """Return the first query that sees a key."""
-        return min(key, self.q.shape[-2]) if self.options.causal else 0
+    def _find_queries(self, a: int, b: int) -> tuple[int, int]:
+        """Return the range of the queries that see some of keys a to b."""
+        rows = self.q.shape[-2]
+        if self.functions is not None:
+            return self.functions.find_queries(a, b, rows)
+        return (min(a, rows) if self.options.causal else 0), rows
 
-    def _differentiate(self, a: int, b: int) -> tuple[Tensor | None, ...]:
+    def _differentiate(self, a: int, b: int, start: int, stop: int) -> tuple[Tensor | None, ...]:
         """Return a tile's gradients of q^T, k, v, mask^T and of the tensors that functions read.
 
-        That of q^T begins with the first query that sees key a. Keys a to b are the tile; a
-        gradient that is not needed is None.
+        The tile is keys a to b and queries from `start` to `stop`. A gradient that is not needed is
+        None.
         """
-        start, rows, options = self._find_first_query(a), self.q.shape[-2], self.options
+        options = self.options
 
         def part(x: Tensor) -> Tensor:
             """Return the tile's queries of transposed rows."""
-            return _slice_columns(x, start, rows)
+            return _slice_columns(x, start, stop)
 
         keys = _slice_rows(self.k, a, b)
         scores = keys @ part(self.q_transposed)
         differentiate, of_reads = None, list[Tensor | None]()
         if self.functions is not None:
-            indices = self.functions.numbers[start:rows], self.functions.numbers[a:b, None]
+            indices = self.functions.numbers[start:stop], self.functions.numbers[a:b, None]
             scores, differentiate = self.functions.change_recorded(scores, *indices)
             scores = self.functions.hide(scores, *indices)
         if options.causal:
-            sees = self.numbers[a:b, None] <= self.numbers[start:rows]
+            sees = self.numbers[a:b, None] <= self.numbers[start:stop]
             scores = dt.where(sees, scores, -math.inf)
         if self.mask is not None:
             scores = _apply_mask(scores, part(_slice_rows(self.mask, a, b)))
@@ -688,8 +761,8 @@ class _Backward(NamedTuple):
             slopes, of_reads = differentiate(slopes)
         return (
             keys.mT @ slopes if self.needs[0] else None,
-            slopes @ _slice_rows(self.q, start, rows) if self.needs[1] else None,
-            used @ _slice_rows(self.g, start, rows) if self.needs[2] else None,
+            slopes @ _slice_rows(self.q, start, stop) if self.needs[1] else None,
+            used @ _slice_rows(self.g, start, stop) if self.needs[2] else None,
             _with_zeros_before(slopes, start) if self.needs[3] else None,
             *of_reads,
         )

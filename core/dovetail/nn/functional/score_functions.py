@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import dovetail as dt
-from dovetail.extend import ClosureSnapshot
+from dovetail.extend import ClosureSnapshot, is_capturing
 
 from .attention import (
     HALVES,
     Attention,
     Options,
     ScoreFunctions,
+    find_visible_blocks,
     require_fitting,
     scale_of_products,
 )
@@ -46,6 +47,7 @@ class BlockMask(NamedTuple):
     H: int | None
     Q_LEN: int
     KV_LEN: int
+    blocks: Sequence[Sequence[bool]] | None = None  # see `ScoreFunctions`
 
 
 def create_block_mask(
@@ -59,18 +61,26 @@ def create_block_mask(
 ) -> BlockMask:
     """Return the mask of a function, for `flex_attention`.
 
+    The function is computed for all scores, and blocks of 256 queries and 256 keys without a
+    visible score are left out later. In a captured function (`dt.jit`) nothing is computed, and all
+    blocks are kept; create the mask outside of it.
     `mask_mod`: gets int32 tensors of batch, head, query and key indices, which broadcast to each
     other, and returns True where the query sees the key. `B`, `H`, `Q_LEN`, `KV_LEN`: the numbers
-    of batches, heads, queries and keys; None: any. `device`, `BLOCK_SIZE`: no effect; nothing is
-    computed before the mask is used.
-    Raises: ArgumentTypeError.
+    of batches, heads, queries and keys; None: the function does not depend on that index.
+    `device`: where the function is computed. `BLOCK_SIZE`: no effect.
+    Raises: ArgumentTypeError, and what the function raises.
 
     >>> from dovetail.nn import functional as F
     >>> F.create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 8, 8).Q_LEN
     8
     """
     _require_function("create_block_mask", "mask_mod", mask_mod)
-    return BlockMask(mask_mod, B, H, Q_LEN, KV_LEN)
+    zero = dt.zeros((1, 1, 1, 1), dtype=dt.int32, device=device)
+    _require_mask("create_block_mask", mask_mod, zero)
+    blocks = (
+        None if is_capturing() else find_visible_blocks(mask_mod, (B, H, Q_LEN, KV_LEN), device)
+    )
+    return BlockMask(mask_mod, B, H, Q_LEN, KV_LEN, blocks)
 
 
 @overload
@@ -138,6 +148,7 @@ def flex_attention(
     if score_mod is not None:
         _require_function(OP_NAME, "score_mod", score_mod)
     mask_mod = _choose_mask(block_mask, mask_mod, query, key)
+    blocks = None if block_mask is None else block_mask.blocks
     compute = dt.float32 if query.dtype in HALVES else query.dtype
     q, k, v = (x if x.dtype is compute else dt.astype(x, compute) for x in (query, key, value))
     b, h, rows, _ = q.shape
@@ -149,7 +160,7 @@ def flex_attention(
     if not k.shape[-2]:
         out, sums = dt.zeros(shape, dtype=compute, device=q.device), None
     else:
-        functions = _number_positions(score_mod, mask_mod, q, k)
+        functions = _number_positions(score_mod, mask_mod, q, k)._replace(blocks=blocks)
         options = Options(False, scale_of_products(q, scale), 1.0, dt.finfo(compute).min)
         functions = _find_reads(functions, q)
         out, sums = Attention.apply(q, k, v, None, None, options, functions, *functions.reads)
@@ -217,7 +228,7 @@ def _choose_mask(
     if mask_mod is not None:
         raise dt.ArgumentError(f"{OP_NAME}: pass block_mask or mask_mod, not both")
     sizes = (*query.shape[:3], key.shape[2])
-    for name, size, wanted in zip(BlockMask._fields[1:], sizes, block_mask[1:], strict=True):
+    for name, size, wanted in zip(BlockMask._fields[1:5], sizes, block_mask[1:5], strict=True):
         if wanted not in (None, 1, size) or (wanted == 1 != size and name[-3:] == "LEN"):
             raise dt.ShapeError(
                 f"{OP_NAME}: block_mask was created for {name}={wanted}, but query and key have "
@@ -259,13 +270,7 @@ def _find_reads(functions: ScoreFunctions, q: Tensor) -> ScoreFunctions:
     score = dt.zeros(one, dtype=q.dtype, device=q.device)
     indices = [zero] * 4
     if functions.mask_mod is not None:
-        visible = functions.mask_mod(*indices)
-        _require_elements("mask_mod", visible, one)
-        if visible.dtype is not dt.bool:
-            raise dt.DTypeError(
-                f"{OP_NAME}: mask_mod must return bool, True where a query sees a key, got "
-                f"{visible.dtype}"
-            )
+        _require_mask(OP_NAME, functions.mask_mod, zero)
     has_gradients = dt.is_grad_enabled()
     snapshots = {
         name: ClosureSnapshot(OP_NAME, f)
@@ -276,20 +281,30 @@ def _find_reads(functions: ScoreFunctions, q: Tensor) -> ScoreFunctions:
     if functions.score_mod is not None:
         score.requires_grad_(has_gradients)
         result = functions.score_mod(score, *indices)
-        _require_elements("score_mod", result, one)
+        _require_elements(OP_NAME, "score_mod", result, one)
         if has_gradients:
             reads = snapshots["score_mod"].find_gradient_reads(score, result)
     return functions._replace(reads=reads, snapshots=snapshots)
 
 
-def _require_elements(name: str, result: object, shape: Sequence[int]) -> None:
+def _require_mask(op: str, mask_mod: MaskMod, zero: Tensor) -> None:
+    """Raise an error unless a function of indices returns bools; `zero`: an index."""
+    visible = mask_mod(zero, zero, zero, zero)
+    _require_elements(op, "mask_mod", visible, zero.shape)
+    if visible.dtype is not dt.bool:
+        raise dt.DTypeError(
+            f"{op}: mask_mod must return bool, True where a query sees a key, got {visible.dtype}"
+        )
+
+
+def _require_elements(op: str, name: str, result: object, shape: Sequence[int]) -> None:
     """Raise an error unless a function returned a tensor that broadcasts to the shape."""
     if not isinstance(result, dt.Tensor):
         raise dt.ArgumentTypeError(
-            f"{OP_NAME}: {name} must return a tensor, got {type(result).__name__}"
+            f"{op}: {name} must return a tensor, got {type(result).__name__}"
         )
     if result.size != 1 or result.ndim > len(shape):
         raise dt.ShapeError(
-            f"{OP_NAME}: {name} must return one element for each score, got shape {result.shape} "
+            f"{op}: {name} must return one element for each score, got shape {result.shape} "
             f"for one score; read other tensors at the indices, as bias[h, q_idx, kv_idx]"
         )
