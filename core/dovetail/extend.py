@@ -8,7 +8,8 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
     locks that a child of fork() finds free: Lock, register_lock
-    binaries on disk: cache_binary, cached_binary, source_digest; settings: whole_setting
+    binaries on disk: cache_binary, cached_binary, source_digest
+    settings: whole_setting, word_setting
     errors: CompileError, DeviceError, PluginError, ArgumentError, InternalError, DovetailError
 
 A KERNEL (docs/kernel-ir.md): what a backend compiles
@@ -27,6 +28,7 @@ A LAYOUT (docs/writing-a-layout.md)
         scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
         write_together; halves: widen_halves
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
+    functions that a gradient runs again: ClosureSnapshot
     types: DTypeLike, DeviceLike
 
 A DTYPE (docs/adding-a-dtype.md)
@@ -86,6 +88,7 @@ from .backend.launches import BindingBackend, scalar_argument
 from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
+from .capture.closures import ClosureSnapshot
 from .capture.iterations import is_mapping as is_mapping
 from .device_class import Device
 from .device_class import opened as open_device
@@ -112,6 +115,7 @@ from .dtypes import (
 from .engine.tracer_api import current as _recorder
 from .engine.tracer_api import recorded_by
 from .environment import read_int as whole_setting
+from .environment import read_word as word_setting
 from .errors import (
     ArgumentError,
     CompileError,
@@ -273,6 +277,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "Buffer",
         "CStyle",
         "Capabilities",
+        "ClosureSnapshot",
         "Combine",
         "CompileError",
         "Compiled",
@@ -419,5 +424,6 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "walk",
         "whole_setting",
         "widen_halves",
+        "word_setting",
         "write_together",
     ]

@@ -11,6 +11,7 @@ from dovetail.extend import CompileError, Kernel, Lock, Program, register_lock
 
 from .render import render
 from .schedule import CpuSchedule, schedule
+from .targets import NATIVE, Target, choose_target
 
 _lock = Lock()  # compilations share the pass managers and the linker
 register_lock(llvm.ffi.lib._lock._lock)  # each call of llvmlite takes it, a finaliser's too
@@ -29,18 +30,15 @@ class CpuProgram(Program):
 
 
 class Compiler:
-    """LLVM's code generator for the host's CPU."""
+    """LLVM's code generator for a target, by default the host's CPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target | None = None) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        features = llvm.get_host_cpu_features()
-        self.cpu, self.features = llvm.get_host_cpu_name(), features.flatten()
-        self.native = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-        self.half = bool(features.get("f16c"))
-        target = llvm.Target.from_default_triple()
-        self.machine = target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=2, jit=True
+        target = target or choose_target(NATIVE)
+        self.native = target.vector_bytes
+        self.machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=target.cpu, features=target.features, opt=2, jit=True
         )
         self._builder = llvm.create_pass_builder(
             self.machine, llvm.create_pipeline_tuning_options(2)

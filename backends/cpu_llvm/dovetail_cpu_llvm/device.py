@@ -30,6 +30,7 @@ from .launch import Launcher
 from .memory import operand_array, raw_memory
 from .raw import compile_raw
 from .sorting import sort_routines
+from .targets import choose_target
 from .threadpool_hook import register
 
 
@@ -41,7 +42,8 @@ class CpuBackend(BindingBackend):
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self._memory = raw_memory()
-        self._compiler = Compiler()
+        self._target = choose_target(info.details["target"])
+        self._compiler = Compiler(self._target)
         self._launcher = Launcher(self._compiler, info.fingerprint)
         register(self)
 
@@ -93,9 +95,9 @@ class CpuBackend(BindingBackend):
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         """Return matmul by packed panels, and sorts by NumPy if the pool has few threads."""
-        c = self._compiler
         products = {("matmul", d): matmul for d in (float32, float64)}
-        return {**products, **sort_routines(self.get_num_threads(), c.native, c.cpu)}
+        vector_bytes, cpu = self._target.vector_bytes, self.info.details["cpu"]
+        return {**products, **sort_routines(self.get_num_threads(), vector_bytes, cpu)}
 
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
@@ -113,7 +115,8 @@ class CpuBackend(BindingBackend):
         Raises: CompileError if there is no compiler, or it rejects the text, or the text has no
         such function.
         """
-        return compile_raw(self.info.fingerprint, source, name, arguments, options)
+        flags = (f"-march={self._target.march}", *options)
+        return compile_raw(self.info.fingerprint, source, name, arguments, flags)
 
     def get_num_threads(self) -> int:
         """Return the number of threads that share a large launch."""

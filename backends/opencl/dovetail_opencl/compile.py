@@ -19,6 +19,7 @@ from dovetail.extend import (
     ScheduledProgram,
 )
 
+from .render import CONTRACTION, NO_CONTRACTION
 from .schedule import COLUMN_STYLES, REDUCTIONS_UNLIMITED, STYLE, best, schedules
 
 EXACT_DIVISION_OPTION = "-cl-fp32-correctly-rounded-divide-sqrt"
@@ -27,6 +28,11 @@ _lock = Lock()  # drivers compile one at a time anyway, and so do filters of war
 
 BuiltFunction = tuple[Any, str]  # a built program of pyopencl's, and the name of a function in it
 OpenCLProgram = ScheduledProgram[BuiltFunction]
+
+
+# With `fast_math`: contraction, and the device's own division. Not -cl-fast-relaxed-math, which
+# reorders sums and assumes that there is no NaN.
+FAST_OPTIONS = ["-cl-mad-enable"]
 
 
 class Compiler(ScheduledCompiler[BuiltFunction]):
@@ -61,7 +67,9 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
     def build(self, kernel: Kernel, source: str) -> tuple[BuiltFunction, bytes]:
         """Build a source; return ((program, entry), binary). Raises: CompileError if rejected."""
         try:
-            built = self._build(cl.Program(self.context, source))
+            if kernel.fast_math:
+                source = source.replace(NO_CONTRACTION, CONTRACTION)
+            built = self._build(cl.Program(self.context, source), kernel.fast_math)
         except cl.Error as error:
             log = f"{self.device.name} rejected a kernel: {error}"
             raise CompileError(f"{log}\n\n{kernel}\n\n{source}") from error
@@ -69,11 +77,13 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
 
     def revive(self, kernel: Kernel, binary: bytes) -> BuiltFunction:
         """Build from a driver's binary. Raises: cl.Error."""
-        built = self._build(cl.Program(self.context, [self.device], [binary]))
+        built = self._build(cl.Program(self.context, [self.device], [binary]), kernel.fast_math)
         return built, STYLE.entry(kernel)
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
         """Build kernels together, at most BUILD_KERNELS_MAX at once, without binaries."""
+        if any(k.fast_math for k in kernels):  # with options of their own
+            return [self.compile(k) for k in kernels]
         programs: list[OpenCLProgram] = []
         for first in range(0, len(kernels), BUILD_KERNELS_MAX):
             programs += self._build_batch(kernels[first : first + BUILD_KERNELS_MAX])
@@ -109,11 +119,12 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
             warnings.simplefilter("ignore", cl.CompilerWarning)
             return program.build([*options], devices=[self.device], cache_dir=False)
 
-    def _build(self, program: Any) -> Any:
+    def _build(self, program: Any, fast_math: bool = False) -> Any:
         """Build a program with the compiler's options, ignoring warnings. Raises: cl.Error."""
+        options = FAST_OPTIONS if fast_math else self.options
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # many drivers warn at every build
-            return program.build(self.options, devices=[self.device], cache_dir=False)
+            return program.build(options, devices=[self.device], cache_dir=False)
 
 
 def row_reductions_max(device: Any) -> int:

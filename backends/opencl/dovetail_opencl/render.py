@@ -36,6 +36,10 @@ _RESERVED_WORDS = (
 )
 
 
+NO_CONTRACTION = "#pragma OPENCL FP_CONTRACT OFF"
+CONTRACTION = "#pragma clang fp contract(fast)"  # across statements; OpenCL's own is within one
+
+
 class OpenCLStyle(CStyle):
     """OpenCL C 1.2, with the extensions for float64, float16 and 64-bit atomics where needed."""
 
@@ -68,7 +72,7 @@ class OpenCLStyle(CStyle):
 
     def preamble(self, body: str) -> list[str]:
         """Return pragmas: no contraction, and the extensions whose words the text contains."""
-        lines = ["#pragma OPENCL FP_CONTRACT OFF"]
+        lines = [NO_CONTRACTION]
         for word, extension in _EXTENSIONS.items():
             if word in body:
                 lines.append(f"#pragma OPENCL EXTENSION {extension} : enable")
