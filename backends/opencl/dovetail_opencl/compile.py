@@ -22,6 +22,8 @@ from dovetail.extend import (
 from .schedule import LARGE_LAUNCHES, REDUCTIONS_UNLIMITED, STYLE, Groups, best, schedules
 
 EXACT_DIVISION_OPTION = "-cl-fp32-correctly-rounded-divide-sqrt"
+UNIT_POINTS_MIN = 512  # points for each compute unit of a staged launch: an eighth of a tile
+CPU_POINTS_MIN = 1 << 18  # points of one on a CPU: PoCL needs 2 s for the text of a tile, not 0.3
 BUILD_KERNELS_MAX = 16  # kernels in one build: of 16, each takes Intel's compiler 6 ms, not 27
 _lock = Lock()  # drivers compile one at a time anyway, and so do filters of warnings
 
@@ -122,7 +124,7 @@ def groups_of(device: Any) -> Groups:
         row_reductions_max=2 if vectors else REDUCTIONS_UNLIMITED,
         local_bytes=device.local_mem_size if is_near else 0,
         items=device.max_work_group_size,
-        units=device.max_compute_units,
+        staged_points_min=CPU_POINTS_MIN if cpu else UNIT_POINTS_MIN * device.max_compute_units,
         vectors=vectors,
     )
 

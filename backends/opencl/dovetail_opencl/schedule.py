@@ -39,7 +39,6 @@ JAMMED_ROWS = 8  # points of a work item in the jammed schedule
 GROUPED_COLUMNS_MIN = (
     512  # columns from which groups keep in step: sums of 4096 columns take 9 ms, not 44
 )
-UNIT_POINTS_MIN = 512  # points for each compute unit of a launch that stages: an eighth of a tile
 ITEM_ELEMENTS_MAX = 64  # elements; one work item computes a shorter reduction
 LARGE_LAUNCHES = (STAGED, *COLUMN_STYLES)  # schedules that are built when a large grid needs them
 SCHEDULE_CACHE_MAX = 1024  # kernels whose schedules are cached
@@ -52,14 +51,15 @@ class Groups:
 
     `fast`: it is good at work items that work together, in kernels with up to `row_reductions_max`
     reductions along rows. `local_bytes`, `items`: the local memory and the work items of a group.
-    `units`: groups that the device runs at once. `vectors`: the compiler makes vectors of items.
+    `staged_points_min`: points of a launch from which groups stage operands. `vectors`: the
+    compiler makes vectors of items.
     """
 
     fast: bool
     row_reductions_max: int = REDUCTIONS_UNLIMITED
     local_bytes: int = 0
     items: int = 0
-    units: int = 1
+    staged_points_min: int = 0
     vectors: bool = False
 
 
@@ -95,7 +95,7 @@ def is_repeatable(kernel: Kernel) -> bool:
 def best(kernel: Kernel, groups: Groups, ints: Sequence[int], grid: Sequence[int]) -> str:
     """Choose the schedule for a launch of these sizes; return its name."""
     available, sizes = schedules(kernel, groups), dict(zip(kernel.ints, ints, strict=True))
-    if STAGED in available and fills_tiles(kernel, sizes, grid, groups.units * UNIT_POINTS_MIN):
+    if STAGED in available and fills_tiles(kernel, sizes, grid, groups.staged_points_min):
         return STAGED
     if JAMMED in available:
         return JAMMED if grid[jammed_axis(kernel)] > 1 else PLAIN

@@ -339,11 +339,22 @@ def test_compilers_that_make_vectors_stage_only_halves() -> None:
 
 
 def test_small_products_are_not_staged() -> None:
-    """An eighth of a tile is enough for each compute unit."""
-    groups = Groups(True, local_bytes=32 << 10, items=128, units=64)
+    groups = Groups(True, local_bytes=32 << 10, items=128, staged_points_min=1 << 15)
     kernel, ints = matrix_product(float32), [99] * 3
     assert best(kernel, groups, ints, [128, 256]) == STAGED
     assert best(kernel, groups, ints, [128, 255]) == JAMMED
+
+
+@needs_device
+def test_gpus_stage_smaller_products_than_processors() -> None:
+    """An eighth of a tile is enough for each compute unit; PoCL compiles a tile for seconds."""
+    with opened(DEVICES[0]) as (_, backend):
+        assert groups_of(backend.device).staged_points_min == 1 << 18
+        gpu: Any = LimitedDevice(
+            backend.device, type=cl.device_type.GPU, max_compute_units=128,
+            local_mem_type=cl.device_local_mem_type.LOCAL, extensions="",
+        )  # fmt: skip
+        assert groups_of(gpu).staged_points_min == 1 << 16
 
 
 def test_kernels_built_together_keep_their_meaning(backend: Backend) -> None:

@@ -39,10 +39,10 @@ def staging_device(
         return chosen[-1]
 
     with pytest.MonkeyPatch.context() as patch, opened(request.param) as (dev, backend):
-        patch.setattr(schedule, "UNIT_POINTS_MIN", 0)
         patch.setattr(schedule, "stages_wider_values", lambda kernel: True)
         patch.setattr(Compiler, "best", record)
-        backend._compiler.groups = replace(backend._compiler.groups, vectors=vectors)
+        groups = replace(backend._compiler.groups, vectors=vectors, staged_points_min=0)
+        backend._compiler.groups = groups
         yield dev, backend, chosen
 
 
