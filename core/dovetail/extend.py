@@ -18,7 +18,8 @@ A KERNEL (docs/kernel-ir.md): what a backend compiles
     its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle
     what is known of it: Stride, stride_along, varies_along, fold_nest, trip_count, reduces_long,
         along_rows, shareable, settles, grid_index; run by the reference: interpret
-    schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen
+    schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen,
+        Tile, choose_tile, fills_tiles, stages_wider_values
     making one: KernelBuilder, load, cast, bitcast, const, choose, eq, ne, fma, fold_loop,
         reduce_loop
 
@@ -177,6 +178,7 @@ from .ir.legalize import legalize
 from .ir.parser import parse_kernel
 from .ir.printer import print_kernel
 from .ir.schedule import Schedule
+from .ir.staging import Tile, choose_tile, fills_tiles, stages_wider_values
 from .ir.target import Capabilities
 from .ir.unroll_jam import jammed_axis, unroll_jam
 from .ir.verify import verify_own as verify
@@ -331,6 +333,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "StreamHandle",
         "Stride",
         "StridedOperand",
+        "Tile",
         "Unavailable",
         "Value",
         "address_of",
@@ -350,6 +353,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "capabilities",
         "cast",
         "choose",
+        "choose_tile",
         "coarsen",
         "combine",
         "complex64",
@@ -360,6 +364,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "convolved",
         "dtype_rules",
         "eq",
+        "fills_tiles",
         "float16",
         "float32",
         "float64",
@@ -409,6 +414,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "sparse_coo",
         "sparse_csc",
         "sparse_csr",
+        "stages_wider_values",
         "stride_along",
         "transposed_convolution",
         "trip_count",
