@@ -48,6 +48,9 @@ class Reduction:
         reduce.loop_start = exprs.uniform(reduce.loop.start)
         span = w.let(f"sub i64 {exprs.uniform(reduce.loop.stop)}, {reduce.loop_start}")
         self.count = w.select_i64(w.let(f"icmp sgt i64 {span}, 0"), span, "0")
+        for reuse in exprs.schedule.reuses:
+            if any(u is reuse.source for u in reduce.loop.update):
+                exprs.keep(reuse.source, self.count)
         chunks = self._count_chunks(self.count)
         chunks = w.select_i64(w.let(f"icmp eq i64 {chunks}, 0"), "1", chunks)
         self.end = w.new_label()
