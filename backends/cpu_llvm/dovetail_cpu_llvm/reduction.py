@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from dovetail.extend import CHUNK, LANES, walk
+from dovetail.extend import CHUNK, LANES, loads, walk
 
 from .accumulators import Accumulator, ReduceLoop, new_accumulator
 from .ir_writer import Lane, Slot, memory_type, scalar_type
@@ -132,7 +132,9 @@ class Reduction:
         others = w.negate(is_narrow)
         if sum(1 for _ in walk(self.reduce.loop.body)) > GROUPED_STATEMENTS_MAX:
             return {is_narrow: self._add_narrow_panel, others: self._add_wide_panel}
-        is_wide = w.let(f"icmp sge i64 {columns}, {GROUPED_VECTORS_MIN * width}")
+        is_wide = "false"
+        if len(loads(self.reduce.loop.body)) == 1:  # several are too many streams, too
+            is_wide = w.let(f"icmp sge i64 {columns}, {GROUPED_VECTORS_MIN * width}")
         is_low = w.let(f"icmp sle i64 {self.count}, {GROUPED_ROWS}")
         self.is_low = w.let(f"and i1 {others}, {is_low}")
         is_grouped = w.let(f"and i1 {others}, {w.let(f'or i1 {is_wide}, {is_low}')}")
