@@ -1,15 +1,18 @@
-"""Measure dovetail beside NumPy, PyTorch, JAX and numexpr, in one process and on the same data.
+"""Measure dovetail beside NumPy, PyTorch, JAX and numexpr, each in its own process.
 
-Each case is run by every contestant that is installed, in rounds that alternate between them, so
-that a machine that slows down slows all of them. A time is the median of the rounds; a ratio is one
-of medians. Every result is compared with NumPy's before anything is timed. A measured plain copy
-tells what the memory can do.
+Libraries in one process disturb each other: their idle threads spin, and take a core from the
+library that is timed next. Every contestant that is installed gets the same data, and they take
+turns, so that a machine that slows down slows all of them. A time is the best of all calls. Every
+result is compared with NumPy's before anything is timed. A measured plain copy tells what the
+memory can do.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import math
+import multiprocessing
 import os
 import platform
 import statistics
@@ -18,7 +21,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
@@ -46,8 +50,12 @@ from rich.table import Table
 
 WIDTH = 190  # columns of the table
 WARM = 3  # untimed calls at the start of a turn: threads wake, caches fill
-PAUSE = 10e-3  # seconds before a contestant's turn: the last one's threads may still be spinning
-SAMPLE = 10e-3  # seconds that one sample takes at least: short cases are repeated within it
+PAUSE = 0.2  # seconds before a contestant's turn: OpenMP's threads spin for so long
+TURN = 0.1  # seconds of a turn, unless one sample takes longer
+SAMPLE = 50e-6  # seconds that one sample takes at least: short cases are repeated within it
+BOUND = {"OMP_PROC_BIND": "true", "OMP_PLACES": "threads"}  # OpenMP's threads may share a core
+
+_processes = multiprocessing.get_context("fork")  # cases are functions, which cannot be sent
 
 
 @dataclass
@@ -105,14 +113,7 @@ def copy_rate(n: int = 16 * M, rounds: int = 9) -> float:
             thread.join()
 
     copy()
-    return (
-        8
-        * n
-        / min(
-            statistics.median(_samples(f, rounds))
-            for f in (copy, lambda: np.copyto(target, source))
-        )
-    )
+    return 8 * n / min(min(_samples(f, rounds)) for f in (copy, lambda: np.copyto(target, source)))
 
 
 def _samples(work: Work, rounds: int) -> list[float]:
@@ -126,48 +127,114 @@ def _sample(work: Work, repeats: int) -> float:
     return (time.perf_counter() - begun) / repeats
 
 
-def measure(case: Case, peers: Sequence[str] = PEERS, rounds: int = 7) -> Result:
-    """The medians of one case, all contestants taking turns in each round."""
-    result = Result(case.name, case.targets, nbytes=case.nbytes)
-    works = _entrants(case, peers, result)
-    repeats = {name: _repeats(work) for name, work in works.items()}
-    samples: dict[str, list[float]] = {name: [] for name in works}
-    order = list(works)
-    gc.collect()
+def ask_process(function: Callable[[], bool]) -> bool:
+    """Return a function's result in another process, so that this one loads nothing for it."""
+    with _processes.Pool(1) as pool:
+        return pool.apply(function)
+
+
+class Contestant:
+    """A process in which one library does cases."""
+
+    def __init__(self, name: str, cases: Sequence[Case]) -> None:
+        pipe = self._connection, other = _processes.Pipe()
+        self._process = _processes.Process(target=_answer, args=(name, cases, *pipe))
+        self._process.start()
+        other.close()
+
+    def prepare(self, number: int) -> str | ArithmeticError:
+        """Prepare a case; return "", or the reason why the library cannot do it."""
+        self._connection.send(number)
+        answer: str | ArithmeticError = self._connection.recv()
+        return answer
+
+    def take_turn(self) -> float:
+        """Return the least seconds of a call in one turn at the case."""
+        self._connection.send(None)
+        seconds: float = self._connection.recv()
+        return seconds
+
+    def end(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._process.join()
+
+
+def _answer(name: str, cases: Sequence[Case], inherited: Any, connection: Any) -> None:
+    """Prepare the case of each number that is received, and take a turn at it for each None."""
+    inherited.close()  # else this process would not see the other one's end
+    if name != "dovetail":
+        os.environ.update(BOUND)
+    work: Work = list
     gc.disable()
-    try:
-        for round_ in range(rounds):
-            for name in order[round_ % len(order) :] + order[: round_ % len(order)]:
-                time.sleep(PAUSE)
-                _sample(works[name], WARM)
-                samples[name].append(_sample(works[name], repeats[name]))
-    finally:
-        gc.enable()
-    result.seconds = {name: statistics.median(s) for name, s in samples.items()}
-    return result
+    with suppress(EOFError):
+        while True:
+            number = connection.recv()
+            if number is None:
+                connection.send(_best(work))
+                continue
+            try:
+                work = _prepare(cases[number], name)
+                connection.send("")
+            except ArithmeticError as error:
+                connection.send(error)
+            except Exception as error:
+                connection.send(f"{str(error).strip() or type(error).__name__}".splitlines()[0])
 
 
-def _entrants(case: Case, peers: Sequence[str], result: Result) -> dict[str, Work]:
-    """Who takes part: installed, able to, and right."""
+def _prepare(case: Case, name: str) -> Work:
+    """Return the work of a contestant. Raises: ArithmeticError if its result is wrong."""
     arrays = case.inputs()
     truth = case.contestants["numpy" if "numpy" in case.contestants else "scipy"](*arrays)()
-    works: dict[str, Work] = {}
-    for name, make in case.contestants.items():
-        if name != "dovetail" and name not in peers:
-            continue
-        if not installed(name):
-            result.missing[name] = "not installed"
-            continue
-        try:
-            work = make(*arrays)
-            _check(case, name, work(), truth)
-        except Exception as error:
-            if name == "dovetail":
-                raise
-            result.missing[name] = (str(error).strip() or type(error).__name__).splitlines()[0][:80]
+    work = case.contestants[name](*arrays)
+    _check(case, name, work(), truth)
+    return work
+
+
+def _best(work: Work) -> float:
+    """Return the least seconds of a call in one turn."""
+    repeats, _ = _repeats(work), _sample(work, WARM)
+    end, best = time.perf_counter() + TURN, _sample(work, repeats)
+    while time.perf_counter() < end:
+        best = min(best, _sample(work, repeats))
+    return best
+
+
+def measure(cases: Sequence[Case], peers: Sequence[str], rounds: int) -> Iterator[Result]:
+    """Yield the best times of each case; in each round all contestants take turns."""
+    names = dict.fromkeys(name for case in cases for name in case.contestants)
+    chosen = [name for name in names if name == "dovetail" or name in peers]
+    contestants = {name: Contestant(name, cases) for name in chosen if installed(name)}
+    try:
+        for number, case in enumerate(cases):
+            yield _measure_case(case, number, chosen, contestants, rounds)
+    finally:
+        for contestant in reversed(contestants.values()):  # later ones inherit the earlier's pipes
+            contestant.end()
+
+
+def _measure_case(
+    case: Case, number: int, chosen: Sequence[str], contestants: Mapping[str, Contestant],
+    rounds: int,
+) -> Result:  # fmt: skip
+    """Return the best times of one case, and why contestants are missing."""
+    result = Result(case.name, case.targets, nbytes=case.nbytes)
+    order: list[str] = []
+    for name in (name for name in chosen if name in case.contestants):
+        reason = contestants[name].prepare(number) if name in contestants else "not installed"
+        if reason and name == "dovetail":
+            raise reason if isinstance(reason, ArithmeticError) else RuntimeError(reason)
+        if reason:
+            result.missing[name] = str(reason)[:80]
         else:
-            works[name] = work
-    return works
+            order.append(name)
+    for turn in range(rounds):
+        begin = turn % len(order)
+        for name in order[begin:] + order[:begin]:
+            time.sleep(PAUSE)
+            seconds = contestants[name].take_turn()
+            result.seconds[name] = min(seconds, result.seconds.get(name, math.inf))
+    return result
 
 
 def _check(case: Case, name: str, got: Any, truth: Any) -> None:
@@ -180,7 +247,7 @@ def _check(case: Case, name: str, got: Any, truth: Any) -> None:
 
 
 def _repeats(work: Work) -> int:
-    """How often a sample does the work: for SAMPLE seconds. Warms up as well."""
+    """Return how often a sample does the work: for SAMPLE seconds. Warms up as well."""
     once = min(_sample(work, 1) for _ in range(3))
     return max(1, min(10_000, int(SAMPLE / max(once, 1e-7))))
 
@@ -346,9 +413,9 @@ this page, with good and bad figures.
 
 Measured with {setting}.
 
-- Every contestant has {threads} threads and the same data: int64 in `unique` and in the cases that
-  name it, else float32. The contestants take turns in each round.
-- A time is the median of the rounds. A ratio is a ratio of medians.
+- Every contestant has {threads} threads, a process of its own, and the same data: int64 in `unique`
+  and in the cases that name it, else float32. The contestants take turns in each round.
+- A time is the best of all calls. A ratio is a ratio of best times.
 - dovetail's time includes recording and planning of the ops, each time. Results are freed each
   time, as in a user's program.
 - JAX runs under `jax.jit`; its time ends when the result is computed.
@@ -387,8 +454,11 @@ def measure_all(
 ) -> Report:
     """Everything measured, with a progress bar."""
     rate = copy_rate()
-    each = track(cases, "measuring", transient=True, disable=not sys.stdout.isatty())
-    results = [measure(c, peers, rounds) for c in each]
+    each = track(
+        measure(cases, peers, rounds), "measuring", len(cases), transient=True,
+        disable=not sys.stdout.isatty(),
+    )  # fmt: skip
+    results = list(each)
     if once:
         results += [new_shapes(), *first_use(), import_time(), *memory()]
     return Report(results, rate, setting())

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import dovetail as dt
 import numpy as np
 
-THREADS = 2  # for every contestant
+THREADS = int(os.environ.get("DOVETAIL_NUM_THREADS", "2"))  # for every contestant
 M, K = 1 << 20, 1 << 10
 PEERS = ("numpy", "scipy", "torch", "torch.compile", "jax", "numexpr", "sparse")
 

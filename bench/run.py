@@ -23,7 +23,7 @@ except ImportError:  # dovetail-opencl is not installed
 def main() -> int:
     """0 if every target that could be measured is met."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shrink", type=int, default=1, help="divide the sizes by this")
     parser.add_argument("--few", action="store_true", help="without sorts, reductions, ...")
     parser.add_argument("--only", default="", help="only cases whose name contains this")
@@ -37,7 +37,10 @@ def main() -> int:
     chosen = few_cases if asked.few else all_cases
     everything = [*chosen(asked.shrink), *sparse_cases(asked.shrink)]
     cases = [c for c in everything if asked.only in c.name]
-    peers, opencl = list(asked.peers), opencl_cases is not None and opencl_cases.available()
+    peers, opencl = (
+        list(asked.peers),
+        opencl_cases is not None and comparison.ask_process(opencl_cases.available),
+    )
     if opencl:
         cases += [c for c in opencl_cases.cases(asked.shrink) if asked.only in c.name]
         peers += opencl_cases.PEERS

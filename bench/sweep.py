@@ -26,7 +26,7 @@ import dovetail as dt
 import numpy as np
 from benchmarks_page import REDRAW, aligned, markdown, put
 from comparison import respawned, seconds_text, setting
-from comparison_cases import THREADS, Array, Foreign, K, M, Work, count_text, peer
+from comparison_cases import THREADS, Array, Foreign, K, M, Work, count_text, limit_threads, peer
 from sweep_causes import EXPLAINED, cause_of
 from sweep_rows import OPERANDS, ROWS, Row
 
@@ -35,6 +35,7 @@ DTYPES = ("float32", "float64", "int64")
 ARRANGEMENTS = ("contiguous", "transposed", "sliced")
 PEERS = ("numpy", "torch")
 FROM = "measure nothing: take what --json wrote; of a line in several files, the last"
+PROCESSOR_TIME = "of one thread: on a machine others use too"
 PAUSE = 20e-3  # seconds before a turn: threads of the last contestant may still be spinning ...
 AFTER_BLAS = 150e-3  # ... and those of a BLAS do for a tenth of a second
 PRODUCTS = ("@", "matmul", "outer product", "tensordot", "vecdot")  # in the names of such rows
@@ -139,7 +140,8 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
     """One line: checked, then timed in rounds of `asked.sample` seconds for each contestant."""
     found = Found(row.name, n, dtype, arrangement)
     works = _checked(row, found, _works(row, n, dtype, arrangement, asked.peers))
-    first = {name: timed(work, 1) for name, work in works.items()}
+    clock = time.process_time if asked.processor_time else time.perf_counter
+    first = {name: timed(work, 1, clock) for name, work in works.items()}
     order = [name for name in works if first[name] < PATIENCE]
     repeats = {name: repeats_of(works[name], asked.sample) for name in order}
     times: dict[str, list[float]] = {name: [] for name in order}
@@ -148,13 +150,13 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
     gc.disable()
     try:
         for name in works.keys() - order:
-            times[name] = [min(first[name], timed(works[name], 1))] * asked.rounds
+            times[name] = [min(first[name], timed(works[name], 1, clock))] * asked.rounds
         for turn in range(asked.rounds):
             begin = turn % max(1, len(order))  # all may be too slow for turns
             for name in order[begin:] + order[:begin]:
                 time.sleep(pause)
                 timed(works[name], 1 if repeats[name] < 3 else 3)
-                times[name].append(timed(works[name], repeats[name]))
+                times[name].append(timed(works[name], repeats[name], clock))
     finally:
         gc.enable()
     typical = min if asked.least else statistics.median
@@ -208,12 +210,12 @@ def _checked(row: Row, found: Found, works: dict[str, Work]) -> dict[str, Work]:
     return works
 
 
-def timed(work: Work, repeats: int) -> float:
-    """Seconds of one time."""
-    begun = time.perf_counter()
+def timed(work: Work, repeats: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return the seconds of one time."""
+    begun = clock()
     for _ in range(repeats):
         work()
-    return (time.perf_counter() - begun) / repeats
+    return (clock() - begun) / repeats
 
 
 def repeats_of(work: Work, sample: float) -> int:
@@ -320,6 +322,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--sample", type=float, default=0.0, help="milliseconds of a turn")
     parser.add_argument("--least", action="store_true", help="minima: on a machine others use too")
+    parser.add_argument("--processor-time", action="store_true", help=PROCESSOR_TIME)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--from", type=Path, nargs="*", default=[], dest="files", help=FROM)
@@ -357,6 +360,8 @@ def kept(files: Sequence[Path]) -> dict[str, Found]:
 def main() -> int:
     """Measures and prints; 0."""
     asked = parsed()
+    if asked.processor_time:
+        limit_threads(1)
     status = None if asked.files else respawned(sys.argv)
     if status is not None:
         return status

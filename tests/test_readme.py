@@ -31,14 +31,18 @@ PAGES = [
 SESSION = re.compile(r"```python\n(>>>.*?)```", re.DOTALL)
 
 
-def failures(text: str, name: str) -> list[str]:
-    """Return the differences between the output of a page's sessions and its text."""
-    said: list[str] = []
+def failures(text: str, name: str, continues: bool = True) -> list[str]:
+    """Return the differences between the output of a page's sessions and its text.
+
+    continues: a session has the names of those above it.
+    """
+    said, names = list[str](), dict[str, Any]()
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=flags)
     for number, session in enumerate(SESSION.findall(text), 1):
         test = doctest.DocTestParser().get_doctest(session, {}, f"{name}[{number}]", name, 0)
-        runner.run(test, out=said.append)
+        test.globs = names if continues else {}
+        runner.run(test, out=said.append, clear_globs=False)
     return said
 
 
@@ -54,7 +58,8 @@ def test_readme_has_a_session() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_sessions_print_the_output_of_the_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("dovetail.device_class"), "_default", None)
-    assert failures(page.read_text(), page.name) == []
+    is_guide = page.parent.name != "reference"  # whose entries stand alone
+    assert failures(page.read_text(), page.name, is_guide) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())

@@ -13,7 +13,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -171,15 +170,36 @@ def queued(work: Work, wait: Wait, count: int = 500) -> float:
     return statistics.median(times)
 
 
-def products(device: str, sizes: tuple[int, ...]) -> dict[str, float]:
-    """Operations a second of float32 matrix products: the vendor's routine, and the generated."""
+PRODUCT_DTYPES = (dt.float32, dt.float64, dt.float16)
+VENDOR, GENERATED = "the vendor's routine", "generated, in tiles"
+
+
+def products(device: str, sides: tuple[int, ...]) -> dict[str, dict[str, float]]:
+    """Operations a second of square products, by dtype and side, and in each way that there is.
+
+    The generated kernels stage tiles in local memory from 65,536 results on.
+    """
+    opened = open_device(device)
+    return {
+        f"{dtype.name}, {n}": product_rates(device, dtype, n)
+        for dtype in PRODUCT_DTYPES
+        if dtype in opened.backend.info.capabilities.dtypes
+        for n in sides
+    }
+
+
+def product_rates(device: str, dtype: dt.DType, n: int) -> dict[str, float]:
+    """Operations a second of one product, by the way in which it is computed."""
+    numbers = np.random.default_rng(0).standard_normal((n, n)).astype("f4")
+    x = dt.asarray(numbers, device=device).astype(dtype)
+    ways = {GENERATED: dt.vendor_products(False)}
+    if ("matmul", dtype) in open_device(device).library_calls:
+        ways = {VENDOR: dt.vendor_products(True)} | ways
     found = {}
-    for n in sizes:
-        x = dt.asarray(np.random.default_rng(0).standard_normal((n, n)).astype("f4"), device=device)
-        for name in ("matmul", "matmul, generated"):
-            with dt.vendor_products(False) if "generated" in name else nullcontext():
-                took = seconds(lambda x=x: dt.evaluate(x @ x), lambda: dt.synchronize(device))  # type: ignore[misc]
-            found[f"{name}, {n}"] = 2 * n**3 / took
+    for name, way in ways.items():
+        with way:
+            took = seconds(lambda: dt.evaluate(x @ x), lambda: dt.synchronize(device))
+        found[name] = 2 * n**3 / took
     return found
 
 
@@ -245,7 +265,7 @@ def main() -> None:
     asked = parser.parse_args()
     memory = open_device(asked.device).backend.info.total_memory
     elements = min(asked.elements, max(memory // 4 // 8, 1024))  # eight such arrays fit
-    sides = (1024, 4096) if elements >= 1 << 24 else (64,)
+    sides = (512, 1024, 2048, 4096, 8192) if elements >= 1 << 24 else (64,)
     print(json.dumps(measure(asked.device, elements, sides)))
 
 

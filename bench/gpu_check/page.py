@@ -63,11 +63,23 @@ def _figures(f: Mapping[str, Any]) -> list[str]:
         table(("small things", "time"), [(k, _us(v)) for k, v in f["latencies"].items()])
         + f"\n\nThe aim for a launch is {AIM_LAUNCH * 1e6:.0f} us.",
         table(("copies", "rate"), [(k, f"{v / 1e9:.1f} GB/s") for k, v in f["host rates"].items()]),
-        table(
-            ("float32 products", "rate"),
-            [(k, f"{v / 1e12:.2f} TFLOP/s") for k, v in f["products"].items()],
-        ),
+        _products(f["products"]),
     ]
+
+
+def _products(rates: Mapping[str, Mapping[str, float]]) -> str:
+    """The table of products: the vendor's routine beside the generated kernels."""
+    ways = [*dict.fromkeys(way for found in rates.values() for way in found)]
+    rows = []
+    for name, found in rates.items():
+        cells = [f"{found[w] / 1e12:.2f} TFLOP/s" if w in found else "" for w in ways]
+        shares = [f"{found[ways[-1]] / found[ways[0]]:.0%}"] if len(ways) == len(found) == 2 else []
+        rows.append((name, *cells, *(shares or [""])))
+    note = (
+        "The vendor's routine stays the default of a dtype for which the generated kernel is slower"
+        " at these sizes."
+    )
+    return table(("products, n x n", *ways, "share"), rows) + f"\n\n{note}"
 
 
 def _us(seconds: float) -> str:

@@ -178,7 +178,7 @@ if typing.TYPE_CHECKING:
     from .linalg.torch_functions import cdist, logdet
     from .memory.storage import Storage
     from .plugins.registry import devices
-    from .settings import eager, junk_filled
+    from .settings import eager, fast_math, junk_filled
     from .tensor.host import evaluate
     from .tensor.print_options import get_printoptions, printoptions, set_printoptions
     from .tensor.tensor import Tensor
@@ -342,7 +342,7 @@ _PUBLIC_MODULES = {
     "linalg.torch_functions": "cdist logdet",
     "memory.storage": "Storage",
     "plugins.registry": "devices",
-    "settings": "eager junk_filled",
+    "settings": "eager fast_math junk_filled",
     "tensor.host": "evaluate",
     "tensor.print_options": "get_printoptions printoptions set_printoptions",
     "tensor.tensor": "Tensor",
@@ -373,12 +373,12 @@ __all__ = [
     "digitize", "divide", "divmod", "dot", "draw_graph", "dsplit", "dstack", "e", "eager",
     "ediff1d", "einsum", "element_size", "elementwise", "empty", "empty_like", "enable_grad",
     "equal", "erf", "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain",
-    "expm1", "extract", "eye", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip",
-    "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor", "floor_divide",
-    "fmax", "fmin", "fmod", "fold", "fori_loop", "frexp", "from_blob", "from_dlpack",
-    "fromfunction", "full", "full_like", "func", "gamma", "gather", "gcd", "geomspace",
-    "get_default_dtype", "get_num_threads", "get_printoptions", "grad", "gradient", "greater",
-    "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram", "histogram2d",
+    "expm1", "extract", "eye", "fast_math", "fft", "fill_diagonal", "finfo", "flatnonzero",
+    "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "fold", "fori_loop", "frexp", "from_blob",
+    "from_dlpack", "fromfunction", "full", "full_like", "func", "gamma", "gather", "gcd",
+    "geomspace", "get_default_dtype", "get_num_threads", "get_printoptions", "grad", "gradient",
+    "greater", "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram", "histogram2d",
     "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag", "index_add",
     "index_select", "index_to_pos", "indices", "inf", "inference_mode", "inner", "insert", "int8",
     "int16", "int32", "int64", "interp", "intersect1d", "is_complex", "is_contiguous",

@@ -6,6 +6,7 @@ A value that makes no sense is reported once, and the default is used.
 |---|---|---|
 | DOVETAIL_DEFAULT_DEVICE | the device of tensors made without `device=` | cpu, if it is there |
 | DOVETAIL_NUM_THREADS | threads of the device cpu; 0: one a core | 0 |
+| DOVETAIL_CPU_TARGET | instructions of the device cpu: native, avx512, avx2 or sse | native |
 | DOVETAIL_CACHE_DIR | the folder of compiled kernels | the user's cache folder |
 | DOVETAIL_CACHE_MIB | its largest size; 0: nothing is cached | 256 |
 | DOVETAIL_BACKENDS | the device types that may be loaded, with commas between | all |
@@ -98,6 +99,15 @@ def read_flag(name: str, environ: Mapping[str, str] = os.environ, default: bool 
     if value.strip().lower() not in FLAG_VALUES:
         warn_invalid(name, value, "0 or 1", f"using {int(default)}")
     return FLAG_VALUES.get(value.strip().lower(), default)
+
+
+def read_word(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    """Return a variable in lower case if it is an allowed word; else `default`, with a warning."""
+    value = read_text(name) or default
+    word = value.strip().lower()
+    if word not in allowed:
+        warn_invalid(name, value, f"one of {', '.join(allowed)}", f"using {default}")
+    return word if word in allowed else default
 
 
 def read_words(name: str, allowed: tuple[str, ...]) -> frozenset[str]:

@@ -8,7 +8,8 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
     locks that a child of fork() finds free: Lock, register_lock
-    binaries on disk: cache_binary, cached_binary, source_digest; settings: whole_setting
+    binaries on disk: cache_binary, cached_binary, source_digest
+    settings: whole_setting, word_setting
     errors: CompileError, DeviceError, PluginError, ArgumentError, InternalError, DovetailError
 
 A KERNEL (docs/kernel-ir.md): what a backend compiles
@@ -17,7 +18,8 @@ A KERNEL (docs/kernel-ir.md): what a backend compiles
     its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle
     what is known of it: Stride, stride_along, varies_along, fold_nest, trip_count, reduces_long,
         along_rows, shareable, settles, grid_index; run by the reference: interpret
-    schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen
+    schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen,
+        Tile, choose_tile, fills_tiles, stages_wider_values
     making one: KernelBuilder, load, cast, bitcast, const, choose, eq, ne, fma, fold_loop,
         reduce_loop
 
@@ -27,6 +29,7 @@ A LAYOUT (docs/writing-a-layout.md)
         scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
         write_together; halves: widen_halves
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
+    functions that a gradient runs again: ClosureSnapshot
     types: DTypeLike, DeviceLike
 
 A DTYPE (docs/adding-a-dtype.md)
@@ -86,6 +89,7 @@ from .backend.launches import BindingBackend, scalar_argument
 from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
+from .capture.closures import ClosureSnapshot
 from .capture.iterations import is_mapping as is_mapping
 from .device_class import Device
 from .device_class import opened as open_device
@@ -112,6 +116,7 @@ from .dtypes import (
 from .engine.tracer_api import current as _recorder
 from .engine.tracer_api import recorded_by
 from .environment import read_int as whole_setting
+from .environment import read_word as word_setting
 from .errors import (
     ArgumentError,
     CompileError,
@@ -173,6 +178,7 @@ from .ir.legalize import legalize
 from .ir.parser import parse_kernel
 from .ir.printer import print_kernel
 from .ir.schedule import Schedule
+from .ir.staging import Tile, choose_tile, fills_tiles, stages_wider_values
 from .ir.target import Capabilities
 from .ir.unroll_jam import jammed_axis, unroll_jam
 from .ir.verify import verify_own as verify
@@ -273,6 +279,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "Buffer",
         "CStyle",
         "Capabilities",
+        "ClosureSnapshot",
         "Combine",
         "CompileError",
         "Compiled",
@@ -326,6 +333,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "StreamHandle",
         "Stride",
         "StridedOperand",
+        "Tile",
         "Unavailable",
         "Value",
         "address_of",
@@ -345,6 +353,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "capabilities",
         "cast",
         "choose",
+        "choose_tile",
         "coarsen",
         "combine",
         "complex64",
@@ -355,6 +364,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "convolved",
         "dtype_rules",
         "eq",
+        "fills_tiles",
         "float16",
         "float32",
         "float64",
@@ -404,6 +414,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "sparse_coo",
         "sparse_csc",
         "sparse_csr",
+        "stages_wider_values",
         "stride_along",
         "transposed_convolution",
         "trip_count",
@@ -419,5 +430,6 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "walk",
         "whole_setting",
         "widen_halves",
+        "word_setting",
         "write_together",
     ]

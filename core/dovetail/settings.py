@@ -22,11 +22,12 @@ from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any, Protocol, Self, TypeVar, cast
 from weakref import ref
 
+from .argument_checks import flag
 from .environment import read_flag
 from .locks import Lock
 from .records import DEPTH_LIMIT, Flags
 
-__all__ = ["eager", "junk_filled"]
+__all__ = ["eager", "fast_math", "junk_filled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +51,7 @@ class Settings:
 
     eager: bool = False  # each op runs at once
     vendor_products: bool | None = None  # products may use a vendor's routine; None: as the process
+    fast_math: bool = False  # kernels that are planned now may contract, and divide approximately
     grad: bool = True  # ops are recorded for gradients
     inference: bool = False  # no inner block may turn `grad` on
     anomaly: Any = None  # the `autograd.anomaly` object that checks each result
@@ -113,6 +115,8 @@ def _merge_blocks(entered: tuple[SettingsBlock, ...]) -> Settings:
     settings = Settings(**fields, blocks=entered)
     if settings.eager or settings.records_lines:
         require_eager_check(settings)
+    if settings.fast_math:
+        _separate_plans(settings)
     return settings
 
 
@@ -206,6 +210,31 @@ class eager(Switch):
         super().__init__(eager=True)
 
 
+class fast_math(Switch):
+    """A context in which kernels may be quicker and less exact: contraction, native division.
+
+    A product and a sum may become one fused multiply-add; quotients and square roots may be off by
+    a few units in the last place. Sums keep their order; NaN, infinities and denormals stay. Bits
+    then depend on the device, the compiler and fusion. The context in which a value is computed
+    counts, not that in which it is recorded: call `dt.evaluate` inside, or a function of `dt.jit`.
+    Backends that do not know the setting compute as always. See docs/numerics.md. It holds for this
+    thread, or asyncio task, alone.
+
+    `enabled`: True or False.
+    Raises: ArgumentTypeError for others.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(3, device="reference")
+    >>> with dt.fast_math():
+    ...     y = (x * 3 + 1).tolist()
+    >>> y
+    [4.0, 4.0, 4.0]
+    """
+
+    def __init__(self, enabled: bool = True) -> None:
+        super().__init__(fast_math=flag("fast_math", enabled, "enabled"))
+
+
 class junk_filled(Switch):
     """A context in which `dt.empty` holds conspicuous values, to find code that reads it.
 
@@ -236,6 +265,25 @@ def require_eager_check(reason: object) -> None:
     with _reasons_lock:
         _reasons.add(ref(reason, _reasons.discard))
         flags.depth = 0
+
+
+# Settings with `fast_math` that some context may have. While one lives, the cache of graphs reads
+# the settings.
+_fast_settings: set[ref[Any]] = set()
+
+
+def _separate_plans(settings: Settings) -> None:
+    """Keep plans of `fast_math` and other plans apart until `settings` is dead."""
+
+    def discard(dead: ref[Any]) -> None:
+        """Forget dead settings."""
+        with _reasons_lock:
+            _fast_settings.discard(dead)
+            flags.has_fast_math = bool(_fast_settings)
+
+    with _reasons_lock:
+        _fast_settings.add(ref(settings, discard))
+        flags.has_fast_math = True
 
 
 def is_eager() -> bool:

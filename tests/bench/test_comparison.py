@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import comparison
 import comparison_cases
@@ -59,18 +61,36 @@ def small(compute: object, name: str = "small") -> Case:
     return Case(name, (Target("numpy", 1e-6),), numbers(32), contestants, 256)
 
 
+def measure(case: Case, peers: list[str], rounds: int = 1) -> Result:
+    """Return the result of one case."""
+    [found] = comparison.measure([case], peers, rounds)
+    return found
+
+
 def test_measure_times_every_available_contestant() -> None:
-    found = comparison.measure(small(lambda x: x + 1.0), ["numpy", "no_such_peer"], rounds=2)
+    found = measure(small(lambda x: x + 1.0), ["numpy", "no_such_peer"], rounds=2)
     assert set(found.seconds) == {"dovetail", "numpy"}
     assert found.missing == {"no_such_peer": "not installed"}
     assert all(0 < s < 1 for s in found.seconds.values())
 
 
+def test_measure_gives_each_contestant_a_process_of_its_own(tmp_path: Path) -> None:
+    def record(x: object) -> object:
+        (tmp_path / str(os.getpid())).touch()
+        return x + 1.0  # type: ignore[operator]
+
+    case = small(record)
+    numpy = {"numpy": by_numpy(record), "dovetail": ours(record, "reference")}
+    measure(Case(case.name, case.targets, case.inputs, numpy), ["numpy"])
+    names = {path.name for path in tmp_path.iterdir()}
+    assert len(names) == 2 and str(os.getpid()) not in names
+
+
 def test_wrong_result_raises_instead_of_being_timed() -> None:
     with pytest.raises(ArithmeticError, match="dovetail computed small wrongly"):
-        comparison.measure(small(lambda x: x + 2.0), ["numpy"], rounds=1)
+        measure(small(lambda x: x + 2.0), ["numpy"])
     with pytest.raises(ArithmeticError, match="dovetail gave float64"):
-        comparison.measure(small(lambda x: dt.astype(x + 1.0, dt.float64)), ["numpy"], rounds=1)
+        measure(small(lambda x: dt.astype(x + 1.0, dt.float64)), ["numpy"])
 
 
 def test_failing_peer_is_listed_with_its_reason() -> None:
@@ -81,7 +101,7 @@ def test_failing_peer_is_listed_with_its_reason() -> None:
     broken = Case(case.name, case.targets, case.inputs, {**case.contestants, "jax": lambda x: fail})  # type: ignore[dict-item]
     if not comparison_cases.installed("jax"):
         pytest.skip("the peer has to be installed to fail")
-    found = comparison.measure(broken, ["numpy", "jax"], rounds=1)
+    found = measure(broken, ["numpy", "jax"])
     assert "jax" in found.missing and "jax" not in found.seconds
 
 

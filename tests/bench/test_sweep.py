@@ -3,6 +3,8 @@
 import importlib
 import re
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import dovetail as dt
@@ -121,3 +123,8 @@ def test_sections_follow_a_changed_introduction(sweep, page):
         "\n<!-- sweep: begin -->\nswept\n<!-- sweep: end -->\n"
     )
     assert sys.modules["benchmarks_page"].sections("# Benchmarks\n") == ""
+
+
+def test_processor_time_leaves_out_what_others_take(sweep):
+    assert sweep.timed(partial(time.sleep, 0.05), 1, time.process_time) < 0.02
+    assert sweep.timed(partial(time.sleep, 0.05), 1) >= 0.05

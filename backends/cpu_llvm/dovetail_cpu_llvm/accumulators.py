@@ -48,8 +48,16 @@ class ReduceLoop:
         self._render_block(self.loop.body, self.loop.update)
 
     def updates(self) -> list[str]:
-        """Return the vectors of the rendered body, one for each number that the loop reduces."""
-        return [self.exprs.vector(u) for u in self.loop.update]
+        """Return the vectors of the rendered body, one for each number that the loop reduces.
+
+        Those that a later loop reuses are stored.
+        """
+        vectors = [self.exprs.vector(u) for u in self.loop.update]
+        for u, text in zip(self.loop.update, vectors, strict=True):
+            if id(u) in self.exprs.kept:
+                w, pointer = self.writer, self.exprs.locate_kept(u, self.loop.var)
+                w.emit(f"store {w.vector_type(scalar_type(u.dtype))} {text}, ptr {pointer}")
+        return vectors
 
     def combine(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
         """Render the combination of two partial results at the current width; return vectors."""

@@ -45,7 +45,7 @@ class _BranchFinder:
         self.definition = {id(v): at for at, s in enumerate(block) for v in _list_definitions(s)}
         self.uses: dict[int, list[int]] = {}
         for at, s in enumerate(block):
-            for v in _list_used_values(s):
+            for v in list_used_values(s):
                 if id(v) in self.definition:
                     self.uses.setdefault(id(v), []).append(at)
         self.live_out = {id(v) for v in live_out}
@@ -87,7 +87,7 @@ class _BranchFinder:
             cone = self._grow_cone(choices[:n], side)
             if cone.weight < BRANCH_OPS_MIN:
                 return None
-            uses = (v for p in cone.weights for v in _list_used_values(self.block[p]))
+            uses = (v for p in cone.weights for v in list_used_values(self.block[p]))
             inputs = (self.definition.get(id(v), -1) for v in uses)
             if all(p < begin or p in cone.weights for p in inputs):
                 if cone.weight * 3 <= self.weight * 2:
@@ -113,7 +113,7 @@ class _BranchFinder:
                 self._is_inside(v, cone, choosers) for v in _list_definitions(s)
             ):
                 cone.weights[at] = _weigh_statement(s)
-                for v in _list_used_values(s):
+                for v in list_used_values(s):
                     if id(v) in self.definition:
                         heapq.heappush(pending, -self.definition[id(v)])
         return cone
@@ -156,7 +156,7 @@ def _list_definitions(s: Statement) -> Iterable[Value]:
     return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
 
 
-def _list_used_values(s: Statement) -> Iterator[Value]:
+def list_used_values(s: Statement) -> Iterator[Value]:
     """Yield the values that a statement and those in it use."""
     for inner in walk((s,)):
         if isinstance(inner, Value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -11,6 +11,7 @@ from dovetail.extend import CompileError, Kernel, Lock, Program, register_lock
 
 from .render import render
 from .schedule import CpuSchedule, schedule
+from .targets import NATIVE, Target, choose_target
 
 _lock = Lock()  # compilations share the pass managers and the linker
 register_lock(llvm.ffi.lib._lock._lock)  # each call of llvmlite takes it, a finaliser's too
@@ -29,28 +30,40 @@ class CpuProgram(Program):
 
 
 class Compiler:
-    """LLVM's code generator for the host's CPU."""
+    """LLVM's code generator for a target, by default the host's CPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target | None = None) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        features = llvm.get_host_cpu_features()
-        self.cpu, self.features = llvm.get_host_cpu_name(), features.flatten()
-        self.native = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
-        self.half = bool(features.get("f16c"))
-        self.instruction_sets = features
-        target = llvm.Target.from_default_triple()
-        self.machine = target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=2, jit=True
-        )
+        self.target = target or choose_target(NATIVE)
+        self.native = self.target.vector_bytes
+        self.machine = self._create_machine()
         self._builder = llvm.create_pass_builder(
             self.machine, llvm.create_pipeline_tuning_options(2)
         )
 
-    def object_code(self, ir: str) -> bytes:
+    def _create_machine(self, **options: str) -> Any:
+        """Create a code generator with further options of LLVM."""
+        host = llvm.Target.from_default_triple()
+        return host.create_target_machine(
+            cpu=self.target.cpu, features=self.target.features, opt=2, jit=True, **options
+        )
+
+    @cached_property
+    def small_model_machine(self) -> Any:
+        """The code generator for kernels with several vectorized loops.
+
+        Constants are operands in memory near the code. Otherwise the address of each one takes a
+        register. Several loops need too many, so that each iteration loaded addresses and constants
+        again: a softmax took 1.3 times as long. Other kernels keep constants in registers, which is
+        faster: erf of float64 took 1.13 times as long with operands in memory.
+        """
+        return self._create_machine(codemodel="small", reloc="pic")
+
+    def object_code(self, ir: str, machine: Any = None) -> bytes:
         """Compile IR text to an object file. Raises: RuntimeError with LLVM's message."""
         with _lock:
-            return bytes(self.machine.emit_object(self.optimize(ir)))
+            return bytes((machine or self.machine).emit_object(self.optimize(ir)))
 
     def optimize(self, ir: str) -> Any:
         """Parse IR text, run the passes, return the module. Raises: RuntimeError for invalid IR."""
@@ -69,7 +82,8 @@ class Compiler:
         ir = ""
         try:
             ir = render(kernel, chosen)
-            return CpuProgram(kernel, chosen, self.object_code(ir), ir)
+            machine = self.small_model_machine if len(chosen.vectorized) > 1 else self.machine
+            return CpuProgram(kernel, chosen, self.object_code(ir, machine), ir)
         except (RuntimeError, AssertionError, LookupError) as error:
             raise CompileError(f"LLVM rejected a kernel: {error}\n\n{kernel}\n\n{ir}") from error
 
@@ -80,8 +94,12 @@ class Compiler:
 
 @cache
 def _create_linker() -> Any:
-    """Create the process's linker on first use, and return it."""
-    return llvm.create_lljit_compiler()
+    """Create the process's linker on first use, and return it.
+
+    JITLink puts code and constants into one block of memory; LLVM's older linker does not, and code
+    of the small model cannot reach constants at a distance of more than 2 GB.
+    """
+    return llvm.create_lljit_compiler(use_jit_link=True)
 
 
 def link(binary: bytes, symbols: tuple[str, ...], imports: dict[str, int] | None = None) -> Any:

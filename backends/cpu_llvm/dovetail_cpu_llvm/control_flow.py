@@ -12,6 +12,7 @@ from .compress_store import COMPRESS_BYTES, find_compress_store, render_compress
 from .expressions import Expressions
 from .ir_writer import Lane, Slot, scalar_type
 from .reduction import Reduction
+from .row_reuse import Reuse
 from .schedule import lanes_of_map
 from .stores import Stores
 from .vector_loops import VectorLoops
@@ -26,6 +27,7 @@ class ControlFlow:
         self.vectors = VectorLoops(exprs)
         self.stores = Stores(kernel, exprs)
         self._branches: dict[int, dict[int, list[DivergentBranch]]] = {}  # by id of a block
+        self._reuses = {id(r.value): r for r in self.schedule.reuses}
 
     def render_block(self, block: Block, live_out: Sequence[Value] = ()) -> None:
         """Render statements; `live_out` are their values that are used afterwards."""
@@ -36,7 +38,12 @@ class ControlFlow:
                 self._branches[id(block)] = divergent_branches(block, live_out)
             branches = self._branches[id(block)]
         moved = {id(s) for group in branches.values() for branch in group for s in branch.body}
+        reused = {id(s) for reuse in self._reuses.values() for s in reuse.body}
         for s in block:
+            if id(s) in reused:
+                if id(s) in self._reuses and id(s) not in moved:
+                    self._render_reuse(self._reuses[id(s)])
+                continue
             for branch in branches.get(id(s), ()):
                 self._render_divergent_branch(branch)
             if id(s) in moved:
@@ -81,6 +88,22 @@ class ControlFlow:
             w.store_all(slots, map(exprs.vector, branch.outs))
         exprs.restore(envs)
         exprs.bind_slots(branch.outs, slots)
+
+    def _render_reuse(self, reuse: Reuse) -> None:
+        """Render a branch that loads a value which an earlier loop has kept, or computes it."""
+        exprs, w, v = self.exprs, self.writer, reuse.value
+        fits, slot = exprs.kept[id(reuse.source)].fits, w.slot(w.vector_type(scalar_type(v.dtype)))
+        envs, reuses = exprs.snapshot(), self._reuses
+        with w.if_then(fits):
+            pointer = exprs.locate_kept(reuse.source, reuse.variable)
+            w.store(slot, exprs.memory.load_row(v.dtype, pointer, None))
+        self._reuses = {}  # so that the block renders its values
+        with w.if_then(w.negate(fits)):
+            self.render_block(reuse.body, (v,))
+            w.store(slot, exprs.vector(v))
+        exprs.restore(envs)
+        self._reuses = reuses
+        exprs.bind_slots([v], [slot])
 
     # --- loops
 

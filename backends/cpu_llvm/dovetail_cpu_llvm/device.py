@@ -34,6 +34,7 @@ from .memory import operand_array, raw_memory
 from .patches import choose_convolution, choose_gradient
 from .raw import compile_raw
 from .sorting import sort_routines
+from .targets import choose_target
 from .threadpool_hook import register
 
 
@@ -45,7 +46,8 @@ class CpuBackend(BindingBackend):
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self._memory = raw_memory()
-        self._compiler = Compiler()
+        self._target = choose_target(info.details["target"])
+        self._compiler = Compiler(self._target)
         self._launcher = Launcher(self._compiler, info.fingerprint)
         register(self)
 
@@ -97,12 +99,12 @@ class CpuBackend(BindingBackend):
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         """Return products by packed panels, and sorts by NumPy if the pool has few threads."""
-        c = self._compiler
-        accepted = find_accepted_dtypes(c.machine.triple, c.instruction_sets)
+        target, cpu = self._target, self.info.details["cpu"]
+        accepted = find_accepted_dtypes(self._compiler.machine.triple, target)
         mark_ordered(matmul, accepted, scales=True)
         products: dict[tuple[str, DType], LibraryCall] = {("matmul", d): matmul for d in accepted}
         products |= {(name, d): call for name, call in _CONVOLUTIONS.items() for d in _WIDENED}
-        return {**products, **sort_routines(self.get_num_threads(), c.native, c.cpu)}
+        return {**products, **sort_routines(self.get_num_threads(), target.vector_bytes, cpu)}
 
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
@@ -121,7 +123,8 @@ class CpuBackend(BindingBackend):
         Raises: CompileError if there is no compiler, or it rejects the text, or the text has no
         such function.
         """
-        return compile_raw(self.info.fingerprint, source, name, arguments, options)
+        flags = (f"-march={self._target.march}", *options)
+        return compile_raw(self.info.fingerprint, source, name, arguments, flags)
 
     def get_num_threads(self) -> int:
         """Return the number of threads that share a large launch."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dovetail.extend import OPERANDS, Atomic, DType, Kernel, Value, bool_, int64
+from dovetail.extend import LANES, OPERANDS, Atomic, DType, Kernel, Value, bool_, int64
 
 from .interleaved_access import Access, half_of_word, paired_accesses
 from .ir_writer import FunctionWriter, Lane, Slot, constant, memory_type, scalar_type
 from .memory_ops import MemoryOps
+from .row_reuse import REUSE_ELEMENTS_MAX
 from .schedule import CpuSchedule
 
 Environment = dict[int, Lane]
@@ -48,6 +49,14 @@ class TransposedTile(NamedTuple):
     first_column: str
 
 
+class KeptRow(NamedTuple):
+    """An array on the stack with a value of each iteration of a loop, if they fit there."""
+
+    fits: str  # an i1
+    type: str
+    address: str
+
+
 class Expressions:
     """Renders values in the environment of the current row.
 
@@ -63,6 +72,7 @@ class Expressions:
         self.env: Environment = {}
         self.overrides: Environment = {}  # values that are known without being computed
         self.transposed: TransposedTile | None = None
+        self.kept: dict[int, KeptRow] = {}  # by id of the value
         self.panel_results: dict[int, tuple[str, str]] = {}  # array, position of its vectors
         self.panel_column = ""  # the current vector's first column, counted from the panel's
         self.jam = 1
@@ -151,6 +161,18 @@ class Expressions:
         """Set values to the contents of stack slots."""
         for v, slot in zip(values, slots, strict=True):
             self.bind(v, self.writer.load(slot))
+
+    def keep(self, v: Value, count: str) -> None:
+        """Reserve an array for a value of each of `count` iterations."""
+        w, m = self.writer, memory_type(v.dtype)
+        fits = w.let(f"icmp sle i64 {count}, {REUSE_ELEMENTS_MAX}")
+        self.kept[id(v)] = KeptRow(fits, m, w.alloca(m, REUSE_ELEMENTS_MAX + LANES))
+
+    def locate_kept(self, v: Value, variable: Value) -> str:
+        """Render the address of a kept value in the iteration of a loop's variable."""
+        w, row = self.writer, self.kept[id(v)]
+        position = w.select_i64(row.fits, self.lane(variable).text, "0")
+        return w.let(f"getelementptr {row.type}, ptr {row.address}, i64 {position}")
 
     def active(self, when: Value | None) -> str | None:
         """Render the mask of active lanes for which `when` holds; None stands for all lanes."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ from . import dots, matvec
 from .ir_writer import FunctionWriter, Slot, fields
 from .lines import NATIVE_BYTES_MAX, PIECE_BYTES
 from .packing import CASTS, K_PER_ELEMENT, Packer, column_packers, list_turned_tiles, row_packers
+from .targets import Target
 
 BLOCK, GROUP = PRODUCT_BLOCK, PRODUCT_BLOCK * PRODUCT_BLOCKS  # along k
 TILE_ROWS = {64: (12, 8, 4, 2, 1), 32: (6, 4, 2, 1), 16: (4, 2, 1)}  # by bytes of a vector
@@ -189,14 +190,12 @@ def kernels(letter: str) -> tuple[str, ...]:
     return tuple([letter + name for name in names])
 
 
-def find_accepted_dtypes(
-    triple: str, features: Mapping[str, bool]
-) -> dict[DType, frozenset[DType]]:
+def find_accepted_dtypes(triple: str, target: Target) -> dict[DType, frozenset[DType]]:
     """Return the dtypes of operands that the kernels take, by the dtype of the product."""
     accepted = {d: frozenset({d, *CASTS[LETTERS[d]]}) for d in (float32, float64)}
-    if not features.get("f16c"):
+    if not target.has_halves:
         accepted[float32] -= {float16}
-    if triple.startswith("x86_64") and (features.get("avx512bw") or not features.get("avx512f")):
+    if triple.startswith("x86_64") and target.has_pairs:
         accepted[int32] = frozenset(CASTS["i"])
     return accepted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dovetail.extend import (
@@ -40,12 +41,20 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
     try:
         import llvmlite
         import llvmlite.binding as llvm
+
+        targets = importlib.import_module(f"{__package__}.targets")
     except (ImportError, OSError) as error:
         return Unavailable(
             f"llvmlite cannot be imported: {error}", "pip install --upgrade llvmlite"
         )
-    features = llvm.get_host_cpu_features()
-    half = frozenset((float16,)) if features.get("f16c") else frozenset()
+    target = targets.read_target()
+    if target.missing:
+        return Unavailable(
+            f"{targets.TARGET_VARIABLE}={target.name} needs instructions that this CPU lacks: "
+            f"{', '.join(target.missing)}",
+            f"unset {targets.TARGET_VARIABLE}, or set it to a smaller set: avx2, sse",
+        )
+    half = frozenset((float16,)) if target.has_halves else frozenset()
     capabilities = Capabilities(
         dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32, float64)),
         native_halves=half,
@@ -54,10 +63,11 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
     )
     name, version = llvm.get_host_cpu_name(), ".".join(map(str, llvm.llvm_version_info))
     fingerprint = (
-        f"{name} {features.flatten()} llvm {version} llvmlite {llvmlite.__version__} {__version__} "
-        f"{source_digest(Path(__file__).parent)}"
+        f"{target.cpu} {target.features} llvm {version} llvmlite {llvmlite.__version__} "
+        f"{__version__} {target.name} {source_digest(Path(__file__).parent)}"
     )
-    details = {"cpu": name, "llvm": version, "llvmlite": llvmlite.__version__}
+    details = {"cpu": name, "target": target.name, "llvm": version}
+    details["llvmlite"] = llvmlite.__version__
     return [DeviceInfo("cpu", 0, name, fingerprint, capabilities, _read_total_memory(), details)]
 
 
@@ -79,5 +89,9 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
 
 @hookimpl
 def dovetail_diagnostics() -> Mapping[str, str]:
-    """Return "compiled", or the effects of a missing compiled module, for the doctor."""
-    return {"threads and launches": "compiled" if native.native else native.NOT_COMPILED}
+    """Return the target, and the effects of a missing compiled module, for the doctor."""
+    texts = {"threads and launches": "compiled" if native.native else native.NOT_COMPILED}
+    with suppress(ImportError, OSError):  # the probe has reported a missing llvmlite
+        targets = importlib.import_module(f"{__package__}.targets")
+        texts["target"] = targets.read_target().describe()
+    return texts

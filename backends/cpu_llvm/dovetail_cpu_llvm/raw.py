@@ -26,7 +26,7 @@ from dovetail.extend import (
 )
 
 COMPILERS = ("cc", "gcc", "clang")
-FLAGS = ("-x", "c", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
+FLAGS = ("-x", "c", "-std=gnu11", "-O3", "-ffp-contract=off", "-fPIC", "-shared")
 COMPILE_SECONDS_MAX = 300  # seconds that a compiler may take
 _C_TYPES = {
     "bool": "bool", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",

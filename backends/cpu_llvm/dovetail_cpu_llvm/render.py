@@ -16,6 +16,7 @@ branches), and `tiles` (the grid).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import count
 
@@ -27,6 +28,11 @@ from .ir_writer import FunctionWriter, Lane, memory_type
 from .memory_ops import MemoryOps
 from .schedule import CpuSchedule
 from .tiles import Tiles
+
+# A product and a sum may be fused, quotients may be products with a reciprocal. Not reassoc, nnan,
+# ninf and nsz: the algorithms of elementary functions need an order, and special values.
+FAST_FLAGS = "contract arcp afn"
+_FLOAT_ARITHMETIC = re.compile(r"(= (?:fadd|fsub|fmul|fdiv|frem)) ")
 
 
 def render(kernel: Kernel, schedule: CpuSchedule) -> str:
@@ -48,6 +54,8 @@ def render(kernel: Kernel, schedule: CpuSchedule) -> str:
     if streams:
         w.emit("fence seq_cst")  # makes non-temporal stores visible to other threads
     entry, tiles = "\n".join(w.entry), "\n".join(w.lines)
+    if kernel.fast_math:
+        tiles = _FLOAT_ARITHMETIC.sub(rf"\1 {FAST_FLAGS} ", tiles)
     # aligned spills of vector registers: others cross cache lines, in half of the processes
     attributes = f'alignstack={schedule.native} "prefer-vector-width"="{schedule.native * 8}"'
     return f"""define void @kernel(ptr %args, i64 %begin, i64 %end) #0 {{

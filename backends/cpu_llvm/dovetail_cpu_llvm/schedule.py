@@ -26,6 +26,8 @@ from dovetail.extend import (
     walk,
 )
 
+from .row_reuse import Reuse, find_reuses
+
 TILE_POINTS = 16384  # of the innermost axis, in a tile of a straight-line kernel
 STORING_TILE_POINTS = 4096  # of a kernel with many stores: fewer tiles would not reach all threads
 # If neighbours along the innermost axis are stored apart, other axes fill the cache lines between.
@@ -75,6 +77,7 @@ class CpuSchedule:
     transposed: ids of loads that are contiguous along `second_axis`: the tile is transposed.
     shared: ids of values that are the same for all points that are computed together, or in a panel
         for all points of a tile.
+    reuses: values of `vectorized` loops that an earlier one has kept.
     divisions: by id of a loop, quotients and remainders of its variable by one divisor.
     splits: comparisons `i + a < b` that hold up to some point of a row, as in a concatenation. The
         points before and after it are two loops without masks.
@@ -96,6 +99,7 @@ class CpuSchedule:
     vectorized: frozenset[int] = frozenset()
     transposed: frozenset[int] = frozenset()
     shared: frozenset[int] = frozenset()
+    reuses: tuple[Reuse, ...] = ()
     divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
     splits: tuple[Value, ...] = ()
     tails: tuple[int, ...] = ()
@@ -156,6 +160,7 @@ def schedule(kernel: Kernel, native: int) -> CpuSchedule:
         tile,
         rank,
         vectorized=vectorized,
+        reuses=find_reuses(kernel, vectorized),
         divisions=divisions,
         straight_line=not loops,
     )

@@ -13,6 +13,8 @@ from . import driver as cuda
 from . import schedule
 
 OPTIONS = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
+# With `fast_math`: --use_fast_math without --ftz=true, as denormals stay.
+FAST_OPTIONS = ("--fmad=true", "--prec-div=false", "--prec-sqrt=false", "--ftz=false")
 
 
 class CudaFunction:
@@ -62,7 +64,8 @@ class Compiler(ScheduledCompiler[CudaFunction]):
         Raises: CompileError if NVRTC rejects the source; CudaError, MemoryError if the driver
         cannot load the cubin.
         """
-        cubin = compile_cubin(source, self.arch, kernel)
+        arithmetic = FAST_OPTIONS if kernel.fast_math else OPTIONS
+        cubin = compile_cubin(source, self.arch, kernel, arithmetic=arithmetic)
         return self.revive(kernel, cubin), cubin
 
     def revive(self, kernel: Kernel, binary: bytes) -> CudaFunction:
@@ -78,7 +81,11 @@ class Compiler(ScheduledCompiler[CudaFunction]):
 
 
 def compile_cubin(
-    source: str, arch: str, kernel: object = "", extra_options: Sequence[str] = ()
+    source: str,
+    arch: str,
+    kernel: object = "",
+    extra_options: Sequence[str] = (),
+    arithmetic: Sequence[str] = OPTIONS,
 ) -> bytes:
     """Compile a text with NVRTC; no GPU is needed. Raises: CompileError with kernel and log."""
     n, ask = cuda.nvrtc, cuda.unwrap_nvrtc_result
@@ -87,7 +94,7 @@ def compile_cubin(
     try:
         options = [
             f"--gpu-architecture={arch}".encode(),
-            *(o.encode() for o in (*OPTIONS, *extra_options)),
+            *(o.encode() for o in (*arithmetic, *extra_options)),
         ]
         if n.nvrtcCompileProgram(program, len(options), options)[0] != 0:
             message = f"NVRTC rejected a kernel for {arch}: {_read_log(program)}"

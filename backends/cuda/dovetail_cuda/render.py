@@ -15,6 +15,7 @@ from dovetail.extend import (
     CStyle,
     DType,
     Loop,
+    Tile,
     bool_,
     float32,
     float64,
@@ -64,6 +65,9 @@ class CudaStyle(CStyle):
     reserved: ClassVar[frozenset[str]] = CStyle.reserved | frozenset(_RESERVED_WORDS.split())
     helper: ClassVar[str] = "static __device__ __forceinline__ "
     threads: ClassVar[int] = THREADS  # of a block, at most
+    local_barrier: ClassVar[Sequence[str]] = ("__syncthreads();",)
+    tile_unrolled: ClassVar[str] = "#pragma unroll"
+    tile_steps: ClassVar[str] = "#pragma unroll 4"
 
     def preamble(self, body: str) -> list[str]:
         """Return no lines: NVRTC needs no header."""
@@ -71,8 +75,30 @@ class CudaStyle(CStyle):
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
         """Return the head of a __global__ function with launch bounds and C linkage."""
-        bounds = f"__launch_bounds__({self.threads})"
-        return f'extern "C" __global__ void {bounds} {name}({", ".join(parameters)})'
+        return _render_head(name, parameters, self.threads)
+
+    def tile_function(self, name: str, parameters: Sequence[str], tile: Tile) -> str:
+        """Return the head of a __global__ function for blocks of a thread per item of a tile."""
+        return _render_head(name, parameters, math.prod(tile.items))
+
+    def tile_points(self, extents: Sequence[str], tile: Tile) -> list[str]:
+        """Return loops over tiles: each block takes every n-th one along each axis."""
+        *outer, m, n = [(f"i{d}", extent) for d, extent in enumerate(extents)]
+        sides = (("tile_row", "y", tile.rows, m[1]), ("tile_column", "x", tile.columns, n[1]))
+        return [
+            *(self.along_z(outer) if outer else ()),
+            "const int item_row = threadIdx.y, item_column = threadIdx.x;",
+            *(
+                _render_loop(
+                    first, f"blockIdx.{axis} * {size}LL", f"gridDim.{axis} * {size}LL", extent
+                )
+                for first, axis, size, extent in sides
+            ),
+        ]
+
+    def local(self, type: str, array: str) -> str:
+        """Return the declaration of an array in shared memory."""
+        return f"__shared__ __align__(16) {type} {array};"
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
         """Return loops over the grid; each thread (or group of them) takes every n-th point.
@@ -143,6 +169,12 @@ class CudaStyle(CStyle):
 
 
 _SIGN = {"add": "+", "and": "&", "or": "|", "min": "<", "max": ">"}
+
+
+def _render_head(name: str, parameters: Sequence[str], threads: int) -> str:
+    """Return the head of a __global__ function for blocks of at most so many threads."""
+    bounds = f"__launch_bounds__({threads})"
+    return f'extern "C" __global__ void {bounds} {name}({", ".join(parameters)})'
 
 
 def _render_loop(index: str, begin: str, step: str, size: str) -> str:
@@ -251,6 +283,14 @@ LaunchShape = tuple[
     int, int, int, int, int, int
 ]  # blocks in x, y and z; threads of each in x, y and z
 _BLOCKS_YZ_MAX = 65535  # blocks in y and in z; in x there are 2**31 - 1
+
+
+def tile_launch_shape(tile: Tile, grid: Sequence[int]) -> LaunchShape:
+    """Return the blocks and threads of a grid whose blocks compute a tile each, or several."""
+    *outer, rows, columns = tile.groups(grid)
+    z, (threads_y, threads_x) = math.prod(outer), tile.items
+    blocks = _count_blocks(columns, 1), min(rows, _BLOCKS_YZ_MAX), min(z, _BLOCKS_YZ_MAX)
+    return (*blocks, threads_x, threads_y, 1)
 
 
 def grid_launch_shape(style: CStyle, grid: Sequence[int], square: bool = False) -> LaunchShape:

@@ -1,8 +1,9 @@
 """The schedules of a kernel, and their choice for a launch. All of them give the same bits.
 
 plain: a thread computes a point. coarsened: it computes several, for kernels without loops over
-large grids. jammed: it computes a tile of them that share their loads, as in products of matrices.
-warp, columns: LANES threads compute a point, for reductions that are not short.
+large grids. staged: a block computes a tile of a product, from operands that it copies to shared
+memory. jammed: a thread computes several points that share their loads, as in other sums of
+products. warp, columns: LANES threads compute a point, for reductions that are not short.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from dovetail.extend import (
     Kernel,
     Loop,
     Schedule,
+    Tile,
     along_rows,
+    choose_tile,
     coarsen,
+    fills_tiles,
     grid_index,
     loads,
     reduces_long,
@@ -28,9 +32,17 @@ from dovetail.extend import (
     varies_along,
 )
 
-from .render import ColumnStyle, CudaStyle, LaunchShape, WarpStyle, grid_launch_shape
+from .render import (
+    ColumnStyle,
+    CudaStyle,
+    LaunchShape,
+    WarpStyle,
+    grid_launch_shape,
+    tile_launch_shape,
+)
 
-PLAIN, COARSENED, JAMMED, WARP, COLUMNS = "plain", "coarsened", "jammed", "warp", "columns"
+PLAIN, COARSENED, JAMMED, STAGED = "plain", "coarsened", "jammed", "staged"
+WARP, COLUMNS = "warp", "columns"
 STYLES = {WARP: WarpStyle(), COLUMNS: ColumnStyle()}
 STYLE = CudaStyle()
 
@@ -41,13 +53,17 @@ THREAD_LOAD_BYTES = 32  # bytes that a thread loads at a time
 COARSENED_POINTS_MIN = 1 << 18
 COARSENED_COLUMNS_MIN = 1 << 11  # points of the last axis, likewise
 JAMMED_POINTS_MIN = 1 << 19  # points of a product, likewise
+STAGED_POINTS_MIN = 1 << 16  # likewise, of a staged product: 16 tiles
 SCHEDULE_CACHE_MAX = 4096  # kernels in each cache: every new shape asks about its kernel
 SHARED_BYTES_MAX = 48 << 10  # bytes of shared memory that a block may declare
+BLOCK_THREADS_MAX = 1024
 COARSENED_STATEMENTS_MAX = 512  # statements of a text, above which it is not made longer
 
 
 def schedule(kernel: Kernel, name: str) -> Schedule:
     """Return the schedule that `first` or `best` names; the plain one for any other name."""
+    if name == STAGED:
+        return Schedule(kernel, STYLE, tile=block_tile(kernel))
     if name == JAMMED:
         joined = ((-2, TILE_ROWS), (-1, TILE_COLUMNS))
         return Schedule(tile_kernel(kernel) or kernel, STYLE, joined=joined)
@@ -63,6 +79,11 @@ def first(kernel: Kernel) -> str:
     return WARP if shareable(kernel) and along_rows(kernel) else PLAIN
 
 
+def block_tile(kernel: Kernel) -> Tile | None:
+    """Return the tile of a product that a block computes; None for other kernels."""
+    return choose_tile(kernel, SHARED_BYTES_MAX, BLOCK_THREADS_MAX)
+
+
 @lru_cache(SCHEDULE_CACHE_MAX)
 def tile_kernel(kernel: Kernel) -> Kernel | None:
     """Return the kernel with TILE_ROWS times TILE_COLUMNS points to a thread.
@@ -75,10 +96,13 @@ def tile_kernel(kernel: Kernel) -> Kernel | None:
 
 def best(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
     """Choose the schedule for a launch of these sizes; return its name."""
+    sizes = dict(zip(kernel.ints, ints, strict=True))
+    if block_tile(kernel) and fills_tiles(kernel, sizes, grid, STAGED_POINTS_MIN):
+        return STAGED
     if math.prod(grid) >= JAMMED_POINTS_MIN and tile_kernel(kernel) is not None:
         return JAMMED
     if shareable(kernel):
-        if not reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), THREAD_ELEMENTS_MAX):
+        if not reduces_long(kernel, sizes, THREAD_ELEMENTS_MAX):
             return PLAIN
         loops = reductions(kernel)
         fits = has_uniform_bounds(kernel, loops) and shared_bytes(loops) <= SHARED_BYTES_MAX
@@ -113,6 +137,8 @@ def launch_shape(kernel: Kernel, schedule: Schedule, grid: Sequence[int]) -> Lau
 
     Those of a tile, or of a transpose, lie along two axes.
     """
+    if schedule.tile:
+        return tile_launch_shape(schedule.tile, grid)
     square = len(schedule.joined) > 1 or (schedule.kernel is kernel and reads_transposed(kernel))
     return grid_launch_shape(schedule.style, grid, square)
 

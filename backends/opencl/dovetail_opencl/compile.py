@@ -19,9 +19,12 @@ from dovetail.extend import (
     ScheduledProgram,
 )
 
-from .schedule import COLUMN_STYLES, REDUCTIONS_UNLIMITED, STYLE, best, schedules
+from .render import CONTRACTION, NO_CONTRACTION
+from .schedule import LARGE_LAUNCHES, REDUCTIONS_UNLIMITED, STYLE, Groups, best, schedules
 
 EXACT_DIVISION_OPTION = "-cl-fp32-correctly-rounded-divide-sqrt"
+UNIT_POINTS_MIN = 512  # points for each compute unit of a staged launch: an eighth of a tile
+CPU_POINTS_MIN = 1 << 18  # points of one on a CPU: PoCL needs 2 s for the text of a tile, not 0.3
 BUILD_KERNELS_MAX = 16  # kernels in one build: of 16, each takes Intel's compiler 6 ms, not 27
 _lock = Lock()  # drivers compile one at a time anyway, and so do filters of warnings
 
@@ -29,39 +32,39 @@ BuiltFunction = tuple[Any, str]  # a built program of pyopencl's, and the name o
 OpenCLProgram = ScheduledProgram[BuiltFunction]
 
 
-class Compiler(ScheduledCompiler[BuiltFunction]):
-    """The compiler of one device.
+# With `fast_math`: contraction, and the device's own division. Not -cl-fast-relaxed-math, which
+# reorders sums and assumes that there is no NaN.
+FAST_OPTIONS = ["-cl-mad-enable"]
 
-    `has_fast_groups`: it is good at work items that work together, in kernels with up to
-    `row_reductions_max` reductions along rows.
-    """
+
+class Compiler(ScheduledCompiler[BuiltFunction]):
+    """The compiler of one device, for kernels in the schedules that its groups permit."""
 
     refusals = (cl.Error,)
 
     def __init__(self, context: Any, device: Any, info: DeviceInfo) -> None:
         self.context, self.device, self.fingerprint = context, device, info.fingerprint
-        self.has_fast_groups, self.row_reductions_max = (
-            has_fast_groups(device),
-            row_reductions_max(device),
-        )
+        self.groups = groups_of(device)
         self.options = [EXACT_DIVISION_OPTION] if info.capabilities.exact_division else []
 
     def first(self, kernel: Kernel) -> str:
         """Return the name of the first schedule for this device's groups."""
-        return next(iter(schedules(kernel, self.has_fast_groups, self.row_reductions_max)))
+        return next(iter(schedules(kernel, self.groups)))
 
     def best(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
         """Choose the schedule for a launch of these sizes; return its name."""
-        return best(kernel, self.has_fast_groups, ints, grid, self.row_reductions_max)
+        return best(kernel, self.groups, ints, grid)
 
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
         """Return the schedule with this name. Raises: KeyError if the kernel does not have it."""
-        return schedules(kernel, self.has_fast_groups, self.row_reductions_max)[name]
+        return schedules(kernel, self.groups)[name]
 
     def build(self, kernel: Kernel, source: str) -> tuple[BuiltFunction, bytes]:
         """Build a source; return ((program, entry), binary). Raises: CompileError if rejected."""
         try:
-            built = self._build(cl.Program(self.context, source))
+            if kernel.fast_math:
+                source = source.replace(NO_CONTRACTION, CONTRACTION)
+            built = self._build(cl.Program(self.context, source), kernel.fast_math)
         except cl.Error as error:
             log = f"{self.device.name} rejected a kernel: {error}"
             raise CompileError(f"{log}\n\n{kernel}\n\n{source}") from error
@@ -69,11 +72,13 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
 
     def revive(self, kernel: Kernel, binary: bytes) -> BuiltFunction:
         """Build from a driver's binary. Raises: cl.Error."""
-        built = self._build(cl.Program(self.context, [self.device], [binary]))
+        built = self._build(cl.Program(self.context, [self.device], [binary]), kernel.fast_math)
         return built, STYLE.entry(kernel)
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
         """Build kernels together, at most BUILD_KERNELS_MAX at once, without binaries."""
+        if any(k.fast_math for k in kernels):  # with options of their own
+            return [self.compile(k) for k in kernels]
         programs: list[OpenCLProgram] = []
         for first in range(0, len(kernels), BUILD_KERNELS_MAX):
             programs += self._build_batch(kernels[first : first + BUILD_KERNELS_MAX])
@@ -84,10 +89,8 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         texts = [
             (kernel, name, schedule.source())
             for kernel in kernels
-            for name, schedule in schedules(
-                kernel, self.has_fast_groups, self.row_reductions_max
-            ).items()
-            if name not in COLUMN_STYLES  # only large grids use those
+            for name, schedule in schedules(kernel, self.groups).items()
+            if name not in LARGE_LAUNCHES
         ]
         whole = "\n".join(_number_names(text, n) for n, (_, _, text) in enumerate(texts))
         try:
@@ -109,32 +112,32 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
             warnings.simplefilter("ignore", cl.CompilerWarning)
             return program.build([*options], devices=[self.device], cache_dir=False)
 
-    def _build(self, program: Any) -> Any:
+    def _build(self, program: Any, fast_math: bool = False) -> Any:
         """Build a program with the compiler's options, ignoring warnings. Raises: cl.Error."""
+        options = FAST_OPTIONS if fast_math else self.options
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # many drivers warn at every build
-            return program.build(self.options, devices=[self.device], cache_dir=False)
+            return program.build(options, devices=[self.device], cache_dir=False)
 
 
-def row_reductions_max(device: Any) -> int:
-    """Return the number of reductions along rows that groups may do in one kernel.
+def groups_of(device: Any) -> Groups:
+    """Return the abilities of a device's groups.
 
-    With four, Intel's compiler for CPUs writes to memory that it has freed; with three and little
-    else it does not.
-    """
-    intel = device.type & cl.device_type.CPU and "cl_intel_vec_len_hint" in device.extensions
-    return 2 if intel else REDUCTIONS_UNLIMITED
-
-
-def has_fast_groups(device: Any) -> bool:
-    """Return True on a GPU, or a CPU whose compiler makes vectors of a work group's items.
-
-    False if a group may not have `LANES` items. Intel's compiler makes vectors. PoCL does better
-    with one item per point: sums of 4096 rows of 4096 take 2 ms, not 13.
+    Intel's compiler for CPUs makes vectors of a group's items. PoCL does better with one item per
+    point: sums of 4096 rows of 4096 take 2 ms, not 13. With four reductions along rows, Intel's
+    compiler writes to memory that it has freed; with three and little else it does not.
     """
     cpu = device.type & cl.device_type.CPU != 0
-    fast = not cpu or "cl_intel_vec_len_hint" in device.extensions
-    return fast and device.max_work_group_size >= LANES
+    vectors = cpu and "cl_intel_vec_len_hint" in device.extensions
+    is_near = cpu or device.local_mem_type == cl.device_local_mem_type.LOCAL
+    return Groups(
+        fast=(vectors or not cpu) and device.max_work_group_size >= LANES,
+        row_reductions_max=2 if vectors else REDUCTIONS_UNLIMITED,
+        local_bytes=device.local_mem_size if is_near else 0,
+        items=device.max_work_group_size,
+        staged_points_min=CPU_POINTS_MIN if cpu else UNIT_POINTS_MIN * device.max_compute_units,
+        vectors=vectors,
+    )
 
 
 def _number_names(text: str, number: int) -> str:

@@ -16,6 +16,7 @@ from dovetail.extend import (
     Loop,
     Process,
     Scalar,
+    Schedule,
     StreamHandle,
     scalar_argument,
 )
@@ -44,16 +45,20 @@ class Launcher:
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
         costly = any(isinstance(s, Loop) for s in k.body)
-        global_size, local = self.launch_sizes(grid, schedule.lanes, costly)
+        global_size, local = self.launch_sizes(grid, schedule, costly)
         return _OpenCLLaunch(self, program, kernel, schedule.kernel, global_size, local).launch
 
     def launch_sizes(
-        self, grid: Sequence[int], lanes: bool, costly: bool
+        self, grid: Sequence[int], schedule: Schedule, costly: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the global and the local size; the global one is a multiple of the local one."""
         sizes = ndrange_sizes(grid)
+        if schedule.tile:
+            local = (*reversed(schedule.tile.items), 1)[: len(sizes)]
+            groups = ndrange_sizes(schedule.tile.groups(grid))
+            return tuple(n * m for n, m in zip(groups, local, strict=True)), local
         ones = (1,) * (len(sizes) - 1)
-        if lanes:
+        if schedule.lanes:
             return (sizes[0] * LANES, *sizes[1:]), (LANES, *ones)
         local = (self.group_size(sizes[0], costly), *ones)
         return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local

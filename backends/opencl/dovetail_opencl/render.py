@@ -14,6 +14,7 @@ from dovetail.extend import (
     Buffer,
     CStyle,
     DType,
+    Tile,
     bool_,
     float16,
     float32,
@@ -28,12 +29,17 @@ from dovetail.extend import (
     uint64,
 )
 
+_LOCAL_BARRIER = ["barrier(CLK_LOCAL_MEM_FENCE);"]
 NDRANGE_DIMENSIONS_MAX = 3  # of an NDRange; further axes are folded into the last dimension
 
 _RESERVED_WORDS = (
     "before constant event_t generic global half kernel local max min new part pipe ptrdiff_t "
     "read_only read_write rest sampler_t seen size_t uniform vec_step word write_only"
 )
+
+
+NO_CONTRACTION = "#pragma OPENCL FP_CONTRACT OFF"
+CONTRACTION = "#pragma clang fp contract(fast)"  # across statements; OpenCL's own is within one
 
 
 class OpenCLStyle(CStyle):
@@ -65,10 +71,13 @@ class OpenCLStyle(CStyle):
     # Without it Intel's compiler for CPUs vectorises such sums, in another order.
     in_order: ClassVar[str] = "#pragma clang loop vectorize(disable)"
     lane: ClassVar[str] = "lane"
+    local_barrier: ClassVar[Sequence[str]] = _LOCAL_BARRIER
+    tile_unrolled: ClassVar[str] = "#pragma unroll"
+    tile_steps: ClassVar[str] = in_order
 
     def preamble(self, body: str) -> list[str]:
         """Return pragmas: no contraction, and the extensions whose words the text contains."""
-        lines = ["#pragma OPENCL FP_CONTRACT OFF"]
+        lines = [NO_CONTRACTION]
         for word, extension in _EXTENSIONS.items():
             if word in body:
                 lines.append(f"#pragma OPENCL EXTENSION {extension} : enable")
@@ -93,19 +102,30 @@ class OpenCLStyle(CStyle):
         """Return lines that set the indices from the NDRange; items beyond the grid return."""
         lines = ["const long lane = get_local_id(0);"] if lanes else []
         count = len(extents)
-        for axis in reversed(range(count)):
-            dimension = min(count - 1 - axis, NDRANGE_DIMENSIONS_MAX - 1)
-            index = f"{'get_group_id' if lanes else 'get_global_id'}({dimension})"
-            inside = [
-                f"({extents[a]})" for a in range(axis + 1, count - NDRANGE_DIMENSIONS_MAX + 1)
-            ]
-            below, first = "".join(f" / {n}" for n in inside), axis == 0
-            above = "" if first or dimension < NDRANGE_DIMENSIONS_MAX - 1 else f" % {extents[axis]}"
-            lines.append(f"const long i{axis} = (long){index}{below}{above};")
+        lines += _index_lines(extents, "get_group_id" if lanes else "get_global_id")
         outside = [f"i{a} >= {extents[a]}" for a in _list_overhanging_axes(count)]
         if outside and not lanes:
             lines.append(f"if ({' || '.join(outside)}) return;")
         return lines
+
+    def tile_function(self, name: str, parameters: Sequence[str], tile: Tile) -> str:
+        """Return the head of a __kernel with the group size of a tile."""
+        rows, columns = tile.items
+        size = f"__attribute__((reqd_work_group_size({columns}, {rows}, 1)))"
+        return f"__kernel {size} void {name}({', '.join(parameters)})"
+
+    def tile_points(self, extents: Sequence[str], tile: Tile) -> list[str]:
+        """Return lines that set the tile's place from the group, and that of the item in it."""
+        return [
+            *_index_lines(extents, "get_group_id")[2:],
+            f"const long tile_row = (long)get_group_id(1) * {tile.rows};",
+            f"const long tile_column = (long)get_group_id(0) * {tile.columns};",
+            "const int item_row = get_local_id(1), item_column = get_local_id(0);",
+        ]
+
+    def local(self, type: str, array: str) -> str:
+        """Return the declaration of a __local array."""
+        return f"__local {type} {array} __attribute__((aligned(16)));"
 
     def shared(self, type: str, name: str) -> list[str]:
         """Return the declaration of a __local array with an element per lane."""
@@ -189,6 +209,18 @@ class UnrolledStyle(OpenCLStyle):
         return _LOCAL_BARRIER
 
 
+def _index_lines(extents: Sequence[str], number: str) -> list[str]:
+    """Return lines that set the indices, last axis first, from the NDRange's function `number`."""
+    lines, count = [], len(extents)
+    for axis in reversed(range(count)):
+        dimension = min(count - 1 - axis, NDRANGE_DIMENSIONS_MAX - 1)
+        inside = [f"({extents[a]})" for a in range(axis + 1, count - NDRANGE_DIMENSIONS_MAX + 1)]
+        below, first = "".join(f" / {n}" for n in inside), axis == 0
+        above = "" if first or dimension < NDRANGE_DIMENSIONS_MAX - 1 else f" % {extents[axis]}"
+        lines.append(f"const long i{axis} = (long){number}({dimension}){below}{above};")
+    return lines
+
+
 def _tile_points(extents: Sequence[str], lines: Sequence[str]) -> list[str]:
     """Return the index lines of a group per point, changed so that a group covers neighbours."""
     size = "(long)get_local_size(0)"
@@ -204,7 +236,6 @@ _EXTENSIONS = {
     "atom_add": "cl_khr_int64_base_atomics",
     "atom_": "cl_khr_int64_extended_atomics",
 }
-_LOCAL_BARRIER = ["barrier(CLK_LOCAL_MEM_FENCE);"]
 
 
 def _list_overhanging_axes(axes: int) -> list[int]:

@@ -326,6 +326,37 @@ class ClosureSnapshot:
         copy: Callable[..., Any] = _with_own_cells(self._function, {})
         return copy
 
+    def constants(self) -> list[Tensor]:
+        """Return the tensors without gradients that the function's code names."""
+        named = [value for path, value, _ in self._paths if path.is_named]
+        return [t for t in named if type(t) is Tensor and t._expr.tape is None]
+
+    def find_gradient_reads(self, operand: Tensor, result: Tensor) -> list[Tensor]:
+        """Return the tensors of the closure to which gradients of the function's result flow.
+
+        `operand`: has a gradient, and was made just before the function ran with it.
+        Raises: GradientError if gradients flow to other tensors, too.
+        """
+        taped = {t._expr.tape: t for t in self.tensors if t._expr.tape is not None}
+        visited, reads = {operand._expr.tape}, list[Tensor]()
+        stack = [] if result._expr.tape is None else [result._expr.tape]
+        while stack:
+            node = stack.pop()
+            if node in visited:
+                continue
+            visited.add(node)
+            if node in taped:
+                reads.append(taped[node])
+            elif node.order < operand._expr.tape.order:
+                raise GradientError(
+                    f"{self.name}: the function reads a tensor with a gradient that is neither in "
+                    "its closure nor in an attribute that it names; make it a variable of the "
+                    "function"
+                )
+            else:
+                stack += [edge.node for edge in node.edges if edge is not None]
+        return reads
+
     def find_change(self) -> ClosurePath | None:
         """Return a path to a value of the closure that changed, or None."""
         for path, value, key in self._paths:

@@ -181,6 +181,7 @@ class Inputs:
                 or settings.grad is not s.grad
                 or settings.device is not s.device
                 or settings.vendor_products is not s.vendor_products
+                or settings.fast_math is not s.fast_math
             )
         ):
             return False

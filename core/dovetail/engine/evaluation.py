@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from ..backend import faults
@@ -12,10 +13,10 @@ from ..backend.streams import current_handle
 from ..device_class import opened as open_device
 from ..fusion import passes as fusion
 from ..fusion.decisions import PlanGraph
-from ..fusion.plan import Plan, WriteTarget
+from ..fusion.plan import Plan, PlannedLaunch, WriteTarget
 from ..graph.expr import Expr, storage_of
 from ..lru_cache import LRUCache
-from ..settings import flags
+from ..settings import current, flags
 from . import events, plan_cache, programs, provenance, tracer_api
 from .events import counters
 from .graph_key import OrderedGraph
@@ -104,6 +105,7 @@ class Evaluation:
         key = graph.key
         key.append(referenced)
         key.append(roots)
+        key.append(current().fast_math)
         if graph.target is not None:
             target = graph.write_target(graph.target)
             key.append(target)
@@ -133,6 +135,10 @@ class Evaluation:
             opened.scaling_calls,
         )
         plan = fusion.plan(plan_graph)
+        if current().fast_math:
+            for step in plan.steps:
+                if isinstance(step, PlannedLaunch):
+                    step.kernel = replace(step.kernel, fast_math=True)
         events.note("plan", start, steps=len(plan.steps))
         return plan
 

@@ -4,7 +4,9 @@ cimport cython
 from dovetail.engine.graph_matcher cimport CachedGraph
 from dovetail.graph.expr cimport Expr
 from dovetail.identity_cache cimport IdentityCache
+from dovetail.records cimport Flags
 
+cdef Flags flags
 cdef IdentityCache _value_graphs, _update_graphs, _referenced_graphs, _joint_graphs
 
 

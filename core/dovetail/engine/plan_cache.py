@@ -15,6 +15,7 @@ from ..identity_cache import IdentityCache
 from ..layout import Shape
 from ..lru_cache import LRUCache
 from ..ops.table import COPY
+from ..settings import current, flags
 from .graph_key import OrderedGraph
 from .graph_matcher import (
     GRAPH_ARGUMENTS_MAX,
@@ -68,9 +69,14 @@ def match_cached_graphs(roots: Sequence[Expr], reports_checks: bool) -> bool:
         return match_cached_graph(root, reports_checks)
     if count > GRAPH_NODES_MAX:
         return False
+    if flags.has_fast_math and current().fast_math:
+        for graph in _cached_graphs.find((root.op, root.spec, None, count, True)) or ():
+            if graph.run(root, None, reports_checks, roots[1:]) == HIT:
+                return True
+        return False
     candidates = _joint_graphs.get(root.op, root.spec, count)
     if candidates is None:
-        candidates = _cached_graphs.find((root.op, root.spec, None, count)) or ()
+        candidates = _cached_graphs.find((root.op, root.spec, None, count, False)) or ()
         _joint_graphs.put(root.op, root.spec, count, candidates)
     for graph in candidates:  # noqa: SIM110 - compiled functions have no generators
         if graph.run(root, None, reports_checks, roots[1:]) == HIT:
@@ -117,10 +123,15 @@ def _find_candidates(
     strides: Shape | None,
     kind: str | None,
 ) -> tuple[CachedGraph, ...]:
-    """Return the cached graphs of a root with these strides, or (); memoize them by identity."""
+    """Return the cached graphs of a root with these strides, or (); memoize them by identity.
+
+    Those with the setting `fast_math` are not memoized.
+    """
+    if flags.has_fast_math and current().fast_math:
+        return _cached_graphs.find((root.op, root.spec, strides, kind, True)) or ()
     candidates = identity_cache.get(root.op, root.spec, strides)
     if candidates is None:
-        candidates = _cached_graphs.find((root.op, root.spec, strides, kind)) or ()
+        candidates = _cached_graphs.find((root.op, root.spec, strides, kind, False)) or ()
         identity_cache.put(root.op, root.spec, strides, candidates)
     return candidates
 
@@ -175,7 +186,7 @@ def cache_graph(
         others,
         walk.shared,
     )
-    key = (root.op, root.spec, strides, kind)
+    key = (root.op, root.spec, strides, kind, current().fast_math)
     for lately in (_value_graphs, _update_graphs, _referenced_graphs, _joint_graphs):
         lately.age()
     _cached_graphs[key] = (graph, *(_cached_graphs.find(key) or ()))[:GRAPHS_PER_KEY_MAX]

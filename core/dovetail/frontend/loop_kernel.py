@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..locks import Lock
 from ..lru_cache import LRUCache
 from ..memory.tracing.stacktrace import caller_line
 from ..plugins.device_handle import OpenedDevice
+from ..settings import current
 from .compile import CompiledKernel, KernelDefinition, Parameter, compile_kernels
 from .grid_bounds import evaluate_bound
 from .launch_arguments import collect_leaves
@@ -136,7 +138,7 @@ class LoopKernel:
         specialisation = self._specialisations_by_specs.find(key)
         if specialisation is not None:
             grid_scalars = tuple([scalars[k] for k in specialisation.grid_scalars])
-            steps = _launch_cache.find(((self, *key), grid_scalars))
+            steps = _launch_cache.find(((self, *key), grid_scalars, current().fast_math))
             if steps is not None:
                 return steps, scalars
         specialisation = self._compile(leaves, key)
@@ -144,7 +146,7 @@ class LoopKernel:
         grid_scalars = tuple([scalars[k] for k in specialisation.grid_scalars])
         steps = tuple(self._bind_step(k, leaves, scalars) for k in specialisation.kernels)
         if specialisation.outer_count == len(outer):
-            _launch_cache[(self, *key), grid_scalars] = steps
+            _launch_cache[(self, *key), grid_scalars, current().fast_math] = steps
         return steps, scalars
 
     def _specialise(self, leaves: Sequence[Expr]) -> _Specialisation:
@@ -213,8 +215,11 @@ class LoopKernel:
         ints = tuple(read_runtime_int(*i) for i in compiled.ints)
         specs = [leaf_of[k].spec for k in {*compiled.tensors} if k >= 0]
         nbytes = sum(s.size * s.itemsize for s in specs)
+        kernel = compiled.kernel
+        if current().fast_math:
+            kernel = replace(kernel, fast_math=True)
         step = PlannedLaunch(
-            compiled.kernel, buffers, (), ints, compiled.scalars, grid, (REASON,), nbytes, checks
+            kernel, buffers, (), ints, compiled.scalars, grid, (REASON,), nbytes, checks
         )
         opened = open_device(leaves[0].spec.device)
         return BoundKernel(step, len(scalars), programs.bind_launch(opened, step))

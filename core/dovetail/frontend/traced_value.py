@@ -95,7 +95,8 @@ class TracedValue(LayoutTensor):
         return trace_op(op, operands, attrs)
 
     def __pow__(self, other: object) -> Tensor:
-        if type(other) is int and other == 2:  # a multiplication, as for tensors
+        is_square = type(other) is int and other == 2 and self.dtype is not bool_
+        if is_square:  # a multiplication, as for tensors
             return trace_op(ops.SQUARE, (self,))
         return super().__pow__(other)
 

@@ -54,7 +54,7 @@ LOADED_MODULES = {__name__} | {
     )
 }  # fmt: skip
 LAZY_MODULES = {name: home for home, names in LAZY_METHODS.items() for name in names.split()}
-PLANNED_FEATURES = {"native intrinsics": ("fast_math",)}
+PLANNED_FEATURES = {"training on several workers": ("parallel",)}
 FEATURE_OF = {name: part for part, names in PLANNED_FEATURES.items() for name in names}
 
 

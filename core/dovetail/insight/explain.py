@@ -155,6 +155,8 @@ def _explain_launch(
     """Return the report of one step of a plan; with `source`, compile its kernel."""
     fresh, device = sum(n for _, n in step.allocations), str(opened.device)
     why = "; ".join(map(str, step.reasons))
+    if isinstance(step, PlannedLaunch) and step.kernel.fast_math:
+        why += "; fast math"
     if isinstance(step, PlannedCall):
         inputs = tuple((x.slot, x.view.offset * x.dtype.itemsize) for x in step.inputs)
         out = step.output.slot, step.output.view.offset * step.output.dtype.itemsize

@@ -52,6 +52,7 @@ class Kernel:
     body: Block
     index: DType = int64  # dtype of the ints, grid, loops and indices; int32 after legalisation
     before: Kernel | None = None  # the kernel from which a pass made 32-bit words
+    fast_math: bool = False  # it may be compiled with contraction and approximate division
 
     def __str__(self) -> str:
         text: str | None = self.__dict__.get(
@@ -81,6 +82,7 @@ class Kernel:
             body,
             self.index if index is None else index,
             self.before if before is None else before,
+            self.fast_math,
         )
 
 

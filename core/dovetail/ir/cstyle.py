@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import ClassVar
 
@@ -39,7 +39,9 @@ from ..errors import CompileError
 from .analysis import settles
 from .builder import Combine, Kernel
 from .cstyle_reduction import ReductionWriter
+from .cstyle_tile import TILE_WORDS, TileWriter
 from .language import LANES, Atomic, Block, Buffer, Loop, Statement, Store, Value, walk
+from .staging import Tile
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "quo": "/", "rem": "%",
@@ -101,12 +103,12 @@ class CStyle:
         """Return the name of the C function. It has a prefix: a kernel may be called `exp`."""
         return "kernel_" + re.sub(r"\W", "_", kernel.name, flags=re.ASCII)
 
-    def render(self, kernel: Kernel, lanes: bool = False) -> str:
+    def render(self, kernel: Kernel, lanes: bool = False, tile: Tile | None = None) -> str:
         """Return the whole text. Raises: CompileError for a dtype or an index that it lacks."""
         if kernel.index is not self.index:
             name, what = type(self).__name__, f"a kernel with {kernel.index.name} indices"
             raise CompileError(f"{name} has {self.index.name} indices, and is given {what}")
-        return KernelWriter(self, kernel, lanes).render()
+        return KernelWriter(self, kernel, lanes, tile).render()
 
     # --- the frame
 
@@ -165,6 +167,28 @@ class CStyle:
 
     def barrier(self) -> list[str]:
         """Return statements after which the group sees all of its earlier effects on buffers."""
+        raise NotImplementedError
+
+    # --- groups that stage a tile of a product: for dialects that render with a tile
+
+    local_barrier: ClassVar[Sequence[str]] = ()  # statements after which all see local memory
+    tile_unrolled: ClassVar[str] = ""  # before a loop over the points of a work item
+    tile_steps: ClassVar[str] = ""  # before a loop over the staged steps
+
+    def tile_function(self, name: str, parameters: Sequence[str], tile: Tile) -> str:
+        """Return the head of a function that groups of `tile.items` work items run."""
+        raise NotImplementedError
+
+    def tile_points(self, extents: Sequence[str], tile: Tile) -> list[str]:
+        """Return the lines that begin the work of a group; the renderer closes their braces.
+
+        They declare the indices of all axes but the last two, the tile's first point along these
+        (`tile_row` and `tile_column`), and the ints `item_row` and `item_column`.
+        """
+        raise NotImplementedError
+
+    def local(self, type: str, array: str) -> str:
+        """Return the declaration of an array in local memory, aligned to 16 bytes."""
         raise NotImplementedError
 
     # --- types and constants
@@ -297,8 +321,10 @@ def _format_hex(value: float) -> str:
 class KernelWriter:
     """A writer of one kernel's text."""
 
-    def __init__(self, style: CStyle, kernel: Kernel, lanes: bool) -> None:
-        self.style, self.kernel, self.lanes = style, kernel, lanes
+    def __init__(
+        self, style: CStyle, kernel: Kernel, lanes: bool, tile: Tile | None = None
+    ) -> None:
+        self.style, self.kernel, self.lanes, self.tile = style, kernel, lanes, tile
         self.lines: list[str] = []
         self.depth = 0
         self.outermost = True  # False inside a loop that some work items may not reach
@@ -313,9 +339,10 @@ class KernelWriter:
     def parameter_names(self) -> dict[str, str]:
         """Return the parameters' names in C."""
         k, c_names = self.kernel, dict[str, str]()
+        reserved = self.style.reserved | (TILE_WORDS if self.tile else frozenset())
         for name in (*(b.name for b in k.buffers), *k.ints, *(n for n, _ in k.scalars)):
             name_in_c = "".join(x if x.isascii() else f"u{ord(x):x}" for x in name)
-            while name_in_c in self.style.reserved or name_in_c in c_names.values():
+            while name_in_c in reserved or name_in_c in c_names.values():
                 name_in_c += "_"
             c_names[name] = name_in_c
         return c_names
@@ -366,18 +393,28 @@ class KernelWriter:
         self.depth = 1
         for b in k.buffers:
             self.write_lines(*style.prologue(b, self.params[b.name]))
-        for line in style.points([self.name(e) for e in k.grid], self.lanes):
-            self.write_lines(line)
-            self.depth += line.endswith("{")
-        self.write_block(k.body, outermost=True)
+        extents, entry = [self.name(e) for e in k.grid], style.entry(k)
+        if self.tile is None:
+            head = style.function(entry, parameters, self.lanes)
+            self.write_heads(style.points(extents, self.lanes))
+            self.write_block(k.body, outermost=True)
+        else:
+            head = style.tile_function(entry, parameters, self.tile)
+            self.write_heads(style.tile_points(extents, self.tile))
+            TileWriter(self, self.tile).write()
         while self.depth:
             self.depth -= 1
             self.write_lines("}")
         helpers = [line for lines in self.helpers.values() for line in lines]
-        head = f"{style.function(style.entry(k), parameters, self.lanes)} {{"
         shared = ["  " + line for lines in self.shared.values() for line in lines]
-        text = "\n".join([*helpers, head, *shared, *self.lines])
+        text = "\n".join([*helpers, f"{head} {{", *shared, *self.lines])
         return "\n".join([*style.preamble(text), "", text, ""])
+
+    def write_heads(self, lines: Iterable[str]) -> None:
+        """Write lines of which some open braces, which `render` closes."""
+        for line in lines:
+            self.write_lines(line)
+            self.depth += line.endswith("{")
 
     # --- statements
 

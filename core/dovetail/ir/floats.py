@@ -32,6 +32,8 @@ def prevent_contraction(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     if not capabilities.contraction:
         return kernel
     (name,) = fresh_names(kernel, ["zero"])
+    if kernel.fast_math:  # the launch passes the integer all the same
+        return kernel.with_body(kernel.body, ints=(*kernel.ints, name))
     cloner = _ProductCloner(Value("param", kernel.index, (), name), set(_summand_ids(kernel.body)))
     for d in {_BITS_DTYPE[v.dtype]: None for v in values(kernel.body) if cloner.is_hidden(v)}:
         cloner.emit(cloner.zeros[d])

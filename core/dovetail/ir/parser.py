@@ -12,7 +12,9 @@ from .language import ALL_OPS, Atomic, Block, Buffer, Loop, Statement, Store, Va
 
 _CONST = re.compile(r"(\w+)\(([^()]*)\)")
 _INDEX = re.compile(r"i([0-9]{1,3})")
-_HEAD = re.compile(r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*?)\)(?: index (\w+))? \{")
+_HEAD = re.compile(
+    r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*?)\)(?: index (\w+))?( fast)? \{"
+)
 _VALUE = re.compile(r"(\w+): (\w+) = (\w+) (.*)")
 # An operand has no space in it: the expressions never backtrack, however long a line is.
 _ELEMENT = re.compile(r"(\w+)\[([^\s\]]+)\](?: if (\w+))?")
@@ -89,7 +91,7 @@ class _Parser:
             raise self.syntax_error(
                 "expected 'kernel name(buffers; ints; scalars) grid(extents) {'"
             )
-        name, buffers, ints, scalars, grid, index = head.groups()
+        name, buffers, ints, scalars, grid, index, fast = head.groups()
         self.index = self.find_dtype(index or int64.code)
         for piece in _split_commas(buffers):
             self.declare_buffer(*self.split_declaration(piece))
@@ -113,6 +115,7 @@ class _Parser:
             extents,
             body,
             self.index,
+            fast_math=fast is not None,
         )
 
     def declare_buffer(self, name: str, access_and_code: str) -> None:

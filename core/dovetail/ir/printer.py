@@ -10,7 +10,8 @@
 
 Loops: `reduce add k0 in i64(0)..n0 -> r0: f32 { ... yield v4 }`, `fold k0 in a..b carry (c0: f32 =
 v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows as ` if v7`.
-A kernel whose indices are int32 says so in its first line: `grid(n0) index i32 {`.
+A kernel whose indices are int32 says so in its first line: `grid(n0) index i32 {`; a kernel that
+may be compiled with `fast_math`, by `grid(n0) fast {`.
 `parser.py` reads it back.
 """
 
@@ -112,5 +113,6 @@ def print_kernel(kernel: Kernel) -> str:
     ]
     printer.print_block(kernel.body, "  ")
     head = f"kernel {kernel.name}({'; '.join(groups)}) grid({printer.format_operands(kernel.grid)})"
-    head += " {" if kernel.index is int64 else f" index {kernel.index.code} {{"
+    head += "" if kernel.index is int64 else f" index {kernel.index.code}"
+    head += " fast {" if kernel.fast_math else " {"
     return "\n".join([head, *printer.lines, "}"])

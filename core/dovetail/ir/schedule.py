@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .builder import Kernel
 from .cstyle import CStyle
+from .staging import Tile
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,17 +15,19 @@ class Schedule:
     """A kernel to render, and how to render it.
 
     `lanes`: a group of LANES work items does a point. `joined`: by axis, how many of its points one
-    work item does; each is an int64 parameter more.
+    work item does; each is an int64 parameter more. `tile`: the points that a group does together,
+    from operands in local memory.
     """
 
     kernel: Kernel
     style: CStyle
     lanes: bool = False
     joined: tuple[tuple[int, int], ...] = ()
+    tile: Tile | None = None
 
     def source(self) -> str:
         """Return the kernel's text in the schedule's style."""
-        return self.style.render(self.kernel, self.lanes)
+        return self.style.render(self.kernel, self.lanes, self.tile)
 
     def sizes(
         self, ints: Sequence[int], grid: Sequence[int]

@@ -27,7 +27,9 @@ def lower_float32_division(kernel: Kernel, capabilities: Capabilities) -> Kernel
     Source: Figueroa, When is double rounding innocuous? SIGNUM Newsletter 30(3), 1995: the 53 bits
     of float64 are at least 2 * 24 + 2.
     """
-    if capabilities.exact_division or not any(_is_division(v) for v in values(kernel.body)):
+    if kernel.fast_math or capabilities.exact_division:
+        return kernel
+    if not any(_is_division(v) for v in values(kernel.body)):
         return kernel
     if capabilities.float64:
         return rewrite_kernel(kernel, _divide_in_float64)

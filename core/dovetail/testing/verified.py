@@ -40,9 +40,9 @@ def verify_stages() -> Iterator[None]:
 def _verify_after(stage: str) -> Any:
     """Return a factory of kernels that verifies each and counts it under `stage`."""
 
-    def make(*args: Any) -> kernel.Kernel:
+    def make(*args: Any, **options: Any) -> kernel.Kernel:
         """Build, verify and count a kernel."""
-        built = kernel_class(*args)
+        built = kernel_class(*args, **options)
         verify(built)
         counts[stage] += 1
         return built

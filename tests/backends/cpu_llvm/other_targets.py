@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
-import llvmlite.binding as llvm
 import numpy as np
 from dovetail.functions.elementwise.op_functions import FUNCTIONS
 from dovetail_cpu_llvm.compile import Compiler
+from dovetail_cpu_llvm.targets import Target
 
 # Selects between shifted bits and a sign put onto a magnitude: LLVM 22.1 miscompiled one of these.
 MIXED: dict[str, Callable[[Any], Any]] = {
@@ -30,13 +30,8 @@ def compile_for(cpu: str, features: str) -> None:
     """Make the device compile for another CPU from now on."""
     before = Compiler.__init__
 
-    def begin(self: Compiler) -> None:
-        before(self)
-        self.cpu, self.features = cpu, features
-        target = llvm.Target.from_default_triple()
-        self.machine = target.create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
-        options = llvm.create_pipeline_tuning_options(2)
-        self._builder = llvm.create_pass_builder(self.machine, options)
+    def begin(self: Compiler, target: Target) -> None:
+        before(self, target._replace(cpu=cpu, features=features))
 
     Compiler.__init__ = begin  # type: ignore[method-assign]
 

@@ -237,7 +237,7 @@ def test_binary_loads_without_compiling(backend: Any, monkeypatch: pytest.Monkey
 def test_rejected_kernel_is_shown_in_the_error(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(ir: str) -> bytes:
+    def refuse(ir: str, machine: object) -> bytes:
         raise RuntimeError("no such instruction")
 
     monkeypatch.setattr(backend._compiler, "object_code", refuse)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 NEEDED = ("cc", "ld")
-ON_THE_DOUBLE = ("double", "gpu_check", "kernels", "matmul", "on_double")
+ON_THE_DOUBLE = ("double", "gpu_check", "kernels", "matmul", "on_double", "cuda_staging")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,7 +21,7 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
 from dovetail.extend import CompileError, Kernel, legalize, parse_kernel
 from dovetail_cuda import schedule
-from dovetail_cuda.compile import compile_cubin
+from dovetail_cuda.compile import FAST_OPTIONS, compile_cubin
 from places import GOLDEN
 from recorder import CUDA
 
@@ -122,3 +122,13 @@ def test_compile_error_shows_kernel_and_log() -> None:
 def test_unknown_architecture_is_named_in_the_error() -> None:
     with pytest.raises(CompileError, match="gpu-architecture"):
         compile_cubin("", "sm_1")
+
+
+def test_fast_math_options_give_shorter_code() -> None:
+    text = "kernel f(x: r f32, out: w f32; n; ) grid(n) {\n  v0: f32 = load x[i0]\n"
+    text += "  v1: f32 = div v0, f32(3.0)\n  store out[i0] = v1\n}"
+    kernel = parse_kernel(text)
+    source = next(texts(kernel))
+    exact = compile_cubin(source, "sm_80", kernel)
+    fast = compile_cubin(source, "sm_80", kernel, arithmetic=FAST_OPTIONS)
+    assert fast.startswith(ELF) and len(fast) < len(exact)

@@ -80,6 +80,7 @@ def host(request: pytest.FixtureRequest) -> Iterator[CudaHost]:
             "COARSENED_POINTS_MIN",
             "COARSENED_COLUMNS_MIN",
             "JAMMED_POINTS_MIN",
+            "STAGED_POINTS_MIN",
         ):
             patch.setattr(schedule, name, limit)
         found = plugin.dovetail_probe({})

@@ -108,10 +108,20 @@ def test_transposes_use_square_blocks(second: str) -> None:
     assert threads == ((LANES, THREADS // LANES, 1) if square else (THREADS, 1, 1))
 
 
-def test_large_products_use_tiles() -> None:
+def test_large_products_are_staged() -> None:
     kernel = parse_kernel((GOLDEN / "matmul.txt").read_text())
-    assert schedule.first(kernel) == schedule.PLAIN == best_schedule(kernel, [512] * 3, [512] * 2)
-    assert best_schedule(kernel, [1025] * 3, [1025] * 2) == schedule.JAMMED
+    assert schedule.first(kernel) == schedule.PLAIN == best_schedule(kernel, [255] * 3, [255, 256])
+    assert best_schedule(kernel, [256] * 3, [256] * 2) == schedule.STAGED
+    staged = schedule.schedule(kernel, schedule.STAGED)
+    assert schedule.launch_shape(kernel, staged, [65, 129]) == (3, 2, 1, 16, 8, 1)
+    assert schedule.launch_shape(kernel, staged, [70_000 * 64, 1]) == (1, 65535, 1, 16, 8, 1)
+    assert "__launch_bounds__(128)" in staged.source()
+
+
+def test_large_products_of_few_terms_share_loads() -> None:
+    kernel = parse_kernel((GOLDEN / "matmul.txt").read_text())
+    assert best_schedule(kernel, [15] * 3, [512] * 2) == schedule.PLAIN
+    assert best_schedule(kernel, [15] * 3, [1025] * 2) == schedule.JAMMED
     ints, grid = schedule.schedule(kernel, schedule.JAMMED).sizes([1025] * 3, [1025] * 2)
     assert grid == (129, 257) and ints == (1025, 1025, 1025, 129, 257)
     source = schedule.schedule(kernel, schedule.JAMMED).source()

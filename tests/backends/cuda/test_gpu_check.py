@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from places import ROOT
@@ -41,7 +42,29 @@ def test_gpu_check_reports_figures_and_correct_results(
     assert all(error < 1e-4 for error in figures["errors"].values())
     assert figures["copy rate"] > 0
     assert {"to the device, pinned", "from the device"} <= set(figures["host rates"])
-    assert set(figures["products"]) == {"matmul, 16", "matmul, generated, 16"}
+    assert {*figures["products"]} == {"float32, 16", "float64, 16", "float16, 16"}
+    assert all("generated, in tiles" in ways for ways in figures["products"].values())
+
+
+def test_page_compares_the_vendors_products_with_tiles(
+    figures: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    from page import page
+
+    rates = {
+        "float32, 512": {"the vendor's routine": 4e12, "generated, in tiles": 3e12},
+        "float64, 512": {"generated, in tiles": 2e12},
+    }
+    run = {
+        "gpu": "G",
+        "date": "D",
+        "setting": {},
+        "figures": {"cuda": figures | {"products": rates}},
+    }
+    lines = page(run).splitlines()
+    assert "| float32, 512 | 4.00 TFLOP/s | 3.00 TFLOP/s | 75% |" in lines
+    assert "| float64, 512 |  | 2.00 TFLOP/s |  |" in lines
 
 
 def test_page_shows_passed_and_failed_checks(

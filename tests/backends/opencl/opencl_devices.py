@@ -13,6 +13,7 @@ from dovetail.extend import Unavailable, float64
 from dovetail.memory import make_allocator
 from dovetail.plugins.device_handle import OpenedDevice
 from dovetail_opencl import plugin
+from dovetail_opencl.compile import groups_of
 from dovetail_opencl.launch import Launcher
 
 FOUND = plugin.dovetail_probe({})
@@ -59,7 +60,7 @@ def bare(info: Any, group: int) -> Iterator[tuple[Device, Any]]:
     with opened(replace(info, capabilities=less)) as (dev, backend):
         lesser: Any = LimitedDevice(backend.device, max_work_group_size=group)
         backend._launcher = Launcher(backend.queue, lesser, backend._process)
-        backend._compiler.groups = False
+        backend._compiler.groups = groups_of(lesser)
         backend._memory.shared = False
         backend.dlpack_type, backend.pins_memory = None, True
         yield dev, backend

@@ -16,6 +16,7 @@ pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install p
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 import dovetail as dt
+import pyopencl as cl
 from cstyle_cases import reduction
 from dovetail.device_class import device
 from dovetail.dtypes import dtype
@@ -34,15 +35,21 @@ from dovetail.tensor.host import from_host
 from dovetail.testing.programs import check as check_program
 from dovetail.testing.test_layouts import matrix_product
 from dovetail_opencl import loader, plugin
+from dovetail_opencl.compile import groups_of
 from dovetail_opencl.render import OpenCLStyle, ndrange_sizes
 from dovetail_opencl.schedule import (
     GROUPED_COLUMNS_MIN,
     ITEM_ELEMENTS_MAX,
+    JAMMED,
     LANED,
     PLAIN,
+    STAGED,
+    Groups,
     best,
     schedules,
 )
+from opencl_devices import LimitedDevice, opened
+from staged_cases import product_of_halves
 
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
@@ -268,13 +275,14 @@ def test_build_error_shows_kernel_and_log(
 def test_long_rows_use_groups_and_short_ones_do_not(backend: Backend) -> None:
     kernel = reduction("add", [float32])
     program = backend.compile(kernel)
-    groups = "Intel" in backend.info.details["platform"]
-    assert program.first == ("lanes" if groups else "plain")  # type: ignore[attr-defined]
-    long = LANED if groups else PLAIN
+    fast = "Intel" in backend.info.details["platform"]
+    groups = Groups(fast)
+    assert program.first == ("lanes" if fast else "plain")  # type: ignore[attr-defined]
+    long = LANED if fast else PLAIN
     assert best(kernel, groups, [3, ITEM_ELEMENTS_MAX - 1], [3]) == PLAIN
     assert best(kernel, groups, [3, ITEM_ELEMENTS_MAX], [3]) == long
     columns = reduction("add", [float32], axis=0)
-    names = ["plain", "unrolled" if groups else "tiled"]
+    names = ["plain", "unrolled" if fast else "tiled"]
     assert list(schedules(columns, groups)) == names
     assert (
         best(columns, groups, [GROUPED_COLUMNS_MIN, ITEM_ELEMENTS_MAX], [GROUPED_COLUMNS_MIN])
@@ -302,6 +310,51 @@ def test_products_compute_several_rows_at_once(backend: Backend) -> None:
         out = np.zeros((m, n), "f4")
         backend.copy_out(memoryview(out).cast("B"), handles[2], 0)
         assert np.array_equal(out, x @ y)
+
+
+@needs_device
+def test_products_are_staged_in_local_memory_of_large_groups_alone() -> None:
+    """A GPU may emulate local memory, and a group may be too small for a tile."""
+    with opened(DEVICES[0]) as (_, backend):
+        for local, items, staged in (
+            (cl.device_local_mem_type.LOCAL, 128, True),
+            (cl.device_local_mem_type.LOCAL, 127, False),
+            (cl.device_local_mem_type.GLOBAL, 128, False),
+        ):
+            gpu: Any = LimitedDevice(
+                backend.device, type=cl.device_type.GPU, local_mem_type=local,
+                local_mem_size=32 << 10, max_work_group_size=items, extensions="",
+            )  # fmt: skip
+            groups = groups_of(gpu)
+            assert (STAGED in schedules(matrix_product(float32), groups)) is staged
+
+
+def test_compilers_that_make_vectors_stage_only_halves() -> None:
+    """Several rows of a work item are faster for elements that need no conversion."""
+    groups = Groups(True, local_bytes=32 << 10, items=128, vectors=True)
+    assert STAGED not in schedules(matrix_product(float32), groups)
+    assert STAGED in schedules(product_of_halves(), groups)
+    groups = Groups(True, local_bytes=32 << 10, items=128)
+    assert STAGED in schedules(matrix_product(float32), groups)
+
+
+def test_small_products_are_not_staged() -> None:
+    groups = Groups(True, local_bytes=32 << 10, items=128, staged_points_min=1 << 15)
+    kernel, ints = matrix_product(float32), [99] * 3
+    assert best(kernel, groups, ints, [128, 256]) == STAGED
+    assert best(kernel, groups, ints, [128, 255]) == JAMMED
+
+
+@needs_device
+def test_gpus_stage_smaller_products_than_processors() -> None:
+    """An eighth of a tile is enough for each compute unit; PoCL compiles a tile for seconds."""
+    with opened(DEVICES[0]) as (_, backend):
+        assert groups_of(backend.device).staged_points_min == 1 << 18
+        gpu: Any = LimitedDevice(
+            backend.device, type=cl.device_type.GPU, max_compute_units=128,
+            local_mem_type=cl.device_local_mem_type.LOCAL, extensions="",
+        )  # fmt: skip
+        assert groups_of(gpu).staged_points_min == 1 << 16
 
 
 def test_kernels_built_together_keep_their_meaning(backend: Backend) -> None:

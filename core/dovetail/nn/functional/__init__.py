@@ -40,6 +40,7 @@ from . import (
     pooling,
     recurrent,
     resampling,
+    score_functions,
     softmax_functions,
     weight_products,
 )
@@ -58,6 +59,7 @@ from .pooling import *
 from .precision import widen_functions
 from .recurrent import *
 from .resampling import *
+from .score_functions import *
 from .softmax_functions import *
 from .weight_products import *
 
@@ -66,6 +68,7 @@ __all__ += activations.__all__
 __all__ += adaptive.__all__
 __all__ += softmax_functions.__all__
 __all__ += attention.__all__
+__all__ += score_functions.__all__
 __all__ += classes.__all__
 __all__ += convolution.__all__
 __all__ += distances.__all__
@@ -84,6 +87,7 @@ for _module in (
     adaptive,
     softmax_functions,
     attention,
+    score_functions,
     classes,
     convolution,
     distances,

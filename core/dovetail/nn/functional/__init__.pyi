@@ -98,6 +98,9 @@ from .resampling import pixel_shuffle as pixel_shuffle
 from .resampling import pixel_unshuffle as pixel_unshuffle
 from .resampling import unfold as unfold
 from .resampling import upsample as upsample
+from .score_functions import BlockMask as BlockMask
+from .score_functions import create_block_mask as create_block_mask
+from .score_functions import flex_attention as flex_attention
 from .softmax_functions import cosine_similarity as cosine_similarity
 from .softmax_functions import glu as glu
 from .softmax_functions import gumbel_softmax as gumbel_softmax

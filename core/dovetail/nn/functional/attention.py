@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import PRODUCT_BLOCK, write_together
+from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, ClosureSnapshot, write_together
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -63,7 +64,7 @@ def scaled_dot_product_attention(
     [1.0, 0.0]
     """
     operands = (query, key, value)
-    _require_fitting(operands, attn_mask)
+    require_fitting(operands, attn_mask)
     if not 0.0 <= dropout_p <= 1.0:
         raise dt.ArgumentError(f"{OP_NAME}: dropout_p must be between 0 and 1, got {dropout_p}")
     if enable_gqa:
@@ -75,22 +76,23 @@ def scaled_dot_product_attention(
     compute = dt.float32 if query.dtype in HALVES else query.dtype
     q, k, v = (x if x.dtype is compute else dt.astype(x, compute) for x in operands)
     shape = (*batch, q.shape[-2], k.shape[-2])
-    options = _Options(
+    options = Options(
         bool(is_causal),
-        1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale),
+        scale_of_products(q, scale),
         0.0 if dropout_p == 1 else 1 / (1 - dropout_p),
         dt.finfo(compute).min,
     )
     keep = None
     if dropout_p:
         keep = dt.random.uniform(shape, dtype=dt.float32, device=query.device) >= dropout_p
-    out, _ = _Attention.apply(
+    out, _ = Attention.apply(
         dt.broadcast_to(q, (*batch, *q.shape[-2:])),
         _with_batch_axes(k, batch),
         _with_batch_axes(v, batch),
         _broadcast_mask(attn_mask, shape, compute),
         keep,
         options,
+        None,
     )
     return out if compute is query.dtype else dt.astype(out, query.dtype)
 
@@ -98,56 +100,55 @@ def scaled_dot_product_attention(
 # --- operands -------------------------------------------------------------------------------------
 
 
-def _require_fitting(operands: Sequence[Tensor], mask: Tensor | None) -> None:
+def require_fitting(operands: Sequence[Tensor], mask: Tensor | None, op: str = OP_NAME) -> None:
     """Raise an error for a type, dtype or shape of query, key, value or mask that does not fit."""
     for name, x in zip(("query", "key", "value"), operands, strict=True):
         if not isinstance(x, dt.Tensor):
-            raise dt.ArgumentTypeError(
-                f"{OP_NAME}: {name} must be a tensor, got {type(x).__name__}"
-            )
+            raise dt.ArgumentTypeError(f"{op}: {name} must be a tensor, got {type(x).__name__}")
         if x.dtype not in FLOATS:
             raise dt.DTypeError(
-                f"{OP_NAME}: {name} must have a float dtype, got {x.dtype}; use "
-                "x.astype(dt.float32)"
+                f"{op}: {name} must have a float dtype, got {x.dtype}; use x.astype(dt.float32)"
             )
     q, k, v = operands
     shapes = f"shapes {q.shape}, {k.shape} and {v.shape} of query, key and value"
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise dt.ShapeError(
-            f"{OP_NAME}: query, key and value must have at least 2 dimensions, (..., rows, size), "
+            f"{op}: query, key and value must have at least 2 dimensions, (..., rows, size), "
             f"got {shapes}"
         )
     if not q.dtype is k.dtype is v.dtype:
         raise dt.DTypeError(
-            f"{OP_NAME}: query, key and value must have the same dtype, got {q.dtype}, {k.dtype} "
+            f"{op}: query, key and value must have the same dtype, got {q.dtype}, {k.dtype} "
             f"and {v.dtype}; use x.astype(dtype)"
         )
     if q.shape[-1] != k.shape[-1]:
         raise dt.ShapeError(
-            f"{OP_NAME}: query and key must have the same size along the last axis, got {shapes}"
+            f"{op}: query and key must have the same size along the last axis, got {shapes}"
         )
     if k.shape[-2] != v.shape[-2]:
         raise dt.ShapeError(
-            f"{OP_NAME}: key and value must have the same size along axis -2, got {shapes}"
+            f"{op}: key and value must have the same size along axis -2, got {shapes}"
         )
     if mask is None:
         return
     if not isinstance(mask, dt.Tensor):
-        raise dt.ArgumentTypeError(
-            f"{OP_NAME}: attn_mask must be a tensor, got {type(mask).__name__}"
-        )
+        raise dt.ArgumentTypeError(f"{op}: attn_mask must be a tensor, got {type(mask).__name__}")
     if mask.dtype not in (dt.bool, dt.float32, q.dtype):
         raise dt.DTypeError(
-            f"{OP_NAME}: attn_mask must be bool (True: attend), float32 or {q.dtype}, got "
-            f"{mask.dtype}"
+            f"{op}: attn_mask must be bool (True: attend), float32 or {q.dtype}, got {mask.dtype}"
         )
     if mask.ndim < 2 or any(
         a not in (1, b) for a, b in zip(mask.shape[-2:], (q.shape[-2], k.shape[-2]), strict=True)
     ):
         raise dt.ShapeError(
-            f"{OP_NAME}: attn_mask must broadcast to the scores' shape (..., {q.shape[-2]}, "
+            f"{op}: attn_mask must broadcast to the scores' shape (..., {q.shape[-2]}, "
             f"{k.shape[-2]}), got shape {mask.shape}"
         )
+
+
+def scale_of_products(query: Tensor, scale: float | None) -> float:
+    """Return the factor of the products, by default 1 / sqrt(size of a query)."""
+    return 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else float(scale)
 
 
 def _batch_shape(operands: Sequence[Tensor], mask: Tensor | None) -> Shape:
@@ -228,7 +229,7 @@ def _attend_grouped(
 # --- tiles ----------------------------------------------------------------------------------------
 
 
-class _Options(NamedTuple):
+class Options(NamedTuple):
     """The options of a call.
 
     `scale` of the products, `keep_scale` of weights after dropout, the `lowest` finite score.
@@ -301,10 +302,12 @@ def _apply_mask(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 class _TileSum:
-    """A tensor that accumulates tiles."""
+    """A tensor that accumulates tiles; `has_gaps`: parts of it may get none, and are zero."""
 
-    def __init__(self, like: Tensor) -> None:
-        self.total = dt.empty(like.shape, dtype=like.dtype, device=like.device)
+    def __init__(self, like: Tensor, has_gaps: bool) -> None:
+        create = dt.zeros if has_gaps else dt.empty
+        self.total = create(like.shape, dtype=like.dtype, device=like.device)
+        self._has_gaps = has_gaps
         self._initialised: set[tuple[object, ...]] = set()
 
     def add_part(
@@ -312,12 +315,12 @@ class _TileSum:
     ) -> tuple[Tensor, Tensor]:
         """Return a part of a cut of the total, and its sum with `x`.
 
-        The first tile with this key and cut is returned as it is.
+        Without gaps the first tile with this key and cut is returned as it is.
         """
         target = part(_select_matrices(self.total, cut))
         x = _sum_to_shape(x, self.total.shape)
         starts = [c.start for c, n in zip(cut, self.total.shape, strict=False) if n > 1]
-        if (key, *starts) in self._initialised:
+        if self._has_gaps or (key, *starts) in self._initialised:
             return target, target + x
         self._initialised.add((key, *starts))
         return target, x
@@ -329,10 +332,146 @@ def _sum_to_shape(x: Tensor, shape: Shape) -> Tensor:
     return dt.sum(x, axis=axes, keepdims=True) if axes else x
 
 
+# --- functions of scores --------------------------------------------------------------------------
+
+
+class ScoreFunctions(NamedTuple):
+    """The user's functions of scores and positions, and the positions.
+
+    `b`, `h` number the matrices along the batch axes, and broadcast to a tile; `numbers` are those
+    of queries and keys. `reads`: the tensors of the closure to which gradients flow. `snapshots`:
+    the closures of the functions at the time of the call, by name; empty without gradients.
+    `blocks`: for each block of queries and block of keys, False if `mask_mod` hides all of it; None
+    if that is not known. Blocks that are left out change no bits, but for NaN and infinities.
+    """
+
+    score_mod: Callable[..., Tensor] | None
+    mask_mod: Callable[..., Tensor] | None
+    b: Tensor
+    h: Tensor
+    numbers: Tensor
+    blocks: Sequence[Sequence[bool]] | None = None
+    reads: Sequence[Tensor] = ()
+    snapshots: Mapping[str, ClosureSnapshot] = MappingProxyType({})
+
+    def constants(self) -> list[Tensor]:
+        """Return the tensors that the functions read and that have no gradients."""
+        return [t for snapshot in self.snapshots.values() for t in snapshot.constants()]
+
+    def list_visible_keys(self, a: int, b: int, end: int) -> list[int]:
+        """Return the first keys of the blocks up to `end` that some of queries a to b see."""
+        starts = range(0, end, PRODUCT_BLOCK)
+        if self.blocks is None:
+            return [*starts]
+        rows = self.blocks[a // PRODUCT_BLOCK : -(-b // PRODUCT_BLOCK)]
+        return [k for k in starts if any(row[k // PRODUCT_BLOCK] for row in rows)]
+
+    def find_queries(self, a: int, b: int, rows: int) -> tuple[int, int]:
+        """Return the range of the queries that see some of keys a to b, in whole blocks.
+
+        It begins with a group of a product's blocks, so that sums keep their order. It is all or
+        none for gradients of `reads`, which are sums over a tile.
+        """
+        if self.blocks is None:
+            return 0, rows
+        keys = slice(a // PRODUCT_BLOCK, -(-b // PRODUCT_BLOCK))
+        visible = [i for i, row in enumerate(self.blocks) if any(row[keys])]
+        if not visible:
+            return 0, 0
+        if self.reads:
+            return 0, rows
+        start, stop = visible[0] * PRODUCT_BLOCK, (visible[-1] + 1) * PRODUCT_BLOCK
+        group = PRODUCT_BLOCK * PRODUCT_BLOCKS
+        return (start if rows <= group else start // group * group), min(stop, rows)
+
+    def for_backward(self, reads: Sequence[Tensor]) -> ScoreFunctions:
+        """Return the functions as they were in the forward pass; `reads`: the saved tensors.
+
+        Raises: GradientError if the closure of a function has changed.
+        """
+        for name, snapshot in self.snapshots.items():
+            path = snapshot.find_change()
+            if path is not None:
+                raise dt.GradientError(
+                    f"{snapshot.name}: {name} reads {path.key!r}, which has changed since the "
+                    "forward pass, and the gradient runs it again; keep it unchanged until then"
+                )
+        functions: dict[str, Any] = {n: s.function() for n, s in self.snapshots.items()}
+        return self._replace(**functions, reads=reads)
+
+    def select(self, cut: BatchSlices) -> ScoreFunctions:
+        """Return the functions for some of the matrices."""
+        return self._replace(**_select_fields(self, cut, "b h"))
+
+    def change(self, scores: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+        """Return the scores that `score_mod` makes of a tile."""
+        if self.score_mod is None:
+            return scores
+        changed = self.score_mod(scores, self.b, self.h, queries, keys)
+        changed = changed if changed.dtype is scores.dtype else dt.astype(changed, scores.dtype)
+        return changed if changed.shape == scores.shape else dt.broadcast_to(changed, scores.shape)
+
+    def hide(self, scores: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+        """Return scores with -inf where `mask_mod` is False."""
+        if self.mask_mod is None:
+            return scores
+        return dt.where(self.mask_mod(self.b, self.h, queries, keys), scores, -math.inf)
+
+    def change_recorded(
+        self, scores: Tensor, queries: Tensor, keys: Tensor
+    ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, list[Tensor | None]]]]:
+        """Return the changed scores, and the function that takes their gradient back.
+
+        It returns the gradients of the scores and of the tensors that `score_mod` reads.
+        """
+        if self.score_mod is None:
+            return scores, lambda g: (g, [])
+        is_deep = dt.is_grad_enabled()
+        with dt.enable_grad():
+            x = scores if is_deep and scores.requires_grad else scores.detach().requires_grad_()
+            changed = self.change(x, queries, keys)
+
+        def differentiate(g: Tensor) -> tuple[Tensor, list[Tensor | None]]:
+            """Return the gradients of the scores and of the tensors read."""
+            if not changed.requires_grad:
+                return dt.zeros_like(scores), [None] * len(self.reads)
+            inputs = [x, *self.reads]
+            first, *others = dt.grad(changed, inputs, g, create_graph=is_deep, allow_unused=True)
+            return dt.zeros_like(scores) if first is None else first, others
+
+        return changed, differentiate
+
+
+def find_visible_blocks(
+    mask_mod: Callable[..., Tensor], sizes: tuple[int | None, int | None, int, int], device: Any
+) -> list[list[bool]]:
+    """Return, for each block of queries and block of keys, True if some score is visible.
+
+    `sizes`: the numbers of batches, heads, queries and keys.
+    """
+    *_, rows, columns = sizes
+    counts = sizes[0] or 1, sizes[1] or 1, rows, columns
+    b, h, queries, keys = (dt.arange(n, dtype=dt.int32, device=device) for n in counts)
+    blocks = []
+    for first in range(0, rows, PRODUCT_BLOCK):
+        tile = queries[first : first + PRODUCT_BLOCK, None]
+        mask = mask_mod(b[:, None, None, None], h[:, None, None], tile, keys)
+        shape = (*counts[:2], len(tile), columns)
+        visible: Any = dt.any(dt.broadcast_to(mask, shape), axis=(0, 1, 2)).tolist()
+        starts = range(0, columns, PRODUCT_BLOCK)
+        blocks.append([any(visible[k : k + PRODUCT_BLOCK]) for k in starts])
+    return blocks
+
+
+def hides_scores(functions: ScoreFunctions | None) -> bool:
+    """Return True if a `mask_mod` hides scores, so that blocks may be left out."""
+    return functions is not None and functions.mask_mod is not None
+
+
 # --- forward and backward -------------------------------------------------------------------------
 
 
-class _Attention(dt.autograd.Function):
+class Attention(dt.autograd.Function):
     """Attention and the logarithm of each row's sum of exponentials, with gradients."""
 
     @staticmethod
@@ -343,32 +482,42 @@ class _Attention(dt.autograd.Function):
         v: Tensor,
         mask: Tensor | None,
         keep: Tensor | None,
-        options: _Options,
+        options: Options,
+        functions: ScoreFunctions | None,
+        *reads: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Return attention and the row sums' logarithms; save them with the operands."""
-        ctx.options = options
+        """Return attention and the row sums' logarithms; save them with the operands.
+
+        `reads`: the tensors that `functions` read and that have gradients.
+        """
+        ctx.options, ctx.functions = options, functions
         numbers = dt.arange(max(q.shape[-2], k.shape[-2]), device=q.device)
         keys = dt.copy(k.mT * options.scale)
-        out, sums = _Forward(q, keys, v, mask, keep, numbers, options).compute()
-        ctx.save_for_backward(q, k, v, mask, keep, out, sums)
+        out, sums = _Forward(q, keys, v, mask, keep, numbers, options, functions).compute()
+        constants = [] if functions is None else functions.constants()  # must not be overwritten
+        ctx.read_count = len(reads)
+        ctx.save_for_backward(q, k, v, mask, keep, out, sums, *reads, *constants)
         return out, sums
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, g_sums: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of query, key, value and a float mask."""
-        q, k, v, mask, keep, out, sums = ctx.saved_tensors
+        """Return the gradients of query, key, value, a float mask and the tensors read."""
+        q, k, v, mask, keep, out, sums, *others = ctx.saved_tensors
+        reads = others[: ctx.read_count]
         slope = dt.sum(g * out, axis=-1, keepdims=True) - g_sums
         scale = ctx.options.scale
         mask, keep = (None if x is None else x.mT for x in (mask, keep))
-        of_q, of_k, of_v, of_mask = _Backward(
+        functions = ctx.functions and ctx.functions.for_backward(reads)
+        of_q, of_k, of_v, of_mask, *of_reads = _Backward(
             *(q * scale, dt.copy(q.mT), k * scale, v, mask, keep),
             *(sums.mT, slope.mT, dt.copy(g.mT), g),
             dt.arange(max(q.shape[-2], k.shape[-2]), device=q.device),
             ctx.options,
+            functions,
             ctx.needs_input_grad,
         ).compute()
         of_q, of_mask = (None if x is None else x.mT for x in (of_q, of_mask))
-        return of_q, of_k, of_v, of_mask, None, None
+        return of_q, of_k, of_v, of_mask, None, None, None, *of_reads
 
 
 class _Partial(NamedTuple):
@@ -408,7 +557,8 @@ class _Forward(NamedTuple):
     mask: Tensor | None
     keep: Tensor | None
     numbers: Tensor  # of positions
-    options: _Options
+    options: Options
+    functions: ScoreFunctions | None
 
     def compute(self) -> tuple[Tensor, Tensor]:
         """Return the result, and the logarithm of each row's sum of exponentials."""
@@ -416,7 +566,7 @@ class _Forward(NamedTuple):
         tiles = _row_tiles(batch, rows, self.options.causal)
         if len(tiles) <= 1 and self._count_visible_keys(rows) <= PRODUCT_BLOCK:
             softmax = self._attend_to((0, rows), (0, self._count_visible_keys(rows)))
-            return softmax.finish(self.mask is not None)
+            return self._finish(softmax)
         out, sums = (
             dt.empty((*batch, rows, n), dtype=self.q.dtype, device=self.q.device)
             for n in (self.v.shape[-1], 1)
@@ -427,7 +577,15 @@ class _Forward(NamedTuple):
 
     def select(self, cut: BatchSlices) -> _Forward:
         """Return the pass over some of the matrices."""
-        return self._replace(**_select_fields(self, cut, "q k v mask keep"))
+        functions = self.functions and self.functions.select(cut)
+        fields = _select_fields(self, cut, "q k v mask keep")
+        return self._replace(**fields, functions=functions)
+
+    def _finish(self, softmax: _Partial) -> tuple[Tensor, Tensor]:
+        """Return the result of some queries, and the logarithm of each row's sum."""
+        may_see_none = self.mask is not None or self.functions is not None
+        values, sums = softmax.finish(may_see_none)
+        return (values + 0.0 if hides_scores(self.functions) else values), sums  # no -0: see below
 
     def _count_visible_keys(self, rows: int) -> int:
         """Return the number of keys that the first `rows` queries see."""
@@ -438,11 +596,14 @@ class _Forward(NamedTuple):
 
         def write(rows: _Partial, a: int, b: int) -> None:
             """Write results and logarithms of sums for queries a to b, which see no more keys."""
-            values = list(rows.finish(self.mask is not None))
+            values = list(self._finish(rows))
             write_together(OP_NAME, [_slice_rows(x, a, b) for x in results], values)
 
         end, softmax = self._count_visible_keys(b), None
-        for first in range(0, end, PRODUCT_BLOCK):
+        starts: Sequence[int] = range(0, end, PRODUCT_BLOCK)
+        if self.functions is not None:
+            starts = self.functions.list_visible_keys(a, b, end) or [0]
+        for first in starts:
             if softmax is not None:
                 dt.evaluate(*softmax)
                 if self.options.causal and first > a:
@@ -458,12 +619,15 @@ class _Forward(NamedTuple):
     def _attend_to(
         self, rows: tuple[int, int], keys: tuple[int, int], evaluates: bool = False
     ) -> _Partial:
-        """Return the softmax of some queries over a block of keys.
+        """Return row maxima, sums of weights and weighted values of queries over some keys.
 
         evaluates: compute the weights now. A kernel with their sum would compute them twice.
         """
         (a, b), (first, stop) = rows, keys
         scores = _slice_rows(self.q, a, b) @ _slice_columns(self.k, first, stop)
+        if self.functions is not None:
+            indices = self.functions.numbers[a:b, None], self.functions.numbers[first:stop]
+            scores = self.functions.hide(self.functions.change(scores, *indices), *indices)
         if self.options.causal and stop > a + 1:
             sees = self.numbers[a:b, None] >= self.numbers[first:stop]
             scores = dt.where(sees, scores, -math.inf)
@@ -478,7 +642,12 @@ class _Forward(NamedTuple):
         if self.keep is not None:
             keep = _slice_columns(_slice_rows(self.keep, a, b), first, stop)
             weights = dt.where(keep, weights * self.options.keep_scale, 0.0)
-        return _Partial(top, total, weights @ _slice_rows(self.v, first, stop))
+        values = weights @ _slice_rows(self.v, first, stop)
+        if hides_scores(self.functions):
+            # A hidden block adds nothing, as if it was left out: no NaN, and no zero that could
+            # change a sign, as `_finish` has no -0.
+            values = dt.where(total == 0, 0.0, values)
+        return _Partial(top, total, values)
 
 
 class _Backward(NamedTuple):
@@ -495,22 +664,26 @@ class _Backward(NamedTuple):
     g_transposed: Tensor
     g: Tensor
     numbers: Tensor
-    options: _Options
+    options: Options
+    functions: ScoreFunctions | None
     needs: Sequence[bool]
 
     def compute(self) -> list[Tensor | None]:
-        """Return the gradients of transposed queries, keys, values and transposed mask."""
+        """Return gradients of transposed queries, keys, values and mask, and of tensors read."""
         rows, columns = self.q.shape[-2], self.k.shape[-2]
         tiles = _key_tiles(self.q.shape[:-2], rows, columns, self.options.causal)
-        inputs = self.q_transposed, self.k, self.v, self.mask
+        reads = [] if self.functions is None else self.functions.reads
+        inputs = self.q_transposed, self.k, self.v, self.mask, *reads
+        needs = *self.needs[:4], *[True] * len(reads)
         if len(tiles) == 1 or dt.is_grad_enabled():
+            whole = self._differentiate(0, columns, 0, rows)
             return [
                 x if x is None or like is None else _sum_to_shape(x, like.shape)
-                for x, like in zip(self._differentiate(0, columns), inputs, strict=True)
+                for x, like in zip(whole, inputs, strict=True)
             ]
         totals = [
-            None if x is None or not needs else _TileSum(x)
-            for x, needs in zip(inputs, self.needs, strict=False)
+            None if x is None or not is_needed else _TileSum(x, hides_scores(self.functions))
+            for x, is_needed in zip(inputs, needs, strict=True)
         ]
         for cut, a, b in tiles:
             self._accumulate(totals, cut, a, b)
@@ -520,13 +693,18 @@ class _Backward(NamedTuple):
         self, totals: Sequence[_TileSum | None], cut: BatchSlices, a: int, b: int
     ) -> None:
         """Add the gradients of a tile to the totals, in place."""
-        start, rows = self._find_first_query(a), self.q.shape[-2]
+        start, stop = self._find_queries(a, b)
+        if start == stop and self.functions is not None:
+            return
         keys = partial(_slice_rows, a=a, b=b)
-        slices = (partial(_slice_columns, a=start, b=rows), 0), *[(keys, a)] * 3
+        queries = partial(_slice_columns, a=start, b=stop)
+        slices: list[tuple[BatchSlices, Callable[[Tensor], Tensor], int]]
+        slices = [(cut, queries, 0), *[(cut, keys, a)] * 3]
+        slices += [((), lambda whole: whole, 0)] * (len(totals) - len(slices))
         pairs = [
-            total.add_part(x, cut, *args)
-            for total, x, args in zip(
-                totals, self.select(cut)._differentiate(a, b), slices, strict=True
+            total.add_part(x, *where)
+            for total, x, where in zip(
+                totals, self.select(cut)._differentiate(a, b, start, stop), slices, strict=True
             )
             if total is not None and x is not None
         ]
@@ -537,27 +715,37 @@ class _Backward(NamedTuple):
     def select(self, cut: BatchSlices) -> _Backward:
         """Return the pass over some of the matrices."""
         names = "q q_transposed k v mask keep sums slope g_transposed g"
-        return self._replace(**_select_fields(self, cut, names))
+        functions = self.functions and self.functions.select(cut)
+        return self._replace(**_select_fields(self, cut, names), functions=functions)
 
-    def _find_first_query(self, key: int) -> int:
-        """Return the first query that sees a key."""
-        return min(key, self.q.shape[-2]) if self.options.causal else 0
+    def _find_queries(self, a: int, b: int) -> tuple[int, int]:
+        """Return the range of the queries that see some of keys a to b."""
+        rows = self.q.shape[-2]
+        if self.functions is not None:
+            return self.functions.find_queries(a, b, rows)
+        return (min(a, rows) if self.options.causal else 0), rows
 
-    def _differentiate(self, a: int, b: int) -> tuple[Tensor | None, ...]:
-        """Return a tile's q^T, k, v, mask^T gradients; q^T from the first query that sees key a.
+    def _differentiate(self, a: int, b: int, start: int, stop: int) -> tuple[Tensor | None, ...]:
+        """Return a tile's gradients of q^T, k, v, mask^T and of the tensors that functions read.
 
-        Keys a to b are the tile; a gradient that is not needed is None.
+        The tile is keys a to b and queries from `start` to `stop`. A gradient that is not needed is
+        None.
         """
-        start, rows, options = self._find_first_query(a), self.q.shape[-2], self.options
+        options = self.options
 
         def part(x: Tensor) -> Tensor:
             """Return the tile's queries of transposed rows."""
-            return _slice_columns(x, start, rows)
+            return _slice_columns(x, start, stop)
 
         keys = _slice_rows(self.k, a, b)
         scores = keys @ part(self.q_transposed)
+        differentiate, of_reads = None, list[Tensor | None]()
+        if self.functions is not None:
+            indices = self.functions.numbers[start:stop], self.functions.numbers[a:b, None]
+            scores, differentiate = self.functions.change_recorded(scores, *indices)
+            scores = self.functions.hide(scores, *indices)
         if options.causal:
-            sees = self.numbers[a:b, None] <= self.numbers[start:rows]
+            sees = self.numbers[a:b, None] <= self.numbers[start:stop]
             scores = dt.where(sees, scores, -math.inf)
         if self.mask is not None:
             scores = _apply_mask(scores, part(_slice_rows(self.mask, a, b)))
@@ -569,11 +757,14 @@ class _Backward(NamedTuple):
             slopes = dt.where(keep, slopes * options.keep_scale, 0.0)
             used = dt.where(keep, weights * options.keep_scale, 0.0)
         slopes = weights * (slopes - part(self.slope))
+        if differentiate is not None:
+            slopes, of_reads = differentiate(slopes)
         return (
             keys.mT @ slopes if self.needs[0] else None,
-            slopes @ _slice_rows(self.q, start, rows) if self.needs[1] else None,
-            used @ _slice_rows(self.g, start, rows) if self.needs[2] else None,
+            slopes @ _slice_rows(self.q, start, stop) if self.needs[1] else None,
+            used @ _slice_rows(self.g, start, stop) if self.needs[2] else None,
             _with_zeros_before(slopes, start) if self.needs[3] else None,
+            *of_reads,
         )
 
 

@@ -21,12 +21,13 @@ embedding embedding_bag feature_alpha_dropout hardsigmoid hardswish hardtanh ins
 leaky_relu mish relu relu6 rrelu selu silu threshold"""
 # These compare dtypes first, and widen halves after that.
 DTYPE_CHECKED_FUNCTIONS = """bilinear conv_transpose1d conv_transpose2d conv_transpose3d
-group_norm gru_cell layer_norm lstm_cell prelu rnn_relu_cell rnn_tanh_cell
+flex_attention group_norm gru_cell layer_norm lstm_cell prelu rnn_relu_cell rnn_tanh_cell
 scaled_dot_product_attention"""
 # These move or select elements, or are a single op.
-MOVEMENT_FUNCTIONS = """adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
-channel_shuffle conv1d conv2d conv3d hardshrink max_pool1d max_pool2d max_pool3d max_unpool1d
-max_unpool2d max_unpool3d one_hot pad pixel_shuffle pixel_unshuffle sigmoid tanh unfold"""
+MOVEMENT_FUNCTIONS = """BlockMask adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
+channel_shuffle conv1d conv2d conv3d create_block_mask hardshrink max_pool1d max_pool2d max_pool3d
+max_unpool1d max_unpool2d max_unpool3d one_hot pad pixel_shuffle pixel_unshuffle sigmoid tanh
+unfold"""
 # These are products of halves, which a device may have units for: each product is rounded.
 PRODUCT_FUNCTIONS = "linear multi_head_attention_forward"
 NOT_WIDENED_FUNCTIONS = frozenset(
