@@ -199,7 +199,7 @@ class ArgAccumulator:
         """Render one vector of iterations; store better numbers with their step."""
         reduce, w, t = self.reduce, self.reduce.writer, self.best.type
         reduce.render_body()
-        new, old = reduce.exprs.vector(reduce.loop.update[0]), w.load(self.best)
+        new, old = reduce.updates()[0], w.load(self.best)
         better = self._mask_bits(w.let(f"{self.is_better} {t} {new}, {old}"))
         before = w.load(self.step)
         self._store_selected(self.best, better, new, old)

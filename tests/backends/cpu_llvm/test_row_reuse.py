@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import dovetail as dt
 import numpy as np
 import pytest
@@ -16,8 +18,16 @@ from machine_code import compiler_for, run
 DTYPES = (dt.float32, dt.float64)
 
 
-def softmax(dtype: dt.DType = dt.float32, op: str = "exp", stores_between: bool = False) -> Kernel:
-    """Build out[i, k] = f(x[i, k]) / sum of f(x[i, k]) along k, for an op f of the table."""
+def softmax(
+    dtype: dt.DType = dt.float32,
+    op: str = "exp",
+    stores_between: bool = False,
+    combine: str = "add",
+) -> Kernel:
+    """Build out[i, k] = f(x[i, k]) / sum of f(x[i, k]) along k, for an op f of the table.
+
+    combine: another reduction instead of the sum; of "argmax" the number.
+    """
     b = KernelBuilder("softmax")
     x, out, sums = b.buffer("x", dtype, "r"), b.buffer("out", dtype, "w"), b.buffer("s", dtype, "w")
     i, n = b.axis(b.int("rows")), b.int("n")
@@ -25,7 +35,10 @@ def softmax(dtype: dt.DType = dt.float32, op: str = "exp", stores_between: bool 
     def element(k: Value) -> Value:
         return TABLE[op].expression(load(x, i * n + k))
 
-    (total,) = reduce_loop("add", 0, n, element)
+    def elements(k: Value) -> Sequence[Value]:
+        return (element(k), k) if combine == "argmax" else (element(k),)
+
+    total = reduce_loop(combine, 0, n, elements)[0]
     if stores_between:
         b.store(sums, i, total)
     b.effect(map_loop(0, n, lambda k: [Store(out, i * n + k, element(k) / total)]))
@@ -37,13 +50,15 @@ def reuses(kernel: Kernel) -> int:
     return len(schedule(kernel, 64).reuses)
 
 
-@pytest.mark.parametrize("op", ("exp", "tanh", "sin"))
+@pytest.mark.parametrize(
+    ("op", "combine"), [("exp", "add"), ("tanh", "max"), ("sin", "add"), ("exp", "argmax")]
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("native", (16, 32, 64))
 def test_reused_elements_have_reference_bits_at_any_length(
-    native: int, dtype: dt.DType, op: str
+    native: int, dtype: dt.DType, op: str, combine: str
 ) -> None:
-    program = compiler_for(native).compile(softmax(dtype, op))
+    program = compiler_for(native).compile(softmax(dtype, op, combine=combine))
     assert len(program.schedule.reuses) == 1
     rng = np.random.default_rng(5)
     for rows, n in ((3, 0), (3, 1), (5, 31), (4, 32), (3, 100), (2, 4099), (1, REUSE_ELEMENTS_MAX),
