@@ -35,7 +35,8 @@ LISTED = {  # of modules without `__all__`
     "get_state integers laplace manual_seed normal permutation poisson rand randint randn "
     "set_state shuffle truncated_normal uniform",
     "dt.memory": "Allocator BlockInfo CachingAllocator DataPtr MappedFile SegmentInfo Stats "
-    "Storage empty_cache foreign get_allocator page reset_peak set_allocator set_limit snapshot "
+    "Storage empty_cache wrap_pointer get_allocator html_report reset_peak set_allocator set_limit "
+    "snapshot "
     "stats trace",
     "dt.plugins": "devices open_device records",
 }
@@ -317,7 +318,9 @@ NAMED = {
     "dt.matmul": "`dt.vendor_products(False)`",
     **{f"dt.random.{n}": "Philox4x32-10" for n in DRAWN.split()},
     **{f"dt.{n}": "stable" for n in ("sort", "argsort", "topk")},
-    **{f"dt.memory.{n}": "Units: bytes" for n in ("stats", "snapshot", "set_limit", "foreign")},
+    **{
+        f"dt.memory.{n}": "Units: bytes" for n in ("stats", "snapshot", "set_limit", "wrap_pointer")
+    },
     **{f"Tensor.{n}": "Units: bytes" for n in ("itemsize", "nbytes", "data_ptr")},
     **{f"Tensor.{n}": "Units: elements" for n in ("stride", "storage_offset")},
     "dt.as_strided": "Units: elements",

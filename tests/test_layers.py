@@ -359,7 +359,7 @@ def test_core_uses_only_listed_names_of_other_distributions() -> None:
 # lost, so frequently freed objects have none; these are freed rarely.
 CALLED_BACK = {
     "data.loader": {"__del__", "finalize"},  # of loops that end early, to stop their workers
-    "engine.provenance": {"WeakKeyDictionary"},  # of expressions, while `debug_lines` is active
+    "engine.provenance": {"WeakKeyDictionary"},  # of expressions, while `record_lines` is active
     "forks": {"ref"},  # of locks, by `discard` of a set, which runs no Python code
     # of captured functions, by `discard` of a set, which runs no Python code
     "capture.jit": {"ref"},

@@ -54,13 +54,13 @@ if typing.TYPE_CHECKING:
         DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32, float64, int8,
         int16, int32, int64, uint8, uint16, uint32, uint64,
     )
-    from .engine.provenance import debug_lines
+    from .engine.provenance import record_lines
     from .errors import (
         AnomalyError, ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError,
         DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
-        IndexOutOfRange, InternalError, KernelError, LayoutError, LinAlgError, NotYetAttribute,
-        NotYetError, OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError,
-        SlowDeviceWarning, TransformError, UnavailableError, ValueOverflow,
+        InternalError, KernelError, LayoutError, LinAlgError, OutOfMemoryError, OutOfRangeError,
+        PluginError, ReadOnlyError, ShapeError, SharingError, SlowDeviceWarning, TransformError,
+        UnavailableError, UnsupportedAttributeError, UnsupportedError, ValueOverflowError,
     )
     from .frontend.custom_op import custom_op
     from .frontend.dsl import (
@@ -151,8 +151,8 @@ if typing.TYPE_CHECKING:
     from .functions.shape.padding import pad
     from .functions.shape.patches import fold, unfold
     from .functions.shape.strides import (
-        element_size, index_to_pos, is_complex, is_contiguous, is_floating_point, numel,
-        strides_from_shape,
+        contiguous_strides, element_size, is_complex, is_contiguous, is_floating_point, numel,
+        storage_index,
     )
     from .functions.sorting.distinct import (
         isin, unique_all, unique_counts, unique_inverse, unique_values,
@@ -178,7 +178,7 @@ if typing.TYPE_CHECKING:
     from .linalg.torch_functions import cdist, logdet
     from .memory.storage import Storage
     from .plugins.registry import devices
-    from .settings import eager, fast_math, junk_filled
+    from .settings import eager, fast_math, poison_empty
     from .tensor.host import evaluate
     from .tensor.print_options import get_printoptions, printoptions, set_printoptions
     from .tensor.tensor import Tensor
@@ -244,13 +244,13 @@ _PUBLIC_MODULES = {
     "dtypes":
         "DType bfloat16 bool:bool_ complex64 complex128 float16 float32 float64 int8 int16 int32 "
         "int64 uint8 uint16 uint32 uint64",
-    "engine.provenance": "debug_lines",
+    "engine.provenance": "record_lines",
     "errors":
         "AnomalyError ArgumentError ArgumentTypeError AxisError CaptureError CompileError "
         "DTypeError DeviceError DovetailError DovetailWarning FallbackError GradientError "
-        "IndexOutOfRange InternalError KernelError LayoutError LinAlgError NotYetAttribute "
-        "NotYetError OutOfMemoryError PluginError ReadOnlyError ShapeError SharingError "
-        "SlowDeviceWarning TransformError UnavailableError ValueOverflow",
+        "InternalError KernelError LayoutError LinAlgError OutOfMemoryError OutOfRangeError "
+        "PluginError ReadOnlyError ShapeError SharingError SlowDeviceWarning TransformError "
+        "UnavailableError UnsupportedAttributeError UnsupportedError ValueOverflowError",
     "frontend.custom_op": "custom_op",
     "frontend.dsl": "In InOut Out atomic_add atomic_and atomic_max atomic_min atomic_or grid",
     "frontend.elementwise_op": "elementwise",
@@ -322,8 +322,8 @@ _PUBLIC_MODULES = {
     "functions.shape.padding": "pad",
     "functions.shape.patches": "fold unfold",
     "functions.shape.strides":
-        "element_size index_to_pos is_complex is_contiguous is_floating_point numel "
-        "strides_from_shape",
+        "contiguous_strides element_size is_complex is_contiguous is_floating_point numel "
+        "storage_index",
     "functions.sorting.distinct": "isin unique_all unique_counts unique_inverse unique_values",
     "functions.sorting.lexsort_partition": "argpartition lexsort partition",
     "functions.sorting.set_operations": "intersect1d setdiff1d setxor1d union1d",
@@ -342,7 +342,7 @@ _PUBLIC_MODULES = {
     "linalg.torch_functions": "cdist logdet",
     "memory.storage": "Storage",
     "plugins.registry": "devices",
-    "settings": "eager fast_math junk_filled",
+    "settings": "eager fast_math poison_empty",
     "tensor.host": "evaluate",
     "tensor.print_options": "get_printoptions printoptions set_printoptions",
     "tensor.tensor": "Tensor",
@@ -351,66 +351,67 @@ _PUBLIC_MODULES = {
 __all__ = [
     "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError",
     "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DovetailError",
-    "DovetailWarning", "Event", "FallbackError", "GradientError", "In", "InOut", "IndexOutOfRange",
-    "InternalError", "KernelError", "LayoutError", "LinAlgError", "NotYetAttribute", "NotYetError",
-    "Out", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
-    "SlowDeviceWarning", "Storage", "Stream", "Tensor", "TransformError", "UnavailableError",
-    "ValueOverflow", "__array_namespace_info__", "abs", "acos", "acosh", "add", "addcdiv",
-    "addcmul", "addmm", "addmv", "all", "allclose", "amax", "amin", "angle", "any", "append",
-    "arange", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array", "array_equal",
-    "array_equiv", "array_split", "as_strided", "asarray", "asin", "asinh", "astype", "atan",
-    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "atomic_add", "atomic_and",
+    "DovetailWarning", "Event", "FallbackError", "GradientError", "In", "InOut", "InternalError",
+    "KernelError", "LayoutError", "LinAlgError", "Out", "OutOfMemoryError", "OutOfRangeError",
+    "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "SlowDeviceWarning", "Storage",
+    "Stream", "Tensor", "TransformError", "UnavailableError", "UnsupportedAttributeError",
+    "UnsupportedError", "ValueOverflowError", "__array_namespace_info__", "abs", "acos", "acosh",
+    "add", "addcdiv", "addcmul", "addmm", "addmv", "all", "allclose", "amax", "amin", "angle",
+    "any", "append", "arange", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array",
+    "array_equal", "array_equiv", "array_split", "as_strided", "asarray", "asin", "asinh", "astype",
+    "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "atomic_add", "atomic_and",
     "atomic_max", "atomic_min", "atomic_or", "autograd", "average", "baddbmm", "bartlett", "beta",
     "bfloat16", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool",
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cat", "cbrt", "cdist",
     "ceil", "choose", "chunk", "clip", "column_stack", "complex64", "complex128", "compress",
-    "concat", "cond", "conj", "constant", "contiguous", "convolve", "copy", "copysign", "copyto",
-    "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumulative_logsumexp",
-    "cumulative_prod", "cumulative_sum", "current_stream", "custom_op", "debug_lines", "debug_nans",
-    "default_device", "default_stream", "deg2rad", "delete", "device", "devices", "diag",
-    "diag_embed", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digamma",
-    "digitize", "divide", "divmod", "dot", "draw_graph", "dsplit", "dstack", "e", "eager",
-    "ediff1d", "einsum", "element_size", "elementwise", "empty", "empty_like", "enable_grad",
-    "equal", "erf", "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain",
-    "expm1", "extract", "eye", "fast_math", "fft", "fill_diagonal", "finfo", "flatnonzero",
-    "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor",
-    "floor_divide", "fmax", "fmin", "fmod", "fold", "fori_loop", "frexp", "from_blob",
-    "from_dlpack", "fromfunction", "full", "full_like", "func", "gamma", "gather", "gcd",
-    "geomspace", "get_default_dtype", "get_num_threads", "get_printoptions", "grad", "gradient",
-    "greater", "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram", "histogram2d",
-    "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag", "index_add",
-    "index_select", "index_to_pos", "indices", "inf", "inference_mode", "inner", "insert", "int8",
+    "concat", "cond", "conj", "constant", "contiguous", "contiguous_strides", "convolve", "copy",
+    "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross",
+    "cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "current_stream", "custom_op",
+    "debug_nans", "default_device", "default_stream", "deg2rad", "delete", "device", "devices",
+    "diag", "diag_embed", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff",
+    "digamma", "digitize", "divide", "divmod", "dot", "draw_graph", "dsplit", "dstack", "e",
+    "eager", "ediff1d", "einsum", "element_size", "elementwise", "empty", "empty_like",
+    "enable_grad", "equal", "erf", "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims",
+    "expit", "explain", "expm1", "extract", "eye", "fast_math", "fft", "fill_diagonal", "finfo",
+    "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64",
+    "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "fold", "fori_loop", "frexp",
+    "from_blob", "from_dlpack", "fromfunction", "full", "full_like", "func", "gamma", "gather",
+    "gcd", "geomspace", "get_default_dtype", "get_num_threads", "get_printoptions", "grad",
+    "gradient", "greater", "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram",
+    "histogram2d", "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag",
+    "index_add", "index_select", "indices", "inf", "inference_mode", "inner", "insert", "int8",
     "int16", "int32", "int64", "interp", "intersect1d", "is_complex", "is_contiguous",
     "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor", "isclose",
     "iscomplex", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
-    "ix_", "jit", "junk_filled", "kaiser", "kernel", "kron", "lcm", "ldexp", "lerp", "less",
-    "less_equal", "lexsort", "lgamma", "linalg", "linspace", "load", "load_function", "log",
-    "log1p", "log2", "log10", "log_softmax", "logaddexp", "logaddexp2", "logdet", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "mask_indices",
-    "masked_fill", "masked_select", "matmul", "matrix_transpose", "matvec", "max", "maximum",
-    "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum", "modf", "moveaxis",
-    "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax",
-    "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum",
-    "nanvar", "narrow", "ndtr", "ndtri", "negative", "newaxis", "nextafter", "no_grad", "nonzero",
+    "ix_", "jit", "kaiser", "kernel", "kron", "lcm", "ldexp", "lerp", "less", "less_equal",
+    "lexsort", "lgamma", "linalg", "linspace", "load", "load_function", "log", "log1p", "log2",
+    "log10", "log_softmax", "logaddexp", "logaddexp2", "logdet", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "mask_indices", "masked_fill",
+    "masked_select", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean", "median",
+    "memory", "meshgrid", "mgrid", "min", "minimum", "modf", "moveaxis", "multiply", "nan",
+    "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+    "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+    "narrow", "ndtr", "ndtri", "negative", "newaxis", "nextafter", "no_grad", "nonzero",
     "not_equal", "numel", "ogrid", "ones", "ones_like", "outer", "pad", "partition", "percentile",
-    "permute_dims", "pi", "piecewise", "pin_memory", "place", "plugins", "poly", "polyadd",
-    "polyder", "polyfit", "polygamma", "polyint", "polymul", "polysub", "polyval", "positive",
-    "pow", "printoptions", "prod", "profile", "ptp", "put", "put_along_axis", "putmask", "quantile",
-    "rad2deg", "random", "ravel", "ravel_multi_index", "raw_kernel", "real", "reciprocal", "relu",
-    "remainder", "repeat", "repeat_interleave", "reshape", "resize", "result_type", "roll", "roots",
-    "rot90", "round", "rsqrt", "save", "save_function", "scan", "scatter", "searchsorted", "select",
-    "set_default_device", "set_default_dtype", "set_grad_enabled", "set_num_threads",
-    "set_printoptions", "setdiff1d", "setxor1d", "show", "sigmoid", "sign", "signbit", "sin",
-    "sinc", "sinh", "softmax", "sort", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr",
-    "split", "sqrt", "square", "squeeze", "stack", "std", "stream", "strided", "strides_from_shape",
-    "subtract", "sum", "swapaxes", "synchronize", "t", "take", "take_along_axis", "take_along_dim",
-    "tan", "tanh", "tensordot", "tile", "topk", "trace", "transpose", "trapezoid", "tri", "tril",
-    "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
-    "trunc", "uint8", "uint16", "uint32", "uint64", "unflatten", "unfold", "union1d", "unique",
-    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack",
-    "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vendor_products", "vmap",
-    "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
+    "permute_dims", "pi", "piecewise", "pin_memory", "place", "plugins", "poison_empty", "poly",
+    "polyadd", "polyder", "polyfit", "polygamma", "polyint", "polymul", "polysub", "polyval",
+    "positive", "pow", "printoptions", "prod", "profile", "ptp", "put", "put_along_axis", "putmask",
+    "quantile", "rad2deg", "random", "ravel", "ravel_multi_index", "raw_kernel", "real",
+    "reciprocal", "record_lines", "relu", "remainder", "repeat", "repeat_interleave", "reshape",
+    "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save", "save_function",
+    "scan", "scatter", "searchsorted", "select", "set_default_device", "set_default_dtype",
+    "set_grad_enabled", "set_num_threads", "set_printoptions", "setdiff1d", "setxor1d", "show",
+    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_bsr",
+    "sparse_coo", "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze", "stack", "std",
+    "storage_index", "stream", "strided", "subtract", "sum", "swapaxes", "synchronize", "t", "take",
+    "take_along_axis", "take_along_dim", "tan", "tanh", "tensordot", "tile", "topk", "trace",
+    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
+    "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64",
+    "unflatten", "unfold", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values", "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot",
+    "vecmat", "vectorize", "vendor_products", "vmap", "vsplit", "vstack", "where", "while_loop",
+    "xlogy", "zeros", "zeros_like", "zeta",
 ]
 if typing.TYPE_CHECKING:
     __all__ += [

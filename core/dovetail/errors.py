@@ -19,14 +19,12 @@ __all__ = [
     "DovetailWarning",
     "FallbackError",
     "GradientError",
-    "IndexOutOfRange",
     "InternalError",
     "KernelError",
     "LayoutError",
     "LinAlgError",
-    "NotYetAttribute",
-    "NotYetError",
     "OutOfMemoryError",
+    "OutOfRangeError",
     "PluginError",
     "ReadOnlyError",
     "ShapeError",
@@ -34,7 +32,9 @@ __all__ = [
     "SlowDeviceWarning",
     "TransformError",
     "UnavailableError",
-    "ValueOverflow",
+    "UnsupportedAttributeError",
+    "UnsupportedError",
+    "ValueOverflowError",
 ]
 
 
@@ -92,7 +92,7 @@ class AxisError(DovetailError, IndexError, ValueError):
     """An axis is out of range or named twice."""
 
 
-class IndexOutOfRange(DovetailError, IndexError):
+class OutOfRangeError(DovetailError, IndexError):
     """An index lies outside its dimension."""
 
 
@@ -100,7 +100,7 @@ class ReadOnlyError(DovetailError, ValueError):
     """A write to memory that must not, or cannot sensibly, be written."""
 
 
-class ValueOverflow(DovetailError, OverflowError):
+class ValueOverflowError(DovetailError, OverflowError):
     """A Python number does not fit the dtype."""
 
 
@@ -147,11 +147,11 @@ class KernelError(DovetailError, SyntaxError):
     """A user's kernel says what kernels cannot; the message shows the user's line."""
 
 
-class NotYetError(DovetailError, NotImplementedError):
+class UnsupportedError(DovetailError, NotImplementedError):
     """A part of the standard that a later version brings; the message says which."""
 
 
-class NotYetAttribute(NotYetError, AttributeError):
+class UnsupportedAttributeError(UnsupportedError, AttributeError):
     """A name of the standard that a later version brings; `hasattr` says that it is not there."""
 
 

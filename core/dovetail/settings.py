@@ -27,7 +27,7 @@ from .environment import read_flag
 from .locks import Lock
 from .records import DEPTH_LIMIT, Flags
 
-__all__ = ["eager", "fast_math", "junk_filled"]
+__all__ = ["eager", "fast_math", "poison_empty"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -235,14 +235,14 @@ class fast_math(Switch):
         super().__init__(fast_math=flag("fast_math", enabled, "enabled"))
 
 
-class junk_filled(Switch):
+class poison_empty(Switch):
     """A context in which `dt.empty` holds conspicuous values, to find code that reads it.
 
     The values are NaN, the largest integer, or True. DOVETAIL_JUNK=1 sets it everywhere. It holds
     for this thread, or asyncio task, alone.
 
     >>> import dovetail as dt
-    >>> with dt.junk_filled():
+    >>> with dt.poison_empty():
     ...     x = dt.empty(2, device="reference")
     >>> x.tolist()
     [nan, nan]

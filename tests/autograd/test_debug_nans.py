@@ -1,4 +1,4 @@
-"""`dt.debug_nans` and `dt.debug_lines` name the op and the line of an error."""
+"""`dt.debug_nans` and `dt.record_lines` name the op and the line of an error."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_debug_nans_start_and_stop_apply_to_their_thread() -> None:
 
 def test_debug_lines_names_the_lines_in_an_evaluation_error() -> None:
     x = dt.broadcast_to(tensor(1.0), (1 << 58,))
-    with dt.debug_lines():
+    with dt.record_lines():
         first = current_line(); y = x * 2.5  # fmt: skip  # noqa: E702
         second = current_line(); y = dt.tanh(y)  # fmt: skip  # noqa: E702
         with pytest.raises(dt.OutOfMemoryError) as error:
@@ -105,7 +105,7 @@ def test_debug_lines_names_the_lines_in_an_evaluation_error() -> None:
 def test_debug_lines_names_lines_of_cached_graphs() -> None:
     x = dt.ones(1, device="reference")
     for n in (7, 7, 7, 1 << 58):
-        with dt.debug_lines():
+        with dt.record_lines():
             line = current_line(); y = dt.broadcast_to(x, (n,)) * 0.75  # fmt: skip  # noqa: E702
             if n == 7:
                 dt.evaluate(y)
@@ -116,7 +116,7 @@ def test_debug_lines_names_lines_of_cached_graphs() -> None:
 
 
 def test_debug_lines_records_nothing_outside_of_its_block() -> None:
-    with dt.debug_lines():
+    with dt.record_lines():
         inside = tensor(1.0) + 1
     outside = tensor(1.0) + 1
     assert provenance.line_of(outside._expr) is None
@@ -128,7 +128,7 @@ def test_debug_lines_records_nothing_outside_of_its_block() -> None:
 
 def test_debug_lines_keeps_work_pending() -> None:
     x = tensor(*range(50))
-    with dt.debug_lines():
+    with dt.record_lines():
         y = (x * 3 + 1).sum()
         assert y._expr.op is not None and len(dt.explain(y).launches) == 1
     assert y.item() == (x * 3 + 1).sum().item()
@@ -136,7 +136,7 @@ def test_debug_lines_keeps_work_pending() -> None:
 
 
 def test_debug_nans_names_the_line_that_recorded_pending_work() -> None:
-    with dt.debug_lines():
+    with dt.record_lines():
         line = current_line(); bad = dt.log(tensor(-1.0))  # fmt: skip  # noqa: E702
     with dt.debug_nans(), pytest.raises(dt.AnomalyError, match=rf"recorded by log at .*:{line},"):
         bad + 1

@@ -151,7 +151,7 @@ EXEMPT: dict[str, str] = {
          "dt.set_printoptions"], _SETTING),
     **dict.fromkeys(
         ["dt.__array_namespace_info__", "dt.can_cast", "dt.device", "dt.devices",
-         "dt.element_size", "dt.finfo", "dt.iinfo", "dt.index_to_pos", "dt.isdtype",
-         "dt.result_type", "dt.strides_from_shape", "x.device", "x.dtype", "x.itemsize", "x.item",
+         "dt.element_size", "dt.finfo", "dt.iinfo", "dt.storage_index", "dt.isdtype",
+         "dt.result_type", "dt.contiguous_strides", "x.device", "x.dtype", "x.itemsize", "x.item",
          "x.layout", "x.nbytes"], _SPEC),
 }  # fmt: skip

@@ -125,7 +125,7 @@ def assert_raises_always(*tensors: dt.Tensor, message: str = BAD) -> None:
     """Assert that every way to read the tensors raises, each time."""
     for y in tensors:
         for look in (dt.Tensor.tolist, repr, dt.Tensor.numpy, np.from_dlpack, dt.Tensor.tolist):
-            with pytest.raises(dt.IndexOutOfRange, match=message):
+            with pytest.raises(dt.OutOfRangeError, match=message):
                 look(y)
 
 
@@ -134,7 +134,7 @@ def evaluate_ignoring_errors(y: dt.Tensor) -> None:
     if y.device.opened.backend.asynchronous:
         dt.evaluate(y)
     else:
-        with pytest.raises(dt.IndexOutOfRange, match=BAD):
+        with pytest.raises(dt.OutOfRangeError, match=BAD):
             dt.evaluate(y)
 
 
@@ -204,7 +204,7 @@ def test_write_of_a_bad_value_raises_and_keeps_the_target(where: Device, evaluat
         lambda: target.__setitem__(dt.asarray([0, 1], device=where), y),
         lambda: target.__setitem__(dt.asarray([0, 7], device=where), 1),
     ):  # fmt: skip
-        with pytest.raises(dt.IndexOutOfRange, match="7 is out of range"):
+        with pytest.raises(dt.OutOfRangeError, match="7 is out of range"):
             write()
         assert target.tolist() == [0, 0] and whole.tolist() == [1.0] * 4
     assert_raises_always(y)
@@ -213,7 +213,7 @@ def test_write_of_a_bad_value_raises_and_keeps_the_target(where: Device, evaluat
 def test_write_of_a_bad_value_to_a_pending_target_keeps_its_value(where: Device) -> None:
     x, y = good_and_bad(where)
     target = x[:2] * 0 + 3
-    with pytest.raises(dt.IndexOutOfRange, match=BAD):
+    with pytest.raises(dt.OutOfRangeError, match=BAD):
         target.add_(y)
     assert target.tolist() == [3, 3]
     target += x[:2]
@@ -225,7 +225,7 @@ def test_error_follows_a_value_to_another_device(where: Device) -> None:
     evaluate_ignoring_errors(y)
     there = "cpu" if where.type == "reference" and "cpu" in INSTALLED else "reference"
     if there != where.type:
-        with pytest.raises(dt.IndexOutOfRange, match=BAD):
+        with pytest.raises(dt.OutOfRangeError, match=BAD):
             y.to(there)
 
 
@@ -233,7 +233,7 @@ def test_synchronize_raises_an_unreported_error(late: Device) -> None:
     x, y = good_and_bad(late)
     dt.evaluate(y)
     assert (x + 1).tolist() == [11, 12, 13]  # which raises the error
-    with pytest.raises(dt.IndexOutOfRange, match=BAD):
+    with pytest.raises(dt.OutOfRangeError, match=BAD):
         dt.synchronize(late)
     dt.synchronize(late)
     assert_raises_always(y)
@@ -355,7 +355,7 @@ def test_backward_with_a_bad_index_changes_no_gradient(
         assert_raises_always(loss, w.grad, v.grad)
         return
     for _ in range(2):  # nothing has been released
-        with pytest.raises(dt.IndexOutOfRange, match=BAD):
+        with pytest.raises(dt.OutOfRangeError, match=BAD):
             loss.backward()
         assert w.grad is None and (v.grad == 2).all()
     (w * 3 + v).sum().backward()

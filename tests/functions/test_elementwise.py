@@ -339,10 +339,9 @@ def test_to_moves_between_devices_and_dtypes(device: dt.Device) -> None:
         (lambda x: dt.add(x, dt.ones(4)), dt.ShapeError, r"add: shapes \(3,\) and \(4,\) do not "
             r"broadcast"),
         (lambda x: dt.add(x, {1, 2, 3}), dt.DTypeError, "add: .*got set; use dt.asarray"),
-        (lambda x: dt.add(1, 2), dt.DTypeError, "at least one operand"),
         (lambda x: dt.bitwise_and(x, x), dt.DTypeError, "bitwise_and: expected .* got float32"),
-        (lambda x: dt.add(x.astype(dt.uint8), 300), dt.ValueOverflow, "300 does not fit uint8"),
-        (lambda x: x.astype(dt.uint8) + -1, dt.ValueOverflow, "-1 does not fit uint8"),
+        (lambda x: dt.add(x.astype(dt.uint8), 300), dt.ValueOverflowError, "300 does not fit"),
+        (lambda x: x.astype(dt.uint8) + -1, dt.ValueOverflowError, "-1 does not fit uint8"),
         (lambda x: dt.less(x, 1j), dt.DTypeError, "less: expected .* got complex64"),
         (lambda x: (x * 1j).astype(dt.float32), dt.DTypeError, "use dt.real, dt.imag or dt.abs"),
         (lambda x: dt.add(x, x, out=dt.empty(4)), dt.ShapeError, r"out= is float32\[4\]"),

@@ -194,9 +194,9 @@ def test_write_does_not_change_recorded_results() -> None:
 def test_bad_index_names_the_current_line() -> None:
     x, bad = dt.asarray(_values(2, 3)), dt.asarray([[0], [5]])
     for _ in range(TIMES):
-        with pytest.raises(dt.IndexOutOfRange, match="take_along_axis: 5 is out of range"):
+        with pytest.raises(dt.OutOfRangeError, match="take_along_axis: 5 is out of range"):
             dt.take_along_axis(x, bad, axis=1).tolist()
-        with pytest.raises(dt.IndexOutOfRange, match="index: 7 is out of range for axis 0"):
+        with pytest.raises(dt.OutOfRangeError, match="index: 7 is out of range for axis 0"):
             x[dt.asarray([0, 7])].tolist()
 
 
@@ -261,9 +261,9 @@ def test_new_axes_have_the_strides_of_a_dense_tensor() -> None:
     pending = dt.asarray(_values(3, 4)) + 1
     for key in (None, (slice(None), None), (..., None), (None, 1, None, ...)):
         assert x[key].stride() == pending[key].stride(), key
-    with pytest.raises(dt.IndexOutOfRange, match="at most one"):
+    with pytest.raises(dt.OutOfRangeError, match="at most one"):
         x[..., 0, ...]
-    with pytest.raises(dt.IndexOutOfRange, match="got 3"):
+    with pytest.raises(dt.OutOfRangeError, match="got 3"):
         x[0, None, 0, ..., 0]
 
 

@@ -11,7 +11,13 @@ from dovetail import dtypes
 from dovetail.device_class import device
 from dovetail.engine import evaluate as run
 from dovetail.engine.events import start_profile, stop_profile
-from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
+from dovetail.errors import (
+    ArgumentError,
+    DTypeError,
+    OutOfRangeError,
+    ShapeError,
+    ValueOverflowError,
+)
 from dovetail.functions.indexing import index_reads, index_writes, masks
 from dovetail.insight.profile import profile
 from dovetail.ops import scatter as scatters
@@ -161,10 +167,10 @@ def test_pending_readers_see_the_old_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("key, error", [
-    (3, IndexOutOfRange), ((0, 0, 0, 0), IndexOutOfRange), (1.0, DTypeError), ("a", DTypeError),
-    (slice(None, None, 0), ArgumentError), ([0.5], DTypeError), ([5], IndexOutOfRange),
-    (slice(0.5, 2), DTypeError), ((..., ...), IndexOutOfRange), ([-4], IndexOutOfRange),
-    (np.ones((2, 2), bool), IndexOutOfRange), (([0, 1], [0, 1, 2]), IndexOutOfRange),
+    (3, OutOfRangeError), ((0, 0, 0, 0), OutOfRangeError), (1.0, DTypeError), ("a", DTypeError),
+    (slice(None, None, 0), ArgumentError), ([0.5], DTypeError), ([5], OutOfRangeError),
+    (slice(0.5, 2), DTypeError), ((..., ...), OutOfRangeError), ([-4], OutOfRangeError),
+    (np.ones((2, 2), bool), OutOfRangeError), (([0, 1], [0, 1, 2]), OutOfRangeError),
 ])  # fmt: skip
 def test_invalid_keys_raise_and_write_nothing(name: str, key: Any, error: type[Exception]) -> None:
     x = on(name, X)
@@ -176,7 +182,7 @@ def test_invalid_keys_raise_and_write_nothing(name: str, key: Any, error: type[E
 
 
 def test_index_error_names_axis_and_size() -> None:
-    with pytest.raises(IndexOutOfRange, match="index: 4 is out of range for axis 1 of size 4"):
+    with pytest.raises(OutOfRangeError, match="index: 4 is out of range for axis 1 of size 4"):
         on("reference", X)[0, 4]
 
 
@@ -184,15 +190,15 @@ def test_index_error_names_axis_and_size() -> None:
 def test_device_indices_are_checked_before_a_write(name: str) -> None:
     x, bad = on(name, X), on(name, np.array([0, 3]))
     pending = x[bad]
-    with pytest.raises(IndexOutOfRange, match="index: 3 is out of range for axis 0 of size 3"):
+    with pytest.raises(OutOfRangeError, match="index: 3 is out of range for axis 0 of size 3"):
         pending.numpy()
     del pending
-    with pytest.raises(IndexOutOfRange, match="setitem"):
+    with pytest.raises(OutOfRangeError, match="setitem"):
         x[bad] = 1
-    with pytest.raises(IndexOutOfRange, match="index_add"):
+    with pytest.raises(OutOfRangeError, match="index_add"):
         x.index_add_(0, bad, 1)
     y = on(name, X[:2])
-    with pytest.raises(IndexOutOfRange):
+    with pytest.raises(OutOfRangeError):
         y[...] = x[bad]
     assert_same(x, X)
     assert_same(y, X[:2])
@@ -204,7 +210,7 @@ def test_values_that_do_not_fit_the_dtype_raise(name: str) -> None:
     for key in (0, [0, 1], on(name, np.arange(6) > 3)):
         with pytest.raises(DTypeError):
             x[key] = 1.5
-        with pytest.raises(ValueOverflow):
+        with pytest.raises(ValueOverflowError):
             x[key] = 128
         with pytest.raises(ShapeError):
             x[key] = [[1, 2, 3], [4, 5, 6]]
@@ -417,12 +423,12 @@ def test_invalid_index_among_few_writes_nothing(device: str) -> None:
         for value in (1.0, dt.ones(3, device=device)):
             for _ in range(3):
                 with pytest.raises(
-                    IndexOutOfRange, match=f"setitem: {bad} is out of range for axis 0"
+                    OutOfRangeError, match=f"setitem: {bad} is out of range for axis 0"
                 ):
                     x[dt.asarray([0, bad, 1], device=device)] = value
     assert x.tolist() == before
     nothing = dt.zeros((0, 3), device=device)
-    with pytest.raises(IndexOutOfRange):
+    with pytest.raises(OutOfRangeError):
         nothing[dt.asarray([0], device=device)] = 1.0
     nothing[dt.asarray(np.zeros(0, np.int64), device=device)] = 1.0
 
@@ -432,7 +438,7 @@ def test_cached_write_still_checks_that_the_value_fits(device: str) -> None:
     i = dt.asarray([1, 2], device=device)
     for value in (1, 2, 3):
         x[i] = value
-    with pytest.raises(ValueOverflow):
+    with pytest.raises(ValueOverflowError):
         x[i] = 300
     with pytest.raises(DTypeError):
         x[i] = 1.5

@@ -54,7 +54,7 @@ def test_choose_equals_numpy(device: dt.Device) -> None:
         assert_same(dt.choose(dt.asarray(far), [1, 20, 300], mode=mode),
              np.choose(far, [1, 20, 300], mode=mode))  # type: ignore[call-overload]  # fmt: skip
     with pytest.raises(
-        dt.IndexOutOfRange, match=r"choose: indices must be between 0 and 2, got -4\.\.7"
+        dt.OutOfRangeError, match=r"choose: indices must be between 0 and 2, got -4\.\.7"
     ):
         dt.choose(dt.asarray(far), [1, 20, 300])
 
@@ -121,12 +121,12 @@ def test_wrong_arguments_of_selection_raise() -> None:
          "piecewise"),
         (lambda: dt.choose(x, [1]), dt.DTypeError, "choose: x must hold integers"),
         (lambda: dt.choose(dt.arange(3, device="reference"), []), dt.ArgumentError, "choose"),
-        (lambda: dt.put(x, [5], 1), dt.IndexOutOfRange, "put"),
+        (lambda: dt.put(x, [5], 1), dt.OutOfRangeError, "put"),
         (lambda: dt.put(x, [0], []), dt.ShapeError, "put: expected at least one value"),
         (lambda: dt.put(x, [0], 1, mode="no"), dt.ArgumentError, "put: mode"),
         (lambda: dt.put(x, [0.5], 1), dt.DovetailError, "put"),
         (lambda: dt.put_along_axis(x, [[0]], 1), dt.ShapeError, "put_along_axis"),
-        (lambda: dt.put_along_axis(x, [7], 1), dt.IndexOutOfRange, "put_along_axis"),
+        (lambda: dt.put_along_axis(x, [7], 1), dt.OutOfRangeError, "put_along_axis"),
     ]  # fmt: skip
     for call, error, says in calls:
         with pytest.raises(error, match=says):

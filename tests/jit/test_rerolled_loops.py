@@ -533,7 +533,7 @@ def test_bad_index_of_an_iteration_raises_with_its_line(
     for g in (f, unrolled, captured):
         x, xs, i = given(device)
         i[17, 2] = WIDTH
-        with pytest.raises(dt.IndexOutOfRange) as raised:
+        with pytest.raises(dt.OutOfRangeError) as raised:
             g(30, x, xs, i, 0.5).tolist()
         messages.append(str(raised.value))
     assert messages[1] == messages[2] and f"{__file__}:" in messages[2]

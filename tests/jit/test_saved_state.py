@@ -199,7 +199,7 @@ def test_error_of_a_loaded_function_names_the_calling_line(
     loaded = saved(f, tmp_path)
     with pytest.raises(dt.LinAlgError, match=r"singular.*\(requested at .*test_saved_state\.py:"):
         loaded(dt.zeros((2, 2)), dt.asarray([1]))
-    with pytest.raises(dt.IndexOutOfRange, match=r"requested at .*test_saved_state\.py:"):
+    with pytest.raises(dt.OutOfRangeError, match=r"requested at .*test_saved_state\.py:"):
         loaded(dt.eye(2), dt.asarray([2]))[0].tolist()
 
 

@@ -387,8 +387,8 @@ def test_command_draws_the_file_that_page_writes(tmp_path: Path) -> None:
     try:
         x = dt.asarray([1.0, 2.0], device="reference")
         dt.evaluate(x + 1)
-        memory.page(tmp_path / "now.json", "reference")
-        memory.page(tmp_path / "now.html", "reference")
+        memory.html_report(tmp_path / "now.json", "reference")
+        memory.html_report(tmp_path / "now.html", "reference")
     finally:
         memory.trace(False)
     assert memory_report([str(tmp_path / "now.json"), "-o", str(tmp_path / "drawn.html")]) == 0

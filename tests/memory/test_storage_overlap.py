@@ -22,7 +22,7 @@ def _from_memory(a: np.ndarray) -> dt.Tensor:
     class Given(Allocator):
         def allocate(self, nbytes: int, stream: object = None) -> DataPtr:
             handle = a.view(np.uint8) if str(device) == "reference" else a.ctypes.data
-            return dt.memory.foreign(a, handle, a.nbytes, device)
+            return dt.memory.wrap_pointer(a, handle, a.nbytes, device)
 
     return dt.empty(a.shape, dtype=a.dtype, device=device, allocator=Given())
 
@@ -82,7 +82,7 @@ def test_allocator_that_returns_overlapping_pointers_gives_shared_memory(
         def allocate(self, nbytes: int, stream: object = None) -> DataPtr:
             part = memory.view(np.uint8)[next(starts) :]
             handle = part if str(device) == "reference" else part.ctypes.data
-            return dt.memory.foreign(part, handle, nbytes, dt.default_device())
+            return dt.memory.wrap_pointer(part, handle, nbytes, dt.default_device())
 
     given = Overlapping()
     x, y = (dt.empty(4, dtype="f4", allocator=given) for _ in range(2))

@@ -120,7 +120,7 @@ def test_parameter_dicts_are_merged(device: dt.Device) -> None:
 
 
 def test_invalid_operations_on_containers_raise() -> None:
-    with pytest.raises(dt.IndexOutOfRange, match="index 2 is out of range for 1"):
+    with pytest.raises(dt.OutOfRangeError, match="index 2 is out of range for 1"):
         nn.Sequential(nn.ReLU())[2]
     with pytest.raises(dt.ArgumentTypeError, match="index must be an int"):
         nn.ModuleList([nn.ReLU()])["a"]  # type: ignore[call-overload]  # that is the test
@@ -137,7 +137,7 @@ def test_invalid_operations_on_containers_raise() -> None:
         nn.ParameterDict()["a"]
     with pytest.raises(dt.ArgumentTypeError, match="append"):
         nn.ParameterList(dt.ones(3, device="reference"))
-    with pytest.raises(dt.IndexOutOfRange):
+    with pytest.raises(dt.OutOfRangeError):
         nn.Sequential().insert(2, nn.ReLU())
 
 

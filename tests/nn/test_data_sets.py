@@ -41,7 +41,7 @@ def test_data_sets_of_other_objects_raise() -> None:
 def test_concat_subset_and_stack_datasets() -> None:
     both = data.ConcatDataset([range(3), range(10, 12)])
     assert [both[i] for i in range(5)] == [0, 1, 2, 10, 11] and both[-1] == 11
-    with pytest.raises(dt.IndexOutOfRange, match="index 5 is out of range for 5"):
+    with pytest.raises(dt.OutOfRangeError, match="index 5 is out of range for 5"):
         both[5]
     assert data.Subset(both, [4, 0])[0] == 11
     assert data.StackDataset(range(3), "abc")[1] == (1, "b")

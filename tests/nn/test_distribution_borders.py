@@ -421,7 +421,7 @@ def test_cdf_and_icdf_at_borders(name: str, case: int, d: str) -> None:
     law = row.law(**given)
     try:
         p.cdf(dt.asarray(0.5, dtype=d))
-    except dt.NotYetError:
+    except dt.UnsupportedError:
         return
     for v in [*row.values, -INF, INF]:
         x = rounded(v, d)
@@ -430,7 +430,7 @@ def test_cdf_and_icdf_at_borders(name: str, case: int, d: str) -> None:
         assert_close(have, want, 3e-6 if d == "float32" else 1e-11, f"{name}({given}).cdf({x})")
     try:
         p.icdf(dt.asarray(0.5, dtype=d))
-    except dt.NotYetError:
+    except dt.UnsupportedError:
         return
     for u in (0.0, 1e-20, 0.25, 0.5, 0.75, 1.0 - 2.0**-20, 1.0):
         with np.errstate(all="ignore"):

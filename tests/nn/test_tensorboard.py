@@ -250,11 +250,11 @@ def test_track_shows_a_bar_only_on_terminals(capfd: pytest.CaptureFixture[str]) 
     shown = dt.data.Track([1, 2, 3], "epoch")
     assert len(shown) == 3
     for _ in shown:
-        shown.say(loss=object())  # the argument is not used
+        shown.log(loss=object())  # the argument is not used
     assert capfd.readouterr() == ("", "")
     code = (
         "import dovetail as dt\nt = dt.data.Track(range(3), 'epoch')\n"
-        "for x in t: t.say(loss=dt.asarray(0.25, device='reference'))"
+        "for x in t: t.log(loss=dt.asarray(0.25, device='reference'))"
     )
     import os
 

@@ -18,7 +18,7 @@ from dovetail.commands import doctor
 from dovetail.device_class import device as named
 from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.evaluate import counters
-from dovetail.errors import CompileError, DeviceError, IndexOutOfRange, PluginError
+from dovetail.errors import CompileError, DeviceError, OutOfRangeError, PluginError
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.interval_analysis import index_intervals_or_none
 from dovetail.ir.language import cast, load, reduce_loop
@@ -255,7 +255,7 @@ def test_captured_function_still_checks_its_indices(part: dt.Device) -> None:
     captured = dt.jit(chain)
     x, i = dt.asarray(A, device=part), dt.asarray([2, 0], device=part)
     captured(x, i), captured(x, i)
-    with pytest.raises(IndexOutOfRange, match="77 is out of range for axis 0 of size 7"):
+    with pytest.raises(OutOfRangeError, match="77 is out of range for axis 0 of size 7"):
         dt.evaluate(*captured(x, dt.asarray([2, 77], device=part)))
 
 
@@ -275,9 +275,9 @@ def test_captured_function_is_saved_to_a_file(part: dt.Device, tmp_path: Path) -
 def test_bad_indices_raise(part: dt.Device) -> None:
     x = dt.asarray(A, device=part)
     for _ in range(3):
-        with pytest.raises(IndexOutOfRange, match="-8 is out of range for axis 0 of size 7"):
+        with pytest.raises(OutOfRangeError, match="-8 is out of range for axis 0 of size 7"):
             x[dt.asarray([0, -8], device=part)].numpy()
-    with pytest.raises(IndexOutOfRange):
+    with pytest.raises(OutOfRangeError):
         x[dt.asarray([9], device=part)] = 1.0
         dt.synchronize(part)
     assert x.numpy().tobytes() == A.tobytes()

@@ -66,8 +66,8 @@ def test_positions_beyond_an_int64_are_sorted(device: dt.Device) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        (([[0, 5]], [1.0, 2.0], (3,)), dt.IndexOutOfRange, "index 5 along dimension 0"),
-        (([[0, -1]], [1.0, 2.0], (3,)), dt.IndexOutOfRange, "must not be negative, got -1"),
+        (([[0, 5]], [1.0, 2.0], (3,)), dt.OutOfRangeError, "index 5 along dimension 0"),
+        (([[0, -1]], [1.0, 2.0], (3,)), dt.OutOfRangeError, "must not be negative, got -1"),
         (([[0, 1]], [1.0], (3,)), dt.ShapeError, "last axis of indices"),
         (([0, 1], [1.0, 2.0], (3,)), dt.ShapeError, "sparse dimensions, entries"),
         (([[0, 1]], [1.0, 2.0], (3, 3)), dt.ShapeError, "must have 1 dimensions"),

@@ -310,7 +310,7 @@ def test_numpy_scalars_keep_their_dtype() -> None:
     assert (x * np.float64(0.5)).dtype is dt.float64
     with pytest.raises(dt.LayoutError, match="to_dense"):
         x + np.float64(0.5)
-    with pytest.raises(dt.ValueOverflow):
+    with pytest.raises(dt.ValueOverflowError):
         x.astype(dt.int8) * 1000
 
 
@@ -319,9 +319,9 @@ def test_wrong_operands_are_named() -> None:
     for f, error, says in (
         (lambda: x @ dt.ones(4, dtype=dt.float64), dt.ShapeError, r"\(6, 7\) and \(4,\)"),
         (lambda: x + made("cube"), dt.ShapeError, "broadcast"),
-        (lambda: x[9], dt.IndexOutOfRange, "index 9|9 is out of range"),
-        (lambda: x[[9]], dt.IndexOutOfRange, "9 is out of range for axis 0"),
-        (lambda: x[[0], 10**5000], dt.IndexOutOfRange, "is out of range for axis 1"),
+        (lambda: x[9], dt.OutOfRangeError, "index 9|9 is out of range"),
+        (lambda: x[[9]], dt.OutOfRangeError, "9 is out of range for axis 0"),
+        (lambda: x[[0], 10**5000], dt.OutOfRangeError, "is out of range for axis 1"),
         (lambda: (x > 0) @ (x > 0).T, dt.DTypeError, "bool"),
         (lambda: dt.max(x[:0]), dt.ShapeError, "at least one element"),
         (lambda: dt.diagonal(x, 0, 1, 1), dt.AxisError, "must be different"),

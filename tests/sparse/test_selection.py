@@ -37,7 +37,7 @@ def test_masks_of_leading_axes_and_wrong_ones(device: dt.Device) -> None:
     x, a = pair((4, 5))
     rows, there = pair((4,), 1)
     assert_same(x[rows > 0], a[there > 0])
-    with pytest.raises(dt.IndexOutOfRange, match=r"mask of shape \(5, 4\) does not fit"):
+    with pytest.raises(dt.OutOfRangeError, match=r"mask of shape \(5, 4\) does not fit"):
         x[x.T > 0]
     with pytest.raises(dt.LayoutError, match="index"):
         x[rows.astype(dt.int64)]

@@ -110,7 +110,7 @@ def scipy_matrix() -> Any:
 LEFT_OUT = {
     "dt.memory.set_allocator": "any function is an allocator, and the device would keep it",
     "dt.memory.make_allocator": "what devices are opened with",
-    "dt.memory.foreign": "what backends share memory with",
+    "dt.memory.wrap_pointer": "what backends share memory with",
     "dt.autograd.set_gradient": "what backends and layouts write rules with",
 }
 CLASSES = {"Stream", "Event", "Generator", "set_grad_enabled", "no_grad", "enable_grad", "eager",
@@ -387,7 +387,7 @@ def _unnamed(error: dt.DovetailError, target: Target) -> str | None:
     if isinstance(error, (dt.OutOfMemoryError, dt.PluginError)):
         return None
     others = ["no device", "no backend for", "__array__"]
-    if isinstance(error, dt.IndexOutOfRange):
+    if isinstance(error, dt.OutOfRangeError):
         others.append("gather")  # raised when the work runs
     if any(name in str(error) for name in (*target.names, *others)):
         return None

@@ -89,7 +89,7 @@ def test_keys_of_integers_and_slices_equal_numpy(key: Any) -> None:
         try:
             wanted = b[key]
         except IndexError:
-            with pytest.raises(dt.IndexOutOfRange):
+            with pytest.raises(dt.OutOfRangeError):
                 a[key]
         else:
             assert a[key].shape == wanted.shape and a[key].tolist() == wanted.tolist()
@@ -109,9 +109,9 @@ def test_cached_specs_belong_to_their_own_tensor() -> None:
 def test_number_on_the_left_has_the_same_limits(number: int) -> None:
     x = dt.asarray([1, 2], device="reference")
     for op in (operator.add, operator.sub, operator.mul):
-        with pytest.raises(dt.ValueOverflow, match="does not fit int64"):
+        with pytest.raises(dt.ValueOverflowError, match="does not fit int64"):
             op(number, x)
-        with pytest.raises(dt.ValueOverflow, match="does not fit int64"):
+        with pytest.raises(dt.ValueOverflowError, match="does not fit int64"):
             op(x, number)
 
 

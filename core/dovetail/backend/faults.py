@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from ..argument_checks import shown
-from ..errors import IndexOutOfRange, OutOfMemoryError
+from ..errors import OutOfMemoryError, OutOfRangeError
 from ..locks import Lock
 from ..settings import flags
 from .interface import Backend, Handle, StreamHandle
@@ -46,12 +46,12 @@ class IndexPurpose(NamedTuple):
 
 def out_of_range_error(
     purpose: IndexPurpose, index: int, line: Line | None = None
-) -> IndexOutOfRange:
+) -> OutOfRangeError:
     """Create the error of a bad index; `line`: the user's line of a deferred op."""
     origin = "" if line is None else f" (requested at {line})"
     if purpose.axis == -1:
-        return IndexOutOfRange(f"{purpose.op}, got {shown(index)}{origin}")
-    return IndexOutOfRange(
+        return OutOfRangeError(f"{purpose.op}, got {shown(index)}{origin}")
+    return OutOfRangeError(
         f"{purpose.op}: {shown(index)} is out of range for axis {purpose.axis} of size "
         f"{max(purpose.size, 0)}{origin}"
     )
@@ -65,7 +65,7 @@ class IndexFault:
     def __init__(self, purpose: IndexPurpose, index: int, line: Line | None) -> None:
         self.purpose, self.index, self.line, self.is_reported = purpose, index, line, False
 
-    def error(self) -> IndexOutOfRange:
+    def error(self) -> OutOfRangeError:
         """Build the error, and mark the fault as reported."""
         self.is_reported = True
         return out_of_range_error(self.purpose, self.index, self.line)
@@ -252,7 +252,7 @@ class ErrorCells:
             self.settle(stream)
 
     def raise_unreported(self) -> None:
-        """Forget all recent faults; raise IndexOutOfRange if one was not reported."""
+        """Forget all recent faults; raise OutOfRangeError if one was not reported."""
         with self._lock:
             untold = [f for f in self._unreported if not f.is_reported]
             self._unreported.clear()
@@ -281,7 +281,7 @@ def inherited_checks(storages: Iterable[Storage]) -> tuple[IndexCheck, ...]:
 
 
 def settle_checks(checks: Sequence[IndexCheck]) -> None:
-    """Settle checks, and mark all faults reported. Raises: IndexOutOfRange for the first launch."""
+    """Settle checks, and mark all faults reported. Raises: OutOfRangeError for the first launch."""
     faults = [(c.number, fault) for c in checks if (fault := c.settle()) is not None]
     for _, fault in faults:
         fault.is_reported = True
@@ -292,7 +292,7 @@ def settle_checks(checks: Sequence[IndexCheck]) -> None:
 def settle_before_read(storage: Storage) -> None:
     """Settle and drop the checks of a storage before a read.
 
-    Raises: IndexOutOfRange if the values depend on an index out of range.
+    Raises: OutOfRangeError if the values depend on an index out of range.
     """
     if storage.checks:
         settle_checks(storage.checks)

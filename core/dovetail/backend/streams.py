@@ -62,7 +62,7 @@ class Stream:
     def synchronize(self) -> None:
         """Wait for everything queued on this stream.
 
-        Raises: IndexOutOfRange, once, for an unreported index out of range on the device.
+        Raises: OutOfRangeError, once, for an unreported index out of range on the device.
         """
         wait_for_stream(opened(self.device), self.handle)
         opened(self.device).faults.raise_unreported()
@@ -255,7 +255,7 @@ class Event:
 def synchronize(spec: Device | str | None = None) -> None:
     """Wait for everything queued on a device, or on every opened device for None.
 
-    Raises: IndexOutOfRange, once, for an unreported index out of range on the device;
+    Raises: OutOfRangeError, once, for an unreported index out of range on the device;
     DeviceError for a malformed name.
 
     >>> import dovetail as dt

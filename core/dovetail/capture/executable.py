@@ -330,7 +330,7 @@ class BoundProgram:
         """Run the program on its inputs; return the memory of new results, and the arena's.
 
         Pending readers of memory that it writes are evaluated before. In eager mode it waits for
-        the stream. Raises: IndexOutOfRange where an input comes of a bad index.
+        the stream. Raises: OutOfRangeError where an input comes of a bad index.
         """
         if flags.has_unresolved_checks or self.opened.has_streams:
             self._prepare_inputs([exprs[n].storage for n in inputs.program_slots], stream)

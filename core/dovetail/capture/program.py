@@ -192,7 +192,7 @@ class LaunchAct(Act):
         return CheckedLaunch(queued._replace(buffers=tuple(places)), cells, prompt)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
-        """Run the launch. With checks, wait; raise IndexOutOfRange if an index is out of range."""
+        """Run the launch. With checks, wait; raise OutOfRangeError if an index is out of range."""
         begun = time.perf_counter_ns()
         args: list[object] = []
         checks: dict[int, faults.IndexCheck] = {}

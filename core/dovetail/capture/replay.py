@@ -132,7 +132,7 @@ class CheckedLaunch:
 
     `cells`: for each error cell the number of its buffer, the purpose of the index, and the line.
 
-    Raises: IndexOutOfRange.
+    Raises: OutOfRangeError.
     """
 
     __slots__ = ("cells", "prompt_cells", "queued")

@@ -99,7 +99,7 @@ def _record(dev: Device, target: str, script: str, *options: str) -> int:
         return 1
     finally:
         memory.trace(False)
-        memory.page(target, dev)
+        memory.html_report(target, dev)
         sys.path.pop(0)
         sys.argv = saved_argv
     return 0

@@ -71,7 +71,9 @@ def collate_on_host(batch: Sequence[Any]) -> Any:
     if kind == "number":
         array = np.asarray(batch)
         if array.dtype.kind == "O":
-            raise dt.ValueOverflow("data.default_collate: an int must fit int64, got a larger one")
+            raise dt.ValueOverflowError(
+                "data.default_collate: an int must fit int64, got a larger one"
+            )
         return HostArray(array, _tensor_dtype(array))
     if kind == "text":
         return [*batch]

@@ -144,7 +144,7 @@ class ConcatDataset(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
-            raise dt.IndexOutOfRange(
+            raise dt.OutOfRangeError(
                 f"data.ConcatDataset: index {index} is out of range for {len(self)} items"
             )
         index %= len(self)
@@ -234,7 +234,7 @@ class Subset(Dataset[Any]):
         if isinstance(index, (list, tuple)):
             return self.dataset[[self.indices[i] for i in index]]
         if isinstance(index, int) and not -len(self) <= index < len(self):
-            raise dt.IndexOutOfRange(
+            raise dt.OutOfRangeError(
                 f"data.Subset: index {index} is out of range for {len(self)} items"
             )
         return self.dataset[self.indices[index]]

@@ -19,13 +19,13 @@ class Track(Explained, Generic[T]):
     """An iterator over batches, or any items, that shows a progress bar on a terminal.
 
     `items`: a loader or another iterable. `description`: the text before the bar. `total`: the
-    number of items, if `items` has no length. `say(loss=...)` shows numbers after the bar.
+    number of items, if `items` has no length. `log(loss=...)` shows numbers after the bar.
     Nothing is shown if standard error is not a terminal.
 
     >>> import dovetail as dt
     >>> batches = dt.data.Track(range(3), "epoch 1")
     >>> for batch in batches:
-    ...     batches.say(loss=0.5)
+    ...     batches.log(loss=0.5)
     """
 
     def __init__(self, items: Iterable[T], description: str = "", total: int | None = None) -> None:
@@ -60,7 +60,7 @@ class Track(Explained, Generic[T]):
             finally:  # also after a `break` of the caller's loop
                 self._progress = None
 
-    def say(self, **numbers: Any) -> None:
+    def log(self, **numbers: Any) -> None:
         """Show numbers after the bar from the next item on; do nothing without a bar."""
         if self._progress is not None:
             self._status = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())

@@ -326,13 +326,13 @@ class Binomial(_OfChance):
         return masked_log_density((x >= 0.0) & (x <= n), x, self._possible_successes(n), logs)
 
     def _common_total_count(self, what: str) -> int:
-        """Read the one total count of the batch. Raises: NotYetError if counts differ."""
+        """Read the one total count of the batch. Raises: UnsupportedError if counts differ."""
         number = self._scalar_parameters.get("total_count")
         if number is not None:
             return int(number)
         least, most = int(dt.min(self.total_count)), int(dt.max(self.total_count))
         if least != most:
-            raise dt.NotYetError(
+            raise dt.UnsupportedError(
                 f"Binomial: {what} needs the same total_count everywhere, got {least} to {most}"
             )
         return most

@@ -268,8 +268,8 @@ class Distribution(Explained):
         return dt.sqrt(self.variance)
 
     def _unsupported_error(self, what: str) -> Exception:
-        """Return the NotYetError that the class has no `what`."""
-        return dt.NotYetError(f"{type(self).__name__} has no {what}")
+        """Return the UnsupportedError that the class has no `what`."""
+        return dt.UnsupportedError(f"{type(self).__name__} has no {what}")
 
     # --- samples
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
@@ -282,7 +282,7 @@ class Distribution(Explained):
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         """Draw samples with gradients to the parameters."""
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             f"{type(self).__name__} has no rsample; use sample(), which has no gradient"
         )
 

@@ -77,7 +77,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
     `p`, `q`: distributions of classes for which there is a rule.
     Shapes: that of the batch, to which both broadcast.
-    Raises: NotYetError for a pair of classes without a rule; see `register_kl`.
+    Raises: UnsupportedError for a pair of classes without a rule; see `register_kl`.
 
     >>> import dovetail as dt
     >>> D = dt.distributions
@@ -88,7 +88,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     pair: tuple[type, type] = type(p), type(q)
     rule = _resolve_rule(*pair)
     if rule is None:
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             f"kl_divergence: dovetail has no rule for {pair[0].__name__} and {pair[1].__name__}; "
             "add one with register_kl, or use the mean of p.log_prob(x) - q.log_prob(x) over "
             "samples of p"

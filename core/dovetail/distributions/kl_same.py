@@ -38,10 +38,10 @@ def _kl_bernoulli(p: Any, q: Any) -> Tensor:
 def _kl_binomial(p: Binomial, q: Binomial) -> Tensor:
     """Return the divergence of two binomials; infinite if p has more trials than q.
 
-    Raises: NotYetError if q has more.
+    Raises: UnsupportedError if q has more.
     """
     if not all_valid([p.total_count >= q.total_count]):
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             "kl_divergence(Binomial, Binomial): total_count of q must be at most that of p"
         )
     none = p.total_count == 0.0
@@ -201,12 +201,14 @@ def _kl_multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _kl_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
-    """Return the divergence of two members of one family. Raises: NotYetError for two families.
+    """Return the divergence of two members of one family.
+
+    Raises: UnsupportedError for two families.
 
     Source: Nielsen, Nock, "Entropies and cross-entropies of exponential families", 2010.
     """
     if type(p) is not type(q):
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             f"kl_divergence: dovetail has no rule for two families, {type(p).__name__} and "
             f"{type(q).__name__}"
         )
@@ -221,9 +223,12 @@ def _kl_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
-    """Return the divergence of the bases. Raises: NotYetError unless the transforms are equal."""
+    """Return the divergence of the bases.
+
+    Raises: UnsupportedError unless the transforms are equal.
+    """
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             f"kl_divergence: p and q must have the same transforms and event shape, got {p!r} and "
             f"{q!r}"
         )
@@ -232,10 +237,13 @@ def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> T
 
 @register_kl(Independent, Independent)
 def _kl_independent(p: Independent, q: Independent) -> Tensor:
-    """Return the sum of the bases' divergences. Raises: NotYetError for other event dimensions."""
+    """Return the sum of the bases' divergences.
+
+    Raises: UnsupportedError for other event dimensions.
+    """
     n = p.reinterpreted_batch_ndims
     if n != q.reinterpreted_batch_ndims:
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             f"kl_divergence: p and q must have the same reinterpreted_batch_ndims, got {n} and "
             f"{q.reinterpreted_batch_ndims}"
         )

@@ -49,7 +49,7 @@ class ConstraintRegistry(Explained):
     def __call__(self, constraint: Constraint) -> Transform:
         factory = self._registry.get(type(constraint))
         if factory is None:
-            raise dt.NotYetError(
+            raise dt.UnsupportedError(
                 f"no transform is registered for {constraint!r}; add one with register()"
             )
         return factory(constraint)

@@ -56,7 +56,7 @@ class Transform(Explained):
 
     def __getattr__(self, name: str) -> Any:
         if name == "sign":
-            raise dt.NotYetError(f"{type(self).__name__} has no sign")
+            raise dt.UnsupportedError(f"{type(self).__name__} has no sign")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
@@ -139,7 +139,7 @@ class Transform(Explained):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return log(abs(det(dy / dx))) for input x and output y."""
-        raise dt.NotYetError(f"{type(self).__name__} has no log_abs_det_jacobian")
+        raise dt.UnsupportedError(f"{type(self).__name__} has no log_abs_det_jacobian")
 
     def forward_shape(self, shape: Shape) -> Shape:
         """Return the shape of the output for that of the input."""

@@ -47,7 +47,7 @@ def evaluate(exprs: Sequence[Expr], reports_checks: bool = True) -> None:
 
     reports_checks: report out-of-range indices here. Otherwise the error is raised where the value
         is read.
-    Raises: IndexOutOfRange, on devices that wait for their work, if `reports_checks`.
+    Raises: OutOfRangeError, on devices that wait for their work, if `reports_checks`.
     """
     _turn.held(_evaluate, (exprs, reports_checks))
 
@@ -126,7 +126,7 @@ def _is_observed() -> bool:
 
 
 def _raise_failed_checks(exprs: Sequence[Expr]) -> None:
-    """Settle index checks of leaves on synchronous devices. Raises: IndexOutOfRange on failure."""
+    """Settle index checks of leaves on synchronous devices. Raises: OutOfRangeError on failure."""
     for e in exprs:
         if e.op is None and not open_device(e.spec.device).backend.asynchronous:
             faults.settle_before_read(storage_of(e))

@@ -46,7 +46,7 @@ class Evaluation:
         """Evaluate or trace the graph; return False, unwritten, if an operand overlaps the target.
 
         An operand may overlap a target that is read element by element, which is written in place.
-        Raises: IndexOutOfRange, before anything is written, or where an answer is waited for.
+        Raises: OutOfRangeError, before anything is written, or where an answer is waited for.
         """
         recorder = tracer_api.current()
         if recorder is not None:
@@ -145,7 +145,7 @@ class Evaluation:
     def execute(self, plan: BoundPlan, reports_checks: bool) -> None:
         """Launch the plan; turn stored nodes into leaves, which keep the unsettled checks.
 
-        Raises: IndexOutOfRange where the host waits: for a target, and by `reports_checks` on
+        Raises: OutOfRangeError where the host waits: for a target, and by `reports_checks` on
         devices that are not asynchronous.
         """
         device, t = self.graph.device, self.graph.target
@@ -183,7 +183,7 @@ class Evaluation:
     def _checks_of_leaves(self, waits: bool) -> Checks:
         """Return open or failed checks of leaves by position; if `waits`, settle all and return {}.
 
-        Raises: IndexOutOfRange, if `waits`. The target's checks are settled, too.
+        Raises: OutOfRangeError, if `waits`. The target's checks are settled, too.
         """
         if waits:
             targets = () if self.graph.target is None else (storage_of(self.graph.target),)

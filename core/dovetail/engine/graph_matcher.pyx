@@ -492,7 +492,7 @@ cdef class CachedGraph:
     cdef _run_checked(
         self, Act* act, PyObject** at, PyObject** matched, PyObject** numbers, object stream
     ):
-        """Launch a step with bounds checks; read its cells at once. Raises: IndexOutOfRange."""
+        """Launch a step with bounds checks; read its cells at once. Raises: OutOfRangeError."""
         cdef tuple checks = (<BoundKernel>act.step).checks
         cdef Py_ssize_t k = 0, slot
         prompt = self._opened.faults.host_cells()

@@ -46,7 +46,7 @@ def launch_steps(
     """Launch or record steps over `leaves`; `written`: the positions of those that the steps write.
 
     Pending leaves and readers of written ones are evaluated first.
-    Raises: IndexOutOfRange, after a step that checks its indices has run.
+    Raises: OutOfRangeError, after a step that checks its indices has run.
     """
     _lock.held(_launch_locked, (name, steps, leaves, written, numbers, line))
 
@@ -89,7 +89,7 @@ def _addresses(leaves: Sequence[Expr]) -> Addresses:
 def prepare_leaves(leaves: list[Expr], written: tuple[int, ...]) -> OpenedDevice:
     """Evaluate pending leaves and readers of written ones, settle checks; return the device.
 
-    It waits for storages that overlap written ones. Raises: IndexOutOfRange, for a failed check.
+    It waits for storages that overlap written ones. Raises: OutOfRangeError, for a failed check.
     """
     for e in leaves:
         if e.op is not None or storage_of(e).pending is not None:
@@ -135,7 +135,7 @@ def _run_checked(
     stream: StreamHandle,
     line: str | None,
 ) -> None:
-    """Launch a step that checks indices; wait for it. Raises: IndexOutOfRange for a bad index."""
+    """Launch a step that checks indices; wait for it. Raises: OutOfRangeError for a bad index."""
     slots = at + [None, 0] * len(step.checks)
     checks = [check for _, check in run_deferred(opened, step, slots, numbers, stream)]
     for check in checks:

@@ -185,7 +185,7 @@ def launch_plan(
     """Run a bound plan on a stream, and turn the nodes that the plan stores into leaves.
 
     `run_checked`: runs a step that checks indices. By default the step has run when it returns.
-    Raises: IndexOutOfRange, before anything is written.
+    Raises: OutOfRangeError, before anything is written.
     """
     if opened.has_streams:
         opened.record_streams(
@@ -371,7 +371,7 @@ def select_addresses(at: Addresses, which: tuple[int, ...]) -> tuple[object, ...
 
 
 def run_and_check(launches: LaunchList, step: BoundKernel) -> None:
-    """Launch a step of a prompt plan; read its cells. Raises: IndexOutOfRange for a bad index."""
+    """Launch a step of a prompt plan; read its cells. Raises: OutOfRangeError for a bad index."""
     prompt = launches.opened.faults.host_cells()
     assert prompt is not None, "the plan is not prompt"
     handle, cells = prompt

@@ -1,6 +1,6 @@
-"""The user's lines that recorded pending nodes: `dt.debug_lines`.
+"""The user's lines that recorded pending nodes: `dt.record_lines`.
 
-By default nothing is stored, and recording takes no extra step. Blocks of `debug_lines` set
+By default nothing is stored, and recording takes no extra step. Blocks of `record_lines` set
 `flags.depth`, like the modes that run each op at once.
 """
 
@@ -14,7 +14,7 @@ from ..memory.tracing.stacktrace import caller_line
 from ..settings import Switch
 from . import events
 
-__all__ = ["debug_lines"]
+__all__ = ["record_lines"]
 
 ERROR_LINES_MAX = 6  # lines in an error message
 _lines: WeakKeyDictionary[Expr, str] = WeakKeyDictionary()
@@ -27,7 +27,7 @@ def record_line(e: Expr) -> None:
 
 
 def line_of(e: Expr) -> str | None:
-    """Return "op at line" of a node, or None if no `debug_lines` was active."""
+    """Return "op at line" of a node, or None if no `record_lines` was active."""
     return _lines.get(e) if _lines else None
 
 
@@ -49,7 +49,7 @@ def add_lines_to_error(error: BaseException, nodes: Sequence[Expr]) -> None:
         )
 
 
-class debug_lines(Switch):
+class record_lines(Switch):
     """A context that stores the line that records each op, for errors when the op runs.
 
     An error during the evaluation of pending work, perhaps far from those lines, gets a note with
@@ -58,7 +58,7 @@ class debug_lines(Switch):
     decorator.
 
     >>> import dovetail as dt
-    >>> with dt.debug_lines():
+    >>> with dt.record_lines():
     ...     y = dt.ones(3, device="reference") * 2
     >>> "recorded by multiply" in dt.draw_graph(y).svg()
     True
@@ -67,7 +67,7 @@ class debug_lines(Switch):
     def __init__(self) -> None:
         super().__init__(records_lines=True)
 
-    def __enter__(self) -> debug_lines:
+    def __enter__(self) -> record_lines:
         events.change_slow_path_blocks(1)
         return super().__enter__()
 

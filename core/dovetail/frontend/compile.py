@@ -116,7 +116,7 @@ def compile_kernels(
     """Return the kernels of a function for tensors of these types; None: a number.
 
     checks: check all indices.
-    Raises: KernelError, DTypeError, ValueOverflow, with the user's line.
+    Raises: KernelError, DTypeError, ValueOverflowError, with the user's line.
     """
     source = definition.source
     uniform: list[ast.stmt] = []

@@ -11,7 +11,7 @@ from typing import Protocol, overload
 
 from ..argument_checks import integer, shown
 from ..declarations import public
-from ..errors import ArgumentError, ArgumentTypeError, DovetailError, IndexOutOfRange
+from ..errors import ArgumentError, ArgumentTypeError, DovetailError, OutOfRangeError
 
 __all__ = [
     "In",
@@ -108,7 +108,7 @@ def _update_element(
 ) -> None:
     """Replace x[place] by `change` of the old value.
 
-    Raises: IndexOutOfRange for a place outside of `x`, ArgumentTypeError unless `x` has writable
+    Raises: OutOfRangeError for a place outside of `x`, ArgumentTypeError unless `x` has writable
     integers.
     """
     if isinstance(x, str | bytes) or not hasattr(type(x), "__setitem__"):
@@ -120,7 +120,7 @@ def _update_element(
     except DovetailError:
         raise
     except IndexError as error:
-        raise IndexOutOfRange(f"place {shown(place)}: {error}") from error
+        raise OutOfRangeError(f"place {shown(place)}: {error}") from error
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise ArgumentTypeError(
             f"x must hold integers at place {shown(place)}: {type(error).__name__}: {error}"

@@ -84,7 +84,7 @@ class LoopKernel:
         """Launch it on these arguments, in the order of other work on the same tensors.
 
         Raises: KernelError, DTypeError, with the user's line; ArgumentTypeError, DeviceError,
-        ReadOnlyError, GradientError; IndexOutOfRange where indices are checked.
+        ReadOnlyError, GradientError; OutOfRangeError where indices are checked.
         """
         if named or len(args) != len(self._parameters):
             args = self._bind(args, named)

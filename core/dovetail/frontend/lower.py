@@ -41,7 +41,7 @@ RULES: dict[type[ast.AST], Callable[[Lowering, Any], Any]] = {
 def lower_grid(ctx: Lowering, uniform: Sequence[ast.stmt], loop: ast.For) -> list[Effect | Value]:
     """Lower a loop over `dt.grid` at the top of a kernel and return its effects; add its axes.
 
-    uniform: the assignments before it. Raises: KernelError, DTypeError, ValueOverflow.
+    uniform: the assignments before it. Raises: KernelError, DTypeError, ValueOverflowError.
     """
     effects = lower_statements.effects_of(ctx, loop)
     lower_statements.lower_block(ctx, uniform)

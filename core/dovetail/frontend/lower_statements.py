@@ -128,7 +128,10 @@ def _store_element(
 
 
 def _as_element(ctx: Lowering, node: ast.expr, value: Any, tensor: TensorParameter) -> Value:
-    """Cast a number to the tensor's dtype. Raises: DTypeError, ValueOverflow, with the line."""
+    """Cast a number to the tensor's dtype.
+
+    Raises: DTypeError, ValueOverflowError, with the line.
+    """
     try:
         return as_element(value, tensor.type.dtype)
     except DovetailError as error:

@@ -18,7 +18,7 @@ from ..argument_checks import BEYOND_FLOAT, integer, shown
 from ..capture.pytree import flatten, rebuild
 from ..device_class import Device, device
 from ..dtypes import DType, bool_, complex64, complex128, float32, float64, int64
-from ..errors import ArgumentTypeError, CaptureError, DTypeError, ValueOverflow
+from ..errors import ArgumentTypeError, CaptureError, DTypeError, ValueOverflowError
 from ..functions import datatypes
 from ..layout import Layout, Shape
 from ..ops import table as ops
@@ -208,10 +208,10 @@ def _as_traced_operand(op: Op, x: object) -> Operand:
 
 
 def _require_fits(op: Op, value: int, d: DType) -> None:
-    """Raise a ValueOverflow if an integer does not fit the dtype."""
+    """Raise a ValueOverflowError if an integer does not fit the dtype."""
     low, high = (d.min, d.max) if d.is_integer else (1 - BEYOND_FLOAT, BEYOND_FLOAT - 1)
     if d.kind != "b" and not low <= value <= high:
-        raise ValueOverflow(f"{op.name}: {shown(value)} does not fit {d.name}")
+        raise ValueOverflowError(f"{op.name}: {shown(value)} does not fit {d.name}")
 
 
 def fit_dtype(x: TracedValue, dtype: DType) -> TracedValue:

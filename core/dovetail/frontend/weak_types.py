@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ..dtypes import DType, bool_, complex128, float64, int64
-from ..errors import DTypeError, ValueOverflow
+from ..errors import DTypeError, ValueOverflowError
 from ..ir.language import Value, cast, complex_value, const, where
 from ..ops.arithmetic import convert
 from ..ops.dtype_rules import Given
@@ -80,7 +80,9 @@ def _promotion_type(x: Number) -> Given:
 
 
 def as_dtype(x: Number, dtype: DType) -> Value:
-    """Return a number as a dtype. Raises: ValueOverflow, DTypeError if a constant does not fit.
+    """Return a number as a dtype.
+
+    Raises: ValueOverflowError, DTypeError if a constant does not fit.
 
     A float constant is truncated to an integer.
     """
@@ -99,7 +101,7 @@ def as_dtype(x: Number, dtype: DType) -> Value:
         if isinstance(x, float):
             x = int(x)
         if not dtype.min <= x <= dtype.max:
-            raise ValueOverflow(f"{x} does not fit {dtype.name} ({dtype.min}..{dtype.max})")
+            raise ValueOverflowError(f"{x} does not fit {dtype.name} ({dtype.min}..{dtype.max})")
     return convert(const(x, dtype.compute), dtype)
 
 

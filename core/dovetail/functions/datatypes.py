@@ -17,7 +17,7 @@ from ..device_class import Device
 from ..device_class import device as device_named
 from ..dtypes import DType, dtype
 from ..engine import tracer_api
-from ..errors import ArgumentError, DTypeError, ValueOverflow
+from ..errors import ArgumentError, DTypeError, ValueOverflowError
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
@@ -66,8 +66,9 @@ def any_dtype(op: str, dtype_like: DTypeLike) -> DType:
 def scalar(op: str, value: object, d: DType) -> bool | int | float:
     """Convert a real number to a Python number of d's kind.
 
-    Raises: DTypeError for a complex number and other objects; ValueOverflow for a number outside of
-    an integer dtype, and an int beyond float64. Floats are not checked against a float dtype.
+    Raises: DTypeError for a complex number and other objects; ValueOverflowError for a number
+    outside of an integer dtype, and an int beyond float64. Floats are not checked against a float
+    dtype.
     """
     if isinstance(value, complex):
         raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
@@ -75,14 +76,14 @@ def scalar(op: str, value: object, d: DType) -> bool | int | float:
         raise DTypeError(f"{op}: the value must be a number, got {type(value).__name__}")
     if d.kind in "fc":
         if isinstance(value, int) and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
-            raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name}")
+            raise ValueOverflowError(f"{op}: {shown(value)} does not fit {d.name}")
         return float(value)
     if d.kind == "b":
         return bool(value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueOverflow(f"{op}: {value} does not fit {d.name}")
+        raise ValueOverflowError(f"{op}: {value} does not fit {d.name}")
     if not d.min <= int(value) <= d.max:
-        raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name} ({d.min}..{d.max})")
+        raise ValueOverflowError(f"{op}: {shown(value)} does not fit {d.name} ({d.min}..{d.max})")
     return int(value)
 
 
@@ -292,7 +293,7 @@ def promote_operands(op: str, *args: object) -> tuple[Tensor, ...]:
     """Return operands as tensors of the dtype to which they promote.
 
     At least one operand is a tensor. A number becomes a tensor of the promoted dtype, with all its
-    digits. Raises: DTypeError, DeviceError, ValueOverflow.
+    digits. Raises: DTypeError, DeviceError, ValueOverflowError.
     """
     values = convert_operands(op, *args)
     d = result_type(*values)

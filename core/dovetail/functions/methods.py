@@ -19,7 +19,7 @@ from ..compat.aliases import DEVICE_METHODS, FUNCTION_METHODS, find_original
 from ..declarations import IN_PLACE_METHODS, METHODS, Function, public
 from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
-from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
+from ..errors import DTypeError, PluginError, ShapeError, UnsupportedAttributeError
 from ..ops import table as ops
 from ..tensor import c_slots, printing
 from ..tensor import layout_registry as layout_plugins
@@ -59,9 +59,9 @@ FEATURE_OF = {name: part for part, names in PLANNED_FEATURES.items() for name in
 
 
 def raise_if_planned(owner: str, name: str) -> None:
-    """Raise NotYetAttribute for a name that a later version will have."""
+    """Raise UnsupportedAttributeError for a name that a later version will have."""
     if name in FEATURE_OF:
-        raise NotYetAttribute(f"{owner}.{name}: dovetail has no {FEATURE_OF[name]} yet")
+        raise UnsupportedAttributeError(f"{owner}.{name}: dovetail has no {FEATURE_OF[name]} yet")
 
 
 @public(method=("__getattr__",), wrap=False)
@@ -161,7 +161,7 @@ def fill_(x: Tensor, value: Number) -> Tensor:
     `value`: a number, or a tensor or array of one element.
     Shapes: any.
     Dtypes: all; the number has to fit.
-    Raises: ValueOverflow, DTypeError, ShapeError, ReadOnlyError, GradientError for a leaf that
+    Raises: ValueOverflowError, DTypeError, ShapeError, ReadOnlyError, GradientError for a leaf that
     requires a gradient.
 
     >>> import dovetail as dt

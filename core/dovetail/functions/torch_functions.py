@@ -76,7 +76,7 @@ def gather(x: Tensor, dim: int, index: Array) -> Tensor:
     Shapes: index.shape, of which no size but that of `dim` exceeds x's.
     Dtypes: x any; `index` integers.
     Gradient: contributions to one element are added in the order in which it was read.
-    Raises: ShapeError, AxisError, DTypeError, IndexOutOfRange.
+    Raises: ShapeError, AxisError, DTypeError, OutOfRangeError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
@@ -104,7 +104,7 @@ def index_select(x: Tensor, dim: int, index: Array) -> Tensor:
     Shapes: x's, with the length of `index` along the axis.
     Dtypes: x any; `index` integers.
     Raises: ShapeError unless `index` is a vector or a number, AxisError, DTypeError,
-    IndexOutOfRange.
+    OutOfRangeError.
 
     >>> import dovetail as dt
     >>> dt.index_select(dt.asarray([[1, 2], [3, 4]], device="reference"), 1, [1]).tolist()
@@ -142,7 +142,7 @@ def take_along_dim(x: Tensor, indices: Array, dim: int | None = None) -> Tensor:
 
     Shapes: broadcast as in `dt.take_along_axis`.
     Dtypes: x any; `indices` integers.
-    Raises: ShapeError, AxisError, DTypeError, IndexOutOfRange.
+    Raises: ShapeError, AxisError, DTypeError, OutOfRangeError.
 
     >>> import dovetail as dt
     >>> dt.take_along_dim(dt.asarray([[1, 2], [3, 4]], device="reference"), [3, 0]).tolist()
@@ -204,7 +204,7 @@ def _select_place(x: Tensor, dim: int, index: int) -> Tensor:
     `dt.select` is NumPy's function, which chooses by conditions.
     Shapes: x's without the axis.
     Dtypes: all.
-    Raises: AxisError, IndexOutOfRange.
+    Raises: AxisError, OutOfRangeError.
 
     >>> import dovetail as dt
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").select(1, 0).tolist()
@@ -484,7 +484,7 @@ def _compress_method(x: Tensor, condition: Array, axis: int | None = None) -> Te
     `axis`: None flattens x first.
     Shapes: the condition is a vector, at most as long as the axis.
     Dtypes: all; the condition is of bools.
-    Raises: ShapeError, AxisError, IndexOutOfRange.
+    Raises: ShapeError, AxisError, OutOfRangeError.
 
     >>> import dovetail as dt
     >>> dt.asarray([1, 2, 3], device="reference").compress([True, False, True]).tolist()

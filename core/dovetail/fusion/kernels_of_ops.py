@@ -141,7 +141,7 @@ class OpSite:
         return self.put(-1, value, *at, when=when)
 
     def check(self, fine: Value, given: Value, asked: tuple[str, int, int]) -> None:
-        """Record a check that raises IndexOutOfRange for `given`, after the run, unless `fine`.
+        """Record a check that raises OutOfRangeError for `given`, after the run, unless `fine`.
 
         `asked`: the op's public name, the axis and its size.
         """

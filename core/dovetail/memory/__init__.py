@@ -23,9 +23,9 @@ from .pointer import DataPtr, Deleter, Handle
 from .storage import Storage
 
 if TYPE_CHECKING:
-    from .tracing.html_report import page
+    from .tracing.html_report import html_report
 else:
-    __getattr__ = late(__name__, {"page": "tracing.html_report"})
+    __getattr__ = late(__name__, {"html_report": "tracing.html_report"})
 
 __all__ = [
     "Allocator",
@@ -37,15 +37,15 @@ __all__ = [
     "Stats",
     "Storage",
     "empty_cache",
-    "foreign",
     "get_allocator",
-    "page",
+    "html_report",
     "reset_peak",
     "set_allocator",
     "set_limit",
     "snapshot",
     "stats",
     "trace",
+    "wrap_pointer",
 ]
 
 Factory = Callable[[Backend, Device], Allocator]
@@ -206,7 +206,7 @@ def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
 def trace(on: bool) -> None:
     """Start or stop recording allocations and their source lines, on all devices.
 
-    `on`: True starts. `snapshot`, `page` and the text of OutOfMemoryError show the lines.
+    `on`: True starts. `snapshot`, `html_report` and the text of OutOfMemoryError show the lines.
     Units: it costs about 3 us for each allocation.
     Raises: ArgumentTypeError if `on` is no bool.
 
@@ -222,7 +222,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def foreign(
+def wrap_pointer(
     owner: object,
     handle: Handle,
     nbytes: int,
@@ -240,7 +240,7 @@ def foreign(
 
     >>> import dovetail as dt
     >>> a = bytearray(64)
-    >>> ptr = dt.memory.foreign(a, 0, len(a), dt.device("reference"))
+    >>> ptr = dt.memory.wrap_pointer(a, 0, len(a), dt.device("reference"))
     >>> ptr.nbytes, ptr.context is a
     (64, True)
     """

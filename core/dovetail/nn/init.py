@@ -158,7 +158,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     `val`: the number.
     Shapes: any.
     Dtypes: all; the number has to fit.
-    Raises: as `Tensor.fill_`: DTypeError for a value that is not a number, ValueOverflow.
+    Raises: as `Tensor.fill_`: DTypeError for a value that is not a number, ValueOverflowError.
 
     >>> import dovetail as dt
     >>> dt.nn.init.constant_(dt.empty(2, device="reference"), 0.5).tolist()

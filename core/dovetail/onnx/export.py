@@ -46,10 +46,11 @@ def export(
     the version of the operators, 17 or later. `dynamic_axes`: for the name of an input, the axes
     that may have any size, with names of these sizes, or only the axes.
     Shapes: any; the model takes those of `args`, except for `dynamic_axes`.
-    Dtypes: those that ONNX has; NotYetError for others.
+    Dtypes: those that ONNX has; UnsupportedError for others.
     Returns: an `onnx.ModelProto` that passed onnx's checker.
-    Raises: NotYetError with all ops that ONNX has no operators for, and their lines; CaptureError
-    if the function reads values; ArgumentError; UnavailableError without the package onnx.
+    Raises: UnsupportedError with all ops that ONNX has no operators for, and their lines;
+    CaptureError if the function reads values; ArgumentError; UnavailableError without the package
+    onnx.
     Source: https://onnx.ai/onnx/repo-docs/IR.html
     See: docs/onnx.md.
 
@@ -81,10 +82,10 @@ def export(
 
 
 def _trace_graph(function: Callable[..., Any], args: Sequence[object], folds: bool) -> Graph:
-    """Trace a function for arguments like `args`. Raises: NotYetError for in-place writes."""
+    """Trace a function for arguments like `args`. Raises: UnsupportedError for in-place writes."""
     graph = graph_of(_unwrap_jit(function), args, name="onnx.export", folds=folds)
     if graph.writes:
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             "onnx.export: the function must not write into tensors from outside, which ONNX "
             f"cannot express, but does at {', '.join(graph.writes)}; use module.eval(), or return "
             "what changes"
@@ -116,7 +117,7 @@ def _trace_sizes(
 ) -> tuple[list[dict[str, int]], list[Graph]]:
     """Return a list of sizes that the function accepts, and its graph for each.
 
-    Raises: the DovetailError of the last try; NotYetError and CaptureError at once.
+    Raises: the DovetailError of the last try; UnsupportedError and CaptureError at once.
     """
     failed: dt.DovetailError | None = None
     for probe in dynamic.probes(dims):
@@ -125,7 +126,7 @@ def _trace_sizes(
             for sizes in probe:
                 graphs.append(_trace_graph(function, _resize_args(args, dims, sizes), False))
             return probe, graphs
-        except (dt.NotYetError, dt.CaptureError):
+        except (dt.UnsupportedError, dt.CaptureError):
             raise
         except dt.DovetailError as error:  # for example, a table that is too short for a large size
             failed = error
@@ -143,7 +144,7 @@ def _resize_args(
 ) -> list[object]:
     """Return the arguments; zeros replace the tensors, with `sizes` at dynamic axes.
 
-    Raises: NotYetError for an argument that is a container of tensors.
+    Raises: UnsupportedError for an argument that is a container of tensors.
     """
     i, resized = 0, []
     for x in args:
@@ -152,7 +153,7 @@ def _resize_args(
             x = dt.zeros(shape, dtype=x.dtype, device=x.device)
             i += 1
         elif _contains_tensor(x):
-            raise dt.NotYetError(
+            raise dt.UnsupportedError(
                 "onnx.export: dynamic_axes does not allow arguments that are containers of "
                 "tensors; pass each tensor as an argument"
             )
@@ -233,7 +234,8 @@ class _ModelBuilder:
     def write(self, inputs: Sequence[str], outputs: Sequence[str] | None) -> None:
         """Write the nodes of the results into the writer, with these names.
 
-        Raises: NotYetError with all ops that ONNX lacks, ArgumentError for names that do not fit.
+        Raises: UnsupportedError with all ops that ONNX lacks, ArgumentError for names that do not
+        fit.
         """
         w = self.writer
         self.inputs = list(inputs)
@@ -387,14 +389,14 @@ def _output_names(
 
 
 def _require_complete(w: GraphWriter) -> None:
-    """Raise NotYetError with all ops that could not be written, if there are any."""
+    """Raise UnsupportedError with all ops that could not be written, if there are any."""
     if not w.unsupported:
         return
     problems = [
         f"{op} ({why}), at {', '.join(dict.fromkeys(lines))}"
         for (op, why), lines in sorted(w.unsupported.items())
     ]
-    raise dt.NotYetError(
+    raise dt.UnsupportedError(
         "onnx.export: the function has operations that ONNX cannot express: " + "; ".join(problems)
     )
 

@@ -167,9 +167,9 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     `model`: a path, the bytes of a file, or a ModelProto. `device`: the device that runs it, by
     default the default device. `limit`: the number of bytes its values may take at one time, 8 GiB
     by default; a value beyond it raises an error before it is allocated.
-    Raises: UnavailableError if the package onnx is not installed; NotYetError with all operators
-    that are unknown; ArgumentError, ShapeError, DTypeError, OutOfMemoryError for damaged or
-    malicious files; OSError for one that cannot be opened. No code in a file is executed.
+    Raises: UnavailableError if the package onnx is not installed; UnsupportedError with all
+    operators that are unknown; ArgumentError, ShapeError, DTypeError, OutOfMemoryError for damaged
+    or malicious files; OSError for one that cannot be opened. No code in a file is executed.
     Source: https://onnx.ai/onnx/repo-docs/IR.html
     See: docs/onnx.md.
 

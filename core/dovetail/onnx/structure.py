@@ -128,7 +128,10 @@ class ModelReader:
     # --- the model
 
     def read(self, model: Proto) -> OnnxGraph:
-        """Return the model's graph. Raises: NotYetError, with all operators that are unknown."""
+        """Return the model's graph.
+
+        Raises: UnsupportedError, with all operators that are unknown.
+        """
         graph = self.graph(model.graph, self.opsets, frozenset(), 0)
         self.require_known()
         return graph
@@ -152,21 +155,24 @@ class ModelReader:
         return GeneratedGraph(graph, reader.count, constants)
 
     def require_known(self) -> None:
-        """Raise NotYetError if there were unknown operators."""
+        """Raise UnsupportedError if there were unknown operators."""
         if self.unknown:
             listed = ", ".join(f"{op} ({n} x)" for op, n in sorted(self.unknown.items()))
-            raise dt.NotYetError(
+            raise dt.UnsupportedError(
                 f"onnx.load: the model has operators that dovetail does not support: {listed}; "
                 "docs/onnx.md lists the supported ones"
             )
 
     def _read_opsets(self, imported: Any, what: str) -> dict[str, int]:
-        """Return the opset of each domain. Raises: NotYetError if the opset is not supported."""
+        """Return the opset of each domain.
+
+        Raises: UnsupportedError if the opset is not supported.
+        """
         versions = {_canonical_domain(o.domain): int(o.version) for o in imported}
         newest = self.onnx.defs.onnx_opset_version()
         version = versions.setdefault("", 1 if what == "the model" and not versions else newest)
         if not 1 <= version <= newest:
-            raise dt.NotYetError(
+            raise dt.UnsupportedError(
                 f"onnx.load: {what} has opset {version}, and dovetail reads {OPSET_MIN} to "
                 f"{newest} (of older ones, operators that have not changed since); convert it "
                 "with onnx.version_converter.convert_version"
@@ -189,7 +195,7 @@ class ModelReader:
     ) -> OnnxGraph:
         """Read a GraphProto, which may read the names `outer`.
 
-        Raises: ArgumentError if it is invalid or nested too deeply, NotYetError for sparse
+        Raises: ArgumentError if it is invalid or nested too deeply, UnsupportedError for sparse
         initializers; the errors of `values_of`.
         """
         if depth > DEPTH_MAX:
@@ -198,7 +204,7 @@ class ModelReader:
                 "model may be made to exhaust the stack"
             )
         if len(g.sparse_initializer):
-            raise dt.NotYetError(
+            raise dt.UnsupportedError(
                 f"onnx.load: the graph {g.name!r} has sparse initializers, which dovetail does "
                 "not support"
             )
@@ -372,13 +378,13 @@ class ModelReader:
             )
 
     def attribute(self, a: Proto, opsets: dict[str, int], defined: set[str], depth: int) -> Any:
-        """Read an AttributeProto as a Python value. Raises: NotYetError for other types."""
+        """Read an AttributeProto as a Python value. Raises: UnsupportedError for other types."""
         if a.ref_attr_name:
             return AttributeReference(a.ref_attr_name)
         kind = self.onnx.AttributeProto.AttributeType.Name(a.type) if a.type in range(15) else ""
         reader = _ATTRIBUTES.get(kind)
         if reader is None:
-            raise dt.NotYetError(
+            raise dt.UnsupportedError(
                 f"onnx.load: the attribute {a.name!r} has the unsupported type {kind or a.type}"
             )
         return reader(self, a, opsets, defined, depth)

@@ -85,7 +85,7 @@ class KernelSite(Protocol):
         """Store a result's element at every point of the grid."""
 
     def check(self, fine: Value, given: Value, asked: tuple[str, int, int]) -> None:
-        """Add a check that raises IndexOutOfRange for `given` after the kernel, unless `fine`.
+        """Add a check that raises OutOfRangeError for `given` after the kernel, unless `fine`.
 
         `asked`: the op's public name, the axis and its size.
         """

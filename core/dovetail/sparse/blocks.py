@@ -255,7 +255,7 @@ def sparse_bsr_tensor(
     stored without a copy: do not write to the indices afterwards.
     Shapes: crow_indices (block rows + 1), col_indices (blocks), values (blocks, rows, columns).
     Dtypes: indices are stored as int64; values any, `dtype` if given.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
+    Raises: OutOfRangeError, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend.
 
     >>> import dovetail as dt

@@ -245,7 +245,7 @@ def sparse_csr_tensor(
     stored without a copy: do not write to the indices afterwards.
     Shapes: crow_indices (rows + 1), col_indices and values (entries).
     Dtypes: indices are stored as int64; values any, `dtype` if given.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
+    Raises: OutOfRangeError, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend (see dt.sparse_coo_tensor, which takes any order).
 
     >>> import dovetail as dt
@@ -290,7 +290,7 @@ def sparse_csc_tensor(
     stored without a copy: do not write to the indices afterwards.
     Shapes: ccol_indices (columns + 1), row_indices and values (entries).
     Dtypes: indices are stored as int64; values any, `dtype` if given.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
+    Raises: OutOfRangeError, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend (see dt.sparse_coo_tensor, which takes any order).
 
     >>> import dovetail as dt
@@ -451,7 +451,7 @@ def _index_summary(bounds: Tensor, columns: Tensor) -> list[int]:
 def _require_order(
     name: str, names: tuple[str, str], summary: list[int], count: int, shape: Shape
 ) -> None:
-    """Raise ArgumentError or IndexOutOfRange if the index summary breaks a rule of CSR."""
+    """Raise ArgumentError or OutOfRangeError if the index summary breaks a rule of CSR."""
     first, last, step, broken, low, high = summary
     if first or last != count or step < 0:
         raise dt.ArgumentError(
@@ -460,7 +460,7 @@ def _require_order(
         )
     if low < 0 or high >= shape[1]:
         bad = low if low < 0 else high
-        raise dt.IndexOutOfRange(f"{name}: {bad} in {names[1]} is out of range for size {shape[1]}")
+        raise dt.OutOfRangeError(f"{name}: {bad} in {names[1]} is out of range for size {shape[1]}")
     if broken:
         raise dt.ArgumentError(
             f"{name}: {names[1]} must ascend without repetition between two {names[0]}; use "

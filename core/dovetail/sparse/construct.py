@@ -50,7 +50,7 @@ def sparse_coo_tensor(
     Shapes: indices (sparse dimensions, entries), values (entries, *dense dimensions), `size` both
     sizes together.
     Dtypes: indices are integers, stored as int64; values any, `dtype` if given.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for a broken
+    Raises: OutOfRangeError, ShapeError, DTypeError, DeviceError, ArgumentError for a broken
     promise.
 
     >>> import dovetail as dt
@@ -170,14 +170,14 @@ def _check_shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape
 
 
 def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
-    """Raise IndexOutOfRange if an index is negative or too large for its dimension."""
+    """Raise OutOfRangeError if an index is negative or too large for its dimension."""
     for d, (least, most) in enumerate(zip(low, high, strict=True)):
         if least < 0:
-            raise dt.IndexOutOfRange(
+            raise dt.OutOfRangeError(
                 f"{NAME}: indices must not be negative, got {least} along dimension {d}"
             )
         if most >= shape[d]:
-            raise dt.IndexOutOfRange(
+            raise dt.OutOfRangeError(
                 f"{NAME}: index {most} along dimension {d} is out of range for its size {shape[d]} "
                 f"(size {shape})"
             )

@@ -62,7 +62,7 @@ def from_scipy(
     Shapes: that of the matrix.
     Dtypes: that of the matrix.
     Raises: ArgumentError for anything else, LayoutError for a layout that does not hold it,
-    DTypeError, NotYetError for complex numbers.
+    DTypeError, UnsupportedError for complex numbers.
 
     >>> import dovetail as dt
     >>> import scipy.sparse

@@ -279,7 +279,7 @@ def index(x: COO, items: list[Any]) -> COO:
 def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Tensor]]:
     """Split an index into slices and ints, and arrays, by axis of x.
 
-    Raises: IndexOutOfRange for a single bool, and as `_array_positions`.
+    Raises: OutOfRangeError for a single bool, and as `_array_positions`.
     """
     basic: dict[int, Any] = {}
     arrays: dict[int, Tensor] = {}
@@ -288,7 +288,7 @@ def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Te
         if part is None or part is Ellipsis:
             continue
         if isinstance(part, bool) or (_is_mask(part) and not part.ndim):
-            raise dt.IndexOutOfRange(
+            raise dt.OutOfRangeError(
                 "index: a single bool cannot index a sparse tensor; use a mask"
             )
         if isinstance(part, (Tensor, np.ndarray)):
@@ -304,12 +304,12 @@ def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Te
 def _array_positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
     """Return positions from 0 of an index array, or of a mask's Trues; the host reads their bounds.
 
-    Raises: IndexOutOfRange for one out of range, and a mask of another shape.
+    Raises: OutOfRangeError for one out of range, and a mask of another shape.
     """
     is_mask = part.dtype in (dt.bool, np.bool_)
     sizes = x.shape[axis : axis + part.ndim]
     if is_mask and any(m not in (n, 0) for m, n in zip(part.shape, sizes, strict=True)):
-        raise dt.IndexOutOfRange(
+        raise dt.OutOfRangeError(
             f"index: a mask must match axes {axis}..{axis + part.ndim - 1} of shape {x.shape}, got "
             f"shape {tuple(part.shape)}"
         )
@@ -323,7 +323,7 @@ def _array_positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
         dt.evaluate(low, high)
         if low.item() < -n or high.item() >= n:
             bad = low.item() if low.item() < -n else high.item()
-            raise dt.IndexOutOfRange(f"index: {bad} is out of range for axis {axis} of size {n}")
+            raise dt.OutOfRangeError(f"index: {bad} is out of range for axis {axis} of size {n}")
     return (dt.where(at < 0, at + n, at),)
 
 
@@ -341,13 +341,13 @@ def _select_by_arrays(
 ) -> COO:
     """Return entries at arrays and ints; add ints to `arrays`.
 
-    Raises: IndexOutOfRange for an int that is out of range.
+    Raises: OutOfRangeError for an int that is out of range.
     """
     for axis, part in basic.items():
         if not isinstance(part, slice):  # an integer next to arrays takes part in broadcasting
             i = range(x.shape[axis])[part] if -x.shape[axis] <= part < x.shape[axis] else None
             if i is None:
-                raise dt.IndexOutOfRange(
+                raise dt.OutOfRangeError(
                     f"index: {arguments.shown(part)} is out of range for axis {axis} of size "
                     f"{x.shape[axis]}"
                 )

@@ -104,7 +104,7 @@ def evaluate(*tensors: Tensor) -> None:
 
     Shapes: any.
     Dtypes: all.
-    Raises: OutOfMemoryError; IndexOutOfRange on devices that wait for their work; DTypeError for
+    Raises: OutOfMemoryError; OutOfRangeError on devices that wait for their work; DTypeError for
     what is no tensor.
 
     >>> import dovetail as dt
@@ -202,7 +202,7 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     value is computed. While the view lives, ops that read this memory are computed at once.
     Gradients do not notice writes through the view: copy the operands of a result before a write.
     `force`: accepted for PyTorch: a copy is made if one is needed, with or without it.
-    Raises: DTypeError for bfloat16 and other dtypes that NumPy lacks; IndexOutOfRange, each time,
+    Raises: DTypeError for bfloat16 and other dtypes that NumPy lacks; OutOfRangeError, each time,
     if the values depend on an index out of range.
 
     >>> import dovetail as dt
@@ -294,7 +294,7 @@ def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> N
 
     A pending value is computed. `index`: selects one of several elements, by its indices as a tuple
     or by its position in row-major order. `more`: indices of further axes, as in `x.item(0, 1)`.
-    Raises: ShapeError for more or no elements; IndexOutOfRange if the value depends on an index out
+    Raises: ShapeError for more or no elements; OutOfRangeError if the value depends on an index out
     of range.
 
     >>> import dovetail as dt
@@ -337,7 +337,7 @@ def _select_element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
 def _await_address(e: Expr) -> int:
     """Wait for the stream, settle checks; return the host address of a leaf's data, or 0.
 
-    Raises: IndexOutOfRange, if a check failed.
+    Raises: OutOfRangeError, if a check failed.
     """
     device: OpenedDevice = e.spec.device.opened or opened(e.spec.device)
     if device.asynchronous or device.faults.pending:
@@ -371,7 +371,7 @@ def tolist(x: Tensor) -> Nested:
     """Return the values as nested lists of Python numbers; a 0-dimensional tensor gives the number.
 
     A pending value is computed.
-    Raises: IndexOutOfRange if the values depend on an index out of range.
+    Raises: OutOfRangeError if the values depend on an index out of range.
 
     >>> import dovetail as dt
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").tolist()
@@ -459,7 +459,7 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     The array is over the memory itself where the host reaches it, and a copy elsewhere. Over the
     memory it is read-only unless `writable` is given and the tensor can be written; then pending
     readers of the memory are computed first.
-    Raises: IndexOutOfRange, if the values depend on an index out of range.
+    Raises: OutOfRangeError, if the values depend on an index out of range.
     """
     if flags.captures:
         tracer_api.refuse_read(f"the host reads a tensor, {x._expr.spec!r},", x)

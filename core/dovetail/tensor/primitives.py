@@ -91,7 +91,7 @@ def apply(
 ) -> Tensor:
     """Record an elementwise op on tensors and Python numbers, broadcast, or write it into `out`.
 
-    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming op and operands.
     """
     if out is None and type(args[0]) is Tensor:
         e = expr_of(args[0])

@@ -11,7 +11,7 @@ from .. import callbacks
 from ..argument_checks import foreign_type_name
 from ..dtypes import complex64, complex128, float32, float64, int64, uint64
 from ..engine.traced_numbers import TracedFloat
-from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ValueOverflow
+from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ValueOverflowError
 from .tensor import Tensor
 
 PYTHON_NUMBERS = (bool, int, float, complex)
@@ -101,7 +101,7 @@ def _as_uint64(x: object, tensor: Tensor) -> Tensor:
     """Convert a list of ints to uint64; return `tensor` unchanged if an int is negative."""
     try:
         return callbacks.as_tensor(x, dtype=uint64, device=tensor.device)
-    except ValueOverflow:
+    except ValueOverflowError:
         return tensor
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 from .. import layout as lay
 from ..argument_checks import BEYOND_FLOAT, shown
 from ..dtypes import DType
-from ..errors import DeviceError, DTypeError, ValueOverflow
+from ..errors import DeviceError, DTypeError, ValueOverflowError
 from ..graph.expr import Expr, Spec, spec
 from ..identity_cache import IdentityCache
 from ..lru_cache import LRUCache
@@ -107,7 +107,7 @@ def replace_overflowing_ints(
 ) -> tuple[object, ...]:
     """Return the operands with an infinity for each Python int that does not fit its dtype.
 
-    Raises: ValueOverflow if the op needs the int itself, or its dtype has infinities.
+    Raises: ValueOverflowError if the op needs the int itself, or its dtype has infinities.
     """
     values: list[object] = []
     for a, bounds in zip(operands, limits, strict=True):
@@ -118,5 +118,5 @@ def replace_overflowing_ints(
         else:
             low, high, name = bounds
             span = f" ({low}..{high})" if high < BEYOND_FLOAT - 1 else ""
-            raise ValueOverflow(f"{op.name}: {shown(a)} does not fit {name}{span}")
+            raise ValueOverflowError(f"{op.name}: {shown(a)} does not fit {name}{span}")
     return tuple(values)

@@ -324,7 +324,7 @@ def create_tensor(e: Expr) -> Tensor:
 
 
 def _settle_new_node(e: Expr) -> None:
-    """Record a node's line under `debug_lines`; evaluate the node if it may not stay pending.
+    """Record a node's line under `record_lines`; evaluate the node if it may not stay pending.
 
     It is evaluated if it is too deep, reads exported memory, or is recorded in eager mode. In eager
     mode an anomaly checker, if there is one, gets it instead.

@@ -32,7 +32,7 @@ from ..errors import (
     LayoutError,
     ReadOnlyError,
     ShapeError,
-    ValueOverflow,
+    ValueOverflowError,
 )
 from ..graph.expr import (
     Attrs,
@@ -345,7 +345,7 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
 
     The value is a tensor, a number, or an array-like of NumPy.
 
-    Raises: DTypeError, ShapeError, ValueOverflow.
+    Raises: DTypeError, ShapeError, ValueOverflowError.
     """
     if is_strided(value):
         return expr_of(value)
@@ -365,7 +365,7 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
     if want.kind in "iu" and not isinstance(value, np.ndarray):
         array = restore_ints(array, value)
     if array.dtype.kind == "O" and _is_of_ints(array):
-        raise ValueOverflow(f"{name}: ints must fit into int64 or uint64, got {shown(value)}")
+        raise ValueOverflowError(f"{name}: ints must fit into int64 or uint64, got {shown(value)}")
     if array.dtype.kind not in "biufc":
         raise DTypeError(f"{name}: cannot store a {type(value).__name__}; use dt.asarray")
     if isinstance(value, np.ndarray):
@@ -412,19 +412,19 @@ def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
     """Build a 0-d node; a float beyond the range becomes inf.
 
-    Raises: DTypeError for a number of a higher kind than the dtype, ValueOverflow for an int out of
-    its range.
+    Raises: DTypeError for a number of a higher kind than the dtype, ValueOverflowError for an int
+    out of its range.
     """
     if not _fits(_KINDS[type(value)], want.kind):
         raise DTypeError(
             f"{name}: {shown(value)} does not fit {want.name}; cast the tensor with x.astype(dtype)"
         )
     if type(value) is int and want.kind in "iu" and not want.min <= value <= want.max:
-        raise ValueOverflow(
+        raise ValueOverflowError(
             f"{name}: {shown(value)} does not fit {want.name} ({want.min}..{want.max})"
         )
     if type(value) is int and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
-        raise ValueOverflow(f"{name}: {shown(value)} does not fit {want.name}")
+        raise ValueOverflowError(f"{name}: {shown(value)} does not fit {want.name}")
     if isinstance(value, complex):
         return full_complex(value, spec((), want, device))
     spec_and_attrs = _scalars.get(want, device)

@@ -121,7 +121,7 @@ def empty(
 
     `allocator`: allocates the memory (docs/storage.md); default: the device's own.
     `out` is returned unchanged if it has that shape.
-    In `dt.junk_filled()` the tensor holds NaN, or the largest integer.
+    In `dt.poison_empty()` the tensor holds NaN, or the largest integer.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError, OutOfMemoryError.
@@ -225,7 +225,7 @@ def full(
     complex64, of int int64.
     Gradient: to a tensor `fill_value` on the same device, of the same kind of dtype and no wider.
     The host reads other tensors.
-    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow for a number that does not fit.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError for a number that does not fit.
 
     >>> import dovetail as dt
     >>> dt.full(2, 7, device="reference").tolist()
@@ -407,7 +407,7 @@ def full_like(
     Shapes: any.
     Dtypes: x's, unless `dtype` is given.
     Gradient: to a tensor `fill_value`, as for `full`.
-    Raises: DTypeError, DeviceError, ShapeError, ValueOverflow for a number that does not fit.
+    Raises: DTypeError, DeviceError, ShapeError, ValueOverflowError for a number that does not fit.
 
     >>> import dovetail as dt
     >>> dt.full_like(dt.zeros(2, device="reference"), 7).tolist()
@@ -444,7 +444,7 @@ def arange(
     Shapes: (ceil((stop - start) / step),), or (0,).
     Dtypes: `dtype`; default: int64 if all three are ints, else the default one (float32).
     Raises: ArgumentError for a zero step or an infinite count, DTypeError for bool,
-    ValueOverflow, ShapeError.
+    ValueOverflowError, ShapeError.
 
     >>> import dovetail as dt
     >>> dt.arange(2, 8, 3, device="reference").tolist()
@@ -467,7 +467,7 @@ def _resolve_progression(
 ) -> tuple[int, int | float, int | float, DType, DType]:
     """Return count, first number, step, the dtype of both, and the dtype of the result.
 
-    Raises: ArgumentError, ShapeError, DTypeError, ValueOverflow.
+    Raises: ArgumentError, ShapeError, DTypeError, ValueOverflowError.
     """
     if step == 0:
         raise ArgumentError("arange: step must not be 0")

@@ -20,7 +20,7 @@ from ...errors import (
     DTypeError,
     GradientError,
     ShapeError,
-    ValueOverflow,
+    ValueOverflowError,
 )
 from ...layout import Shape
 from ...ops import table as ops
@@ -48,7 +48,7 @@ def array(
     `copy`: None and False are as in `dt.asarray`.
     Shapes: that of `obj`.
     Dtypes: as of `dt.asarray`.
-    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, DeviceError.
+    Raises: ShapeError for ragged lists, DTypeError, ValueOverflowError, DeviceError.
 
     >>> import dovetail as dt
     >>> x = dt.zeros(2, device="reference")
@@ -78,8 +78,8 @@ def asarray(
     Dtypes: arrays keep theirs; Python floats give the default dtype (float32), complex numbers
     complex64, ints int64, bools bool; `dtype` overrides these. A number that it cannot hold is an
     error.
-    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, ArgumentError (`copy=False`),
-    DeviceError.
+    Raises: ShapeError for ragged lists, DTypeError, ValueOverflowError, ArgumentError
+    (`copy=False`), DeviceError.
 
     >>> import dovetail as dt
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
@@ -201,7 +201,7 @@ def _from_numpy(
 def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLike) -> Tensor:
     """Return a tensor of numbers, of nested lists of them, or of nested lists of tensors.
 
-    Raises: DTypeError for other values, and complex ones for a real dtype; ValueOverflow for
+    Raises: DTypeError for other values, and complex ones for a real dtype; ValueOverflowError for
     integers outside of the dtype; ShapeError for ragged lists.
     """
     leaf = _first_leaf(obj)
@@ -261,8 +261,8 @@ def _stack_nested(obj: object) -> np.ndarray:
 def _array_of_lists(obj: object, target_dtype: DType | None) -> np.ndarray:
     """Return an array of nested lists of numbers.
 
-    Raises: ShapeError for ragged lists, ValueOverflow for integers beyond 64 bits, DTypeError for
-    other values than numbers.
+    Raises: ShapeError for ragged lists, ValueOverflowError for integers beyond 64 bits, DTypeError
+    for other values than numbers.
     """
     try:
         values = np.array(obj)
@@ -274,7 +274,7 @@ def _array_of_lists(obj: object, target_dtype: DType | None) -> np.ndarray:
     if values.dtype == object:
         _require_rectangular(obj)
         if all(isinstance(v, int) for v in values.flat):
-            raise ValueOverflow("asarray: integers must fit into int64 or uint64; use floats")
+            raise ValueOverflowError("asarray: integers must fit into int64 or uint64; use floats")
     if values.dtype == object or values.dtype.kind not in "biufc":
         bad = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
         bad = bad.item() if isinstance(bad, np.generic) else bad
@@ -305,12 +305,15 @@ def _require_rectangular(obj: object) -> None:
 
 
 def _check_range(values: np.ndarray, source_dtype: DType, target_dtype: DType) -> np.ndarray:
-    """Return integer values unchanged. Raises: ValueOverflow if one does not fit the target."""
+    """Return integer values unchanged.
+
+    Raises: ValueOverflowError if one does not fit the target.
+    """
     if source_dtype.is_integer and target_dtype.is_integer and values.size:
         low, high = int(values.min()), int(values.max())
         if low < target_dtype.min or high > target_dtype.max:
             bad = low if low < target_dtype.min else high
-            raise ValueOverflow(
+            raise ValueOverflowError(
                 f"asarray: {bad} does not fit {target_dtype.name} "
                 f"({target_dtype.min}..{target_dtype.max})"
             )

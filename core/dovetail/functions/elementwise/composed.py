@@ -55,7 +55,7 @@ def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     Shapes: broadcast; a Python number has none.
     Dtypes: all but complex; the result has the promoted one.
     Gradient: to the larger one, or to the one that is not NaN; equal ones as for `maximum`.
-    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming the operands.
 
     >>> import dovetail as dt
     >>> dt.fmax(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
@@ -73,7 +73,7 @@ def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     Shapes: broadcast; a Python number has none.
     Dtypes: all but complex; the result has the promoted one.
     Gradient: to the smaller one, or to the one that is not NaN; equal ones as for `minimum`.
-    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming the operands.
 
     >>> import dovetail as dt
     >>> dt.fmin(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
@@ -99,7 +99,7 @@ def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     Shapes: broadcast; a Python number has none.
     Dtypes: integers and floats; the result has the promoted one.
     Gradient: 1 for x1; for x2 the negative quotient without its fraction.
-    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming the operands.
 
     >>> import dovetail as dt
     >>> dt.fmod(dt.asarray([-7.0, 7.0], device="reference"), 3).tolist()
@@ -126,7 +126,7 @@ def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Ten
     Shapes: broadcast; a Python number has none.
     Dtypes: floats; integers and bool become float32. float16 and bfloat16 are computed in float32.
     Gradient: the share that each of the two powers has in their sum.
-    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming the operands.
 
     >>> import dovetail as dt
     >>> dt.logaddexp2(dt.asarray([1000.0, 3.0], device="reference"), [1000.0, 3.0]).tolist()

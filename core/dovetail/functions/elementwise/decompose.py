@@ -66,7 +66,7 @@ def divmod(
 
     Shapes: broadcast; a Python number has none.
     Dtypes: integers and floats; the result has the promoted one.
-    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming the operands.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.divmod(dt.asarray([7, -7], device="reference"), 2)]

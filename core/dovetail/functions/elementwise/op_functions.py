@@ -194,7 +194,7 @@ def _docstring_lines(op: Op) -> Iterator[str]:
     if op.arity == 1:
         yield "Raises: DTypeError."
     else:
-        yield "Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands."
+        yield "Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError with the operands."
     for text in examples:
         arguments, result = text.split(" -> ")  # the second operand's list needs no device
         arguments = arguments.replace("[", "dt.asarray([", 1).replace(
@@ -329,7 +329,7 @@ def pow(
     Special values: x ** 0 and 1 ** y are 1, also for NaN; a non-integer power of a negative number
     is NaN (C99, annex F).
     Gradient: 0 for x1 where x2 is 0; 0 for x2 where x1 is 0 and x2 not negative.
-    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming the operands.
 
     >>> import dovetail as dt
     >>> dt.pow(dt.asarray([2, 3], device="reference"), 2).tolist()
@@ -407,7 +407,7 @@ def where(
     Shapes: `condition`, x1 and x2 are broadcast; Python numbers have none.
     Dtypes: `condition` is bool, x1 and x2 are anything; the result has their promoted dtype.
     Gradient: flows only to the chosen operand; an infinite slope of the other has no effect.
-    Raises: DTypeError unless the condition is bool; ShapeError, DeviceError, ValueOverflow.
+    Raises: DTypeError unless the condition is bool; ShapeError, DeviceError, ValueOverflowError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([-1, 2], device="reference")

@@ -11,7 +11,7 @@ import numpy as np
 from ...argument_checks import LARGEST, choice, dimensions, integer, sequence
 from ...argument_checks import function as a_function
 from ...dtypes import bool_, int64
-from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from ...errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from ...graph.expr import Expr, Spec, mark_index_check, node, spec
 from ...layout import Move, Shape
 from ...lru_cache import LRUCache
@@ -63,7 +63,7 @@ def unravel_index(
     when the work runs. `device`: the result's device, unless `indices` is a tensor.
     Shapes: `shape` is an int or a tuple of ints; the results have the shape of `indices`.
     Dtypes: integers; gives int64.
-    Raises: IndexOutOfRange, also for negative ones; ShapeError, DTypeError, DeviceError.
+    Raises: OutOfRangeError, also for negative ones; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> [i.tolist() for i in dt.unravel_index([1, 5], (2, 3), device="reference")]
@@ -103,7 +103,7 @@ def ravel_multi_index(
     result's device, if no index is in a tensor.
     Shapes: the indices are broadcast.
     Dtypes: integers; gives int64.
-    Raises: IndexOutOfRange, also for negative ones; ArgumentError for another mode or another
+    Raises: OutOfRangeError, also for negative ones; ArgumentError for another mode or another
     number of axes; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -155,7 +155,7 @@ def _indices_along(op: str, index: object, d: int, n: int, mode: str, device: De
     array = index_array(op, index)
     along = cast(array if isinstance(array, Tensor) else asarray(array, device=device), int64)
     if along.size and not n:
-        raise IndexOutOfRange(f"{op}: axis {d} of size 0 has no valid index with mode={mode!r}")
+        raise OutOfRangeError(f"{op}: axis {d} of size 0 has no valid index with mode={mode!r}")
     if mode == "wrap":
         return apply(ops.REMAINDER, (along, n))
     return apply(ops.CLIP, (along, 0, max(n - 1, 0)))
@@ -170,7 +170,7 @@ def _check_indices(
         return create_tensor(_check_node(op, d, n, strided(op, array)._expr))
     low, high = (int(array.min()), int(array.max())) if array.size else (0, -1)
     if low < 0 or high >= n:
-        raise IndexOutOfRange(f"{op}: {low if low < 0 else high} is out of range for {bounds_text}")
+        raise OutOfRangeError(f"{op}: {low if low < 0 else high} is out of range for {bounds_text}")
     return asarray(array.astype(np.int64), device=device)
 
 
@@ -178,7 +178,7 @@ def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = 
     """Return `dt.take` along one axis, in the name of `op`, maybe without indices from the end.
 
     `from_end`: False means that negative indices are out of range.
-    Raises: IndexOutOfRange when the work runs; LayoutError, DTypeError, DeviceError.
+    Raises: OutOfRangeError when the work runs; LayoutError, DTypeError, DeviceError.
     """
     index = index_array(op, strided(op, indices))
     assert isinstance(index, Tensor)
@@ -237,7 +237,7 @@ def in_range(
     `op`: the function that errors name. `counts`: a mask of the indices that count; others become
     0, as does an index equal to `ignored`. Without `counts` it is one kernel. `rule`: the sentence
     of errors in place of the range, to which they add the bad value.
-    Raises: IndexOutOfRange when the work runs; LayoutError.
+    Raises: OutOfRangeError when the work runs; LayoutError.
     """
     index = strided(op, indices)
     if not index.size:

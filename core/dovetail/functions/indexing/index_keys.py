@@ -21,7 +21,7 @@ from ...argument_checks import dimensions, shown
 from ...backend.faults import IndexPurpose, out_of_range_error
 from ...device_class import Device
 from ...dtypes import bool_, int64
-from ...errors import ArgumentError, DeviceError, DTypeError, IndexOutOfRange, ShapeError
+from ...errors import ArgumentError, DeviceError, DTypeError, OutOfRangeError, ShapeError
 from ...graph.expr import Expr, mark_index_check, node, spec
 from ...layout import Shape
 from ...memory.tracing.stacktrace import current_line
@@ -68,7 +68,7 @@ def key_parts(x: Tensor, key: Key) -> list[Part]:
     for i, part in enumerate(parts):
         if part is Ellipsis:
             if dots >= 0:
-                raise IndexOutOfRange("index: expected at most one '...', got several")
+                raise OutOfRangeError("index: expected at most one '...', got several")
             dots = i
         elif isinstance(part, (list, np.ndarray, np.generic, Tensor)):
             parts[i] = part = _as_array(part)
@@ -76,7 +76,7 @@ def key_parts(x: Tensor, key: Key) -> list[Part]:
         elif part is not None and not isinstance(part, bool):
             used += 1
     if used > x.ndim:
-        raise IndexOutOfRange(
+        raise OutOfRangeError(
             f"index: expected at most {x.ndim} indices for shape {x.shape}, got {used}"
         )
     full_slices: list[Part] = [slice(None)] * (x.ndim - used)
@@ -93,7 +93,7 @@ def parts_along(x: Tensor, axis: int, array: Tensor | np.ndarray) -> list[Part]:
 def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
     """Return the view of integers, slices and None.
 
-    Raises: IndexOutOfRange for an integer outside of its axis, DTypeError for a part of another
+    Raises: OutOfRangeError for an integer outside of its axis, DTypeError for a part of another
     type.
     """
     starts: list[int] = []
@@ -147,7 +147,7 @@ def _require_integer(part: object) -> int:
 
 
 def _resolve_position(part: object, axis: int, extent: int) -> int:
-    """Return a position from 0 on an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
+    """Return a position from 0 on an axis. Raises: OutOfRangeError; DTypeError for no integer."""
     i = _require_integer(part)
     if not -extent <= i < extent:
         raise out_of_range_error(IndexPurpose("index", axis, extent), i)
@@ -234,7 +234,7 @@ def positions(name: str, part: IndexArray, x: Tensor, d: int, axis: int) -> tupl
         if any(
             m not in (n, 0) for m, n in zip(part.shape, x.shape[d : d + mask_axes], strict=True)
         ):
-            raise IndexOutOfRange(
+            raise OutOfRangeError(
                 f"index: a mask of shape {tuple(part.shape)} does not fit axes "
                 f"{d}..{d + mask_axes - 1} of shape {x.shape}"
             )
@@ -246,7 +246,7 @@ def positions(name: str, part: IndexArray, x: Tensor, d: int, axis: int) -> tupl
 
 
 def _check_on_host(part: np.ndarray, check: IndexPurpose, device: Device) -> Tensor:
-    """Return host indices as a tensor, none negative. Raises: IndexOutOfRange if one is outside."""
+    """Return host indices as a tensor, none negative. Raises: OutOfRangeError if one is outside."""
     low, high = (int(part.min()), int(part.max())) if part.size else (0, -1)
     extent = check.size
     if low < -extent or high >= extent:
@@ -356,8 +356,8 @@ def select_along(name: str, x: Tensor, index: Tensor, d: int) -> Selection:
 
 
 def _joint_shape(shapes: Sequence[Shape]) -> Shape:
-    """Return the broadcast shape of index arrays. Raises: IndexOutOfRange if there is none."""
+    """Return the broadcast shape of index arrays. Raises: OutOfRangeError if there is none."""
     try:
         return lay.broadcast_shapes("index", *shapes)
     except ShapeError as e:
-        raise IndexOutOfRange(f"index: index arrays do not fit together: {e}") from None
+        raise OutOfRangeError(f"index: index arrays do not fit together: {e}") from None

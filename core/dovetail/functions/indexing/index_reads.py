@@ -12,7 +12,7 @@ from ... import layout as lay
 from ...argument_checks import choice
 from ...backend.faults import IndexPurpose
 from ...dtypes import DType, bool_, float32, float64, int64, uint64
-from ...errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
+from ...errors import ArgumentError, DeviceError, LayoutError, OutOfRangeError, ShapeError
 from ...graph.expr import Attrs, Expr, Spec, mark_index_check, node, spec
 from ...layout import Move, Shape
 from ...lru_cache import LRUCache
@@ -55,7 +55,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
 
     A mask needs one host read, of the number of true elements. Indices in a tensor are checked on
     the device, so that an error may be raised when the result is read.
-    Raises: IndexOutOfRange, DTypeError, ShapeError, DeviceError.
+    Raises: OutOfRangeError, DTypeError, ShapeError, DeviceError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
@@ -87,7 +87,7 @@ def _index_by_mask(x: Tensor, mask: Tensor) -> Tensor:
     if mask.dtype is not bool_:
         raise LayoutError(unsupported_layout_text("index", mask))
     if not mask.ndim or mask.shape != x.shape[: mask.ndim]:
-        raise IndexOutOfRange(
+        raise OutOfRangeError(
             f"index: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape}"
         )
     return _gather_selection("index", x, [*nonzero(mask), *[slice(None)] * (x.ndim - mask.ndim)])
@@ -220,7 +220,7 @@ def take(
     Shapes: x.shape[:axis] + indices.shape + x.shape[axis + 1:].
     Dtypes: x any; `indices` integers, not bool (see x[mask]).
     Gradient: contributions to one element are added in the order in which it was read.
-    Raises: IndexOutOfRange, DTypeError, AxisError, ArgumentError without axis.
+    Raises: OutOfRangeError, DTypeError, AxisError, ArgumentError without axis.
 
     >>> import dovetail as dt
     >>> dt.take(dt.asarray([10, 20, 30], device="reference"), [2, 0, -1]).tolist()
@@ -248,7 +248,7 @@ def take_along_axis(
     Shapes: equal numbers of dimensions; broadcast except along `axis`, where the result has the
     size of `indices`.
     Dtypes: x any; `indices` integers, not bool.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError.
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
@@ -339,7 +339,7 @@ def searchsorted(
     Shapes: x1 is a vector; the result has x2's shape.
     Dtypes: all, promoted for the comparison, integers with floats to float64; `sorter` integers.
     Gives int64.
-    Raises: ShapeError, ArgumentError for another `side`, DTypeError, DeviceError, IndexOutOfRange
+    Raises: ShapeError, ArgumentError for another `side`, DTypeError, DeviceError, OutOfRangeError
     for a `sorter` with positions outside of x1.
 
     >>> import dovetail as dt

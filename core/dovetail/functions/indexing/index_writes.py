@@ -326,7 +326,7 @@ def index_add(
     end. The bits are the same on every device.
     Shapes: `index` is a vector; `source` has x's shape, but the length of `index` along `dim`.
     Dtypes: `index` integers; `source` is cast to x's if that loses no kind of number.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.index_add(dt.zeros(3, device="reference"), 0, [0, 0, 2], [1, 2, 3]).tolist()
@@ -342,7 +342,7 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     Parameters, order and dtypes are as for `dt.index_add`.
     Shapes: `index` is a vector; `source` has x's shape, but the length of `index` along `dim`.
     Dtypes: `index` integers; `source` is cast to x's if that loses no kind of number.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires a gradient.
 
     >>> import dovetail as dt
@@ -371,7 +371,7 @@ def scatter(
     Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.scatter(dt.zeros(4, device="reference"), 0, [1, 3], [7, 9]).tolist()
@@ -389,7 +389,7 @@ def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires a gradient.
 
     >>> import dovetail as dt
@@ -409,7 +409,7 @@ def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
     has the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires a gradient.
 
     >>> import dovetail as dt

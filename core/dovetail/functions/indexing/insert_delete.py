@@ -10,7 +10,7 @@ import numpy as np
 from ... import layout as lay
 from ...argument_checks import DIMENSIONS, choice, flag, refused, shown
 from ...dtypes import bool_, int64
-from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from ...errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from ...graph.expr import spec
 from ...ops import table as ops
 from ...tensor.host import read_values
@@ -90,7 +90,7 @@ def insert(
     position, broadcast. `axis`: None ravels `arr` first.
     Shapes: arr's, longer along the axis.
     Dtypes: all; `values` are cast to arr's if that loses no kind of number.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.insert(dt.asarray([1, 2, 3], device="reference"), [0, 2], [7, 8]).tolist()
@@ -133,7 +133,7 @@ def delete(
     `axis`: None ravels `arr` first.
     Shapes: arr's, shorter along the axis; a mask has the length of the axis.
     Dtypes: all.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.delete(dt.asarray([[1, 2, 3], [4, 5, 6]], device="reference"), 1, axis=1).tolist()
@@ -245,7 +245,7 @@ def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     Shapes: a's, with another size along the axis.
     Dtypes: all.
     Gradient: flows only to the chosen slices.
-    Raises: IndexOutOfRange if it holds beyond the axis, ShapeError unless it is a vector,
+    Raises: OutOfRangeError if it holds beyond the axis, ShapeError unless it is a vector,
     AxisError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
@@ -271,7 +271,7 @@ def extract(condition: Array, arr: Array) -> Tensor:
     Shapes: any; both are raveled. The result is a vector.
     Dtypes: all; the result has arr's.
     Gradient: flows only to the chosen elements.
-    Raises: IndexOutOfRange if the condition holds beyond `arr`, DTypeError, DeviceError.
+    Raises: OutOfRangeError if the condition holds beyond `arr`, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
@@ -470,7 +470,7 @@ def _repeat_to(op: str, values: Tensor, n: int) -> Tensor:
 def _positions_along(op: str, obj: object, n: int, last: int) -> np.ndarray:
     """Read positions on an axis of size `n` on the host; return them in 0..last.
 
-    Raises: IndexOutOfRange, ShapeError, DTypeError.
+    Raises: OutOfRangeError, ShapeError, DTypeError.
     """
     if isinstance(obj, slice):
         check_parts((obj,))
@@ -488,7 +488,7 @@ def _positions_along(op: str, obj: object, n: int, last: int) -> np.ndarray:
     low, high = (int(positions.min()), int(positions.max())) if positions.size else (0, 0)
     if low < -n or (high > last and positions.size):
         wrong = low if low < -n else high
-        raise IndexOutOfRange(
+        raise OutOfRangeError(
             f"{op}: position {wrong} is out of range for an axis of size {n} (allowed: "
             f"-{n}..{last})"
         )
@@ -528,7 +528,7 @@ def _compress_along(op: str, mask: Tensor, x: Tensor, d: int) -> Tensor:
     n = x.shape[d]
     if mask.size > n:
         if any_of(slice_along(mask, 0, n, mask.size - n)):
-            raise IndexOutOfRange(
+            raise OutOfRangeError(
                 f"{op}: a condition of {mask.size} elements is true beyond axis {d} of shape "
                 f"{x.shape}"
             )

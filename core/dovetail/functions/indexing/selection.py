@@ -13,7 +13,7 @@ from ...argument_checks import function as a_function
 from ...argument_checks import sequence
 from ...dtypes import int64
 from ...engine import tracer_api
-from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
+from ...errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from ...ops import table as ops
 from ...tensor.host import from_host, read_values
 from ...tensor.primitives import apply
@@ -138,7 +138,7 @@ def choose(
     Shapes: all are broadcast.
     Dtypes: x integers; the result has the promoted dtype of the choices.
     Gradient: flows only to the chosen elements.
-    Raises: IndexOutOfRange, ArgumentError for no choices or another mode; ShapeError, DTypeError,
+    Raises: OutOfRangeError, ArgumentError for no choices or another mode; ShapeError, DTypeError,
     DeviceError.
 
     >>> import dovetail as dt
@@ -172,7 +172,7 @@ def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
         return apply(ops.CLIP, (positions, 0, n - 1))
     values = tracer_api.call_on_batch(partial(read_values, op), positions)
     if values.size and not (values.min() >= 0 and values.max() < n):
-        raise IndexOutOfRange(
+        raise OutOfRangeError(
             f"{op}: indices must be between 0 and {n - 1}, got {values.min()}..{values.max()}"
         )
     return positions
@@ -192,7 +192,7 @@ def put(
     of range: "raise", "wrap" or "clip", which takes negative ones as 0.
     Shapes: any; all views of the memory see the write.
     Dtypes: `values` are cast to x's if that loses no kind of number.
-    Raises: IndexOutOfRange, DTypeError, ShapeError for no values, ReadOnlyError, GradientError for
+    Raises: OutOfRangeError, DTypeError, ShapeError for no values, ReadOnlyError, GradientError for
     a leaf that requires one, ArgumentError for another mode.
 
     >>> import dovetail as dt
@@ -246,7 +246,7 @@ def put_along_axis(
     `values`: a tensor or number.
     Shapes: `indices` and `values` broadcast to arr's along all other axes.
     Dtypes: `indices` integers; `values` are cast to arr's if that loses no kind of number.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires one.
 
     >>> import dovetail as dt

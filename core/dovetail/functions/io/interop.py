@@ -43,7 +43,7 @@ from ...errors import ArgumentError, DeviceError, DTypeError, ShapeError, Sharin
 from ...graph.expr import leaf, spec, storage_of
 from ...ir.formats import DTYPE_INFOS
 from ...layout import Shape, StridedView
-from ...memory import foreign
+from ...memory import wrap_pointer
 from ...memory.addresses import require_memory
 from ...memory.overlap import connect_foreign, register_visible
 from ...memory.storage import storage_at
@@ -181,7 +181,7 @@ def wrap_memory(
         return None
     # Queued work may still use the memory after the last reference is gone.
     deleter = (lambda _: backend.synchronize()) if backend.asynchronous else None
-    ptr = foreign(owner, handle, nbytes, device, 0, deleter)
+    ptr = wrap_pointer(owner, handle, nbytes, device, 0, deleter)
     storage = storage_at(ptr, nbytes, device, read_only)
     connect_foreign(storage, owner if source is None else source)
     return create_tensor(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))

@@ -21,7 +21,7 @@ from ...engine import tracer_api
 from ...errors import DeviceError
 from ...graph.expr import Expr, leaf, spec, storage_of
 from ...locks import Lock
-from ...memory import CachingAllocator, DataPtr, foreign
+from ...memory import CachingAllocator, DataPtr, wrap_pointer
 from ...memory.storage import storage_at
 from ...ops.table import COPY
 from ...plugins.registry import devices
@@ -106,7 +106,7 @@ def _allocate_pinned(nbytes: int, host: Device, pinning_device: Device) -> DataP
         _pools[backend] = CachingAllocator(cast(Backend, _PinnedBackend(backend)), pinning_device)
     ptr = _pools[backend].allocate(nbytes)
     handle = opened(host).backend.adopt(ptr.handle + ptr.offset, nbytes)
-    return foreign(ptr, handle, nbytes, host)
+    return wrap_pointer(ptr, handle, nbytes, host)
 
 
 @public(method=True, wrap=False)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...errors import DTypeError, NotYetAttribute
+from ...errors import DTypeError, UnsupportedAttributeError
 from ...tensor.promotion import as_operand
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
@@ -127,7 +127,7 @@ def namesake(function: Function) -> Function | None:
         return None
     try:
         same: Function = getattr(_namespace(*home.split(".")[1:]), name)
-    except NotYetAttribute:
+    except UnsupportedAttributeError:
         return None
     return same
 

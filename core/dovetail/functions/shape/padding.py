@@ -42,8 +42,8 @@ def pad(
     Dtypes: all; the result has the same.
     Gradient: each element gets the sum over its copies.
     Raises: ArgumentError for a negative width, another mode, or a number that a mode does not take;
-    ShapeError for an empty axis to repeat or a wrong number of widths, ValueOverflow for a number
-    that does not fit.
+    ShapeError for an empty axis to repeat or a wrong number of widths, ValueOverflowError for a
+    number that does not fit.
 
     >>> import dovetail as dt
     >>> dt.pad(dt.asarray([1, 2, 3], device="reference"), (2, 1), "reflect").tolist()

@@ -12,17 +12,17 @@ from ...tensor.tensor import Tensor, required, strided
 from ..creation.constructors import extents
 
 __all__ = [
+    "contiguous_strides",
     "element_size",
-    "index_to_pos",
     "is_complex",
     "is_contiguous",
     "is_floating_point",
     "numel",
-    "strides_from_shape",
+    "storage_index",
 ]
 
 
-def index_to_pos(index: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> int:
+def storage_index(index: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> int:
     """Return the position in a storage of an element: offset + sum of index * stride.
 
     `index`: one index per axis, from 0. `strides`: one per axis. `offset`: the position of the
@@ -32,23 +32,23 @@ def index_to_pos(index: int | Sequence[int], strides: int | Sequence[int], offse
 
     >>> import dovetail as dt
     >>> x = dt.arange(6, device="reference").reshape(2, 3).T
-    >>> at = dt.index_to_pos((2, 1), x.stride(), x.storage_offset())
+    >>> at = dt.storage_index((2, 1), x.stride(), x.storage_offset())
     >>> at, x.storage()[at], x[2, 1].item()
     (5, 5, 5)
     """
-    indices = integers("index_to_pos", index, "index")
-    steps = integers("index_to_pos", strides, "strides")
+    indices = integers("storage_index", index, "index")
+    steps = integers("storage_index", strides, "strides")
     if len(indices) != len(steps):
         raise ShapeError(
-            f"index_to_pos: expected a stride for each of {len(indices)} indices, "
+            f"storage_index: expected a stride for each of {len(indices)} indices, "
             f"got {len(steps)}; "
             "x.stride() has one for each axis of x"
         )
-    start = integer("index_to_pos", offset, "offset")
+    start = integer("storage_index", offset, "offset")
     return start + sum(i * s for i, s in zip(indices, steps, strict=True))
 
 
-def strides_from_shape(shape: int | Sequence[int], order: str = "C") -> Shape:
+def contiguous_strides(shape: int | Sequence[int], order: str = "C") -> Shape:
     """Return the strides of a dense tensor of this shape, as a tuple.
 
     `order`: "C" is row-major: the last axis has stride 1; "F" is column-major: the first axis has.
@@ -56,11 +56,11 @@ def strides_from_shape(shape: int | Sequence[int], order: str = "C") -> Shape:
     Raises: ShapeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> dt.strides_from_shape((2, 3, 4)), dt.strides_from_shape((2, 3, 4), order="F")
+    >>> dt.contiguous_strides((2, 3, 4)), dt.contiguous_strides((2, 3, 4), order="F")
     ((12, 4, 1), (1, 2, 6))
     """
-    sizes = extents("strides_from_shape", shape)
-    kind = choice("strides_from_shape", order, "order", ("C", "F"))
+    sizes = extents("contiguous_strides", shape)
+    kind = choice("contiguous_strides", order, "order", ("C", "F"))
     products = [1]
     for n in sizes if kind == "F" else reversed(sizes):
         products.append(products[-1] * max(n, 1))

@@ -16,7 +16,7 @@ from ...argument_checks import flag, integer, shown
 from ...device_class import opened
 from ...dtypes import bool_, int64, zero_low_bits
 from ...engine import tracer_api
-from ...errors import ArgumentError, NotYetError, ShapeError
+from ...errors import ArgumentError, ShapeError, UnsupportedError
 from ...graph.expr import node, spec
 from ...ops import table as ops
 from ...ops.dtype_rules import common
@@ -252,10 +252,10 @@ def _sort_along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
 
 
 def _sort_last_axis(op: ops.Op, x: Tensor, order: SortAttrs, offset: int) -> Tensor:
-    """Record a sort along the last axis. Raises: NotYetError if that is too long."""
+    """Record a sort along the last axis. Raises: UnsupportedError if that is too long."""
     s = x._expr.spec
     if s.shape[-1] >> HALF_BITS:
-        raise NotYetError(
+        raise UnsupportedError(
             f"{op.name}: an axis must have at most 2**{HALF_BITS} - 1 elements, got {s.shape[-1]}"
         )
     result_spec = s if op is ops.SORT else spec(s.shape, int64, s.device, op.name)

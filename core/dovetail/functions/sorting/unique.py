@@ -6,7 +6,7 @@ from ... import layout as lay
 from ...argument_checks import flag
 from ...declarations import public
 from ...dtypes import bool_, int64
-from ...errors import NotYetError
+from ...errors import UnsupportedError
 from ...ops import table as ops
 from ...tensor.primitives import apply, select_along, slice_along
 from ...tensor.tensor import Tensor, strided
@@ -46,7 +46,7 @@ def unique(
     Shapes: any; gives a vector, or x's shape with another size along the axis. The inverse has x's
     shape, or is a vector.
     Dtypes: all; positions and counts are int64.
-    Raises: AxisError, DTypeError, NotYetError for slices of more than 4096 elements.
+    Raises: AxisError, DTypeError, UnsupportedError for slices of more than 4096 elements.
 
     >>> import dovetail as dt
     >>> values, counts = dt.unique(dt.asarray([5, 3, 5], device="reference"), return_counts=True)
@@ -68,7 +68,7 @@ def unique(
     n = along.shape[d]
     rows = reshape(moveaxis(along, d, 0), (n, along.size // n if n else 0))
     if rows.shape[1] > SORT_COLUMNS_MAX:
-        raise NotYetError(
+        raise UnsupportedError(
             f"unique: slices must have at most {SORT_COLUMNS_MAX} elements, got {rows.shape[1]}"
         )
     order = _order_of_rows(rows)

@@ -32,7 +32,7 @@ LEFT, RIGHT, TOP, BOTTOM = 76, 12, 10, 30  # its margins
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
-def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
+def html_report(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
     """Write an HTML page, or a .json snapshot, about a device's memory and the lines that hold it.
 
     After `trace(True)` the page has a timeline, too. It is one file, at `path`; a `path` that ends
@@ -42,12 +42,12 @@ def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None
     >>> import dovetail as dt
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "now.html")
-    >>> dt.memory.page(path, "reference")
+    >>> dt.memory.html_report(path, "reference")
     >>> os.path.getsize(path) > 1000
     True
     """
-    name = file_name("page", path)
-    of = device(spec, "page")
+    name = file_name("html_report", path)
+    of = device(spec, "html_report")
     allocator: Allocator = opened(of).allocator
     snapshot = build(str(of), allocator.stats(), allocator.snapshot(), allocator.timeline)
     text = json.dumps(snapshot) if os.fspath(name).endswith(".json") else draw(snapshot)

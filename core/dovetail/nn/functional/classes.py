@@ -98,7 +98,7 @@ def nll_loss(
     Shapes: input (classes,), (batch, classes) or (batch, classes, ...); target the same without
     the classes.
     Dtypes: floats; target of integers.
-    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange for a class that is none.
+    Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError for a class that is none.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[-1.0, -2.0]], device="reference")
@@ -140,7 +140,7 @@ def cross_entropy(
     Shapes: input (classes,), (batch, classes) or (batch, classes, ...); target the same without
     the classes, or, of probabilities, with them.
     Dtypes: floats; target of integers, or floats for probabilities.
-    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange for a class that is none.
+    Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError for a class that is none.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([1], device="reference")
@@ -227,7 +227,7 @@ def multi_margin_loss(
     Shapes: input (classes,) or (batch, classes); target () or (batch,).
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of
     integers.
-    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange for a class that is none.
+    Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError for a class that is none.
 
     >>> import dovetail as dt
     >>> x, y = dt.asarray([[0.0, 3.0]], device="reference"), dt.asarray([0], device="reference")

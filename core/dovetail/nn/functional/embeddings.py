@@ -130,7 +130,7 @@ def embedding(
     for each row that is read, in that order, so that indices may repeat.
     Shapes: input any, weight (rows, n); the result (*input.shape, n).
     Dtypes: input integers, weight floats.
-    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange, also for negative numbers, when
+    Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError, also for negative numbers, when
     the work runs.
 
     >>> import dovetail as dt
@@ -168,7 +168,7 @@ def embedding_bag(
     `norm_type`, `scale_grad_by_freq`, `sparse`: as for `embedding`.
     Shapes: input (bags, n) or (n,), weight (rows, m), offsets (bags,); the result (bags, m).
     Dtypes: input and offsets integers, weight floats.
-    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange when the work runs, also for
+    Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError when the work runs, also for
     negative numbers, and for offsets that do not begin with 0, decrease, or exceed the length.
 
     >>> import dovetail as dt
@@ -325,7 +325,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     class, which the host reads.
     Shapes: any; the result (*tensor.shape, num_classes).
     Dtypes: integers; the result int64.
-    Raises: DTypeError, ArgumentError; IndexOutOfRange for a class that is none, when the work runs.
+    Raises: DTypeError, ArgumentError; OutOfRangeError for a class that is none, when the work runs.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.one_hot(dt.asarray([1, 0], device="reference")).tolist()

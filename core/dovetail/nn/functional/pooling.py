@@ -187,7 +187,7 @@ def max_unpool1d(
     `output_size`: the length of the result, which the windows may leave undetermined.
     Shapes: those of `max_pool1d`, exchanged.
     Dtypes: real numbers; `indices` integers.
-    Raises: ShapeError, ArgumentError, IndexOutOfRange, DTypeError.
+    Raises: ShapeError, ArgumentError, OutOfRangeError, DTypeError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0]], device="reference")
@@ -210,7 +210,7 @@ def max_unpool2d(
 
     Shapes: those of `max_pool2d`, back.
     Dtypes: real numbers; `indices` integers.
-    Raises: ShapeError, ArgumentError, IndexOutOfRange, DTypeError.
+    Raises: ShapeError, ArgumentError, OutOfRangeError, DTypeError.
 
     >>> import dovetail as dt
     >>> x, at = dt.ones((1, 1, 1), device="reference"), dt.zeros((1, 1, 1), device="reference")
@@ -232,7 +232,7 @@ def max_unpool3d(
 
     Shapes: those of `max_pool3d`, back.
     Dtypes: real numbers; `indices` integers.
-    Raises: ShapeError, ArgumentError, IndexOutOfRange, DTypeError.
+    Raises: ShapeError, ArgumentError, OutOfRangeError, DTypeError.
 
     >>> import dovetail as dt
     >>> x = dt.ones((1, 1, 1, 1), device="reference")

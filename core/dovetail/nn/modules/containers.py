@@ -22,7 +22,7 @@ Tensor: TypeAlias = dt.Tensor
 def _resolve_index(name: str, at: object, n: int) -> int:
     """Return an index counted from the start of n.
 
-    Raises: IndexOutOfRange outside of -n to n - 1, ArgumentTypeError if it is no int.
+    Raises: OutOfRangeError outside of -n to n - 1, ArgumentTypeError if it is no int.
     """
     try:
         i = index(at)  # type: ignore[arg-type]  # TypeError is handled
@@ -31,7 +31,7 @@ def _resolve_index(name: str, at: object, n: int) -> int:
             f"{name}: the index must be an int or a slice, got {type(at).__name__}"
         ) from None
     if not -n <= i < n:
-        raise dt.IndexOutOfRange(f"{name}: index {i} is out of range for {n} modules")
+        raise dt.OutOfRangeError(f"{name}: index {i} is out of range for {n} modules")
     return i % n
 
 
@@ -167,7 +167,7 @@ class Sequential(_Row):
         """
         n = len(self)
         if not -n <= index <= n:
-            raise dt.IndexOutOfRange(f"Sequential: index {index} is out of range for {n} modules")
+            raise dt.OutOfRangeError(f"Sequential: index {index} is out of range for {n} modules")
         if not isinstance(module, Module):
             raise dt.ArgumentTypeError(
                 f"Sequential: expected a Module, got {type(module).__name__}"

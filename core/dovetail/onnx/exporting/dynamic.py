@@ -80,7 +80,8 @@ def unify(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) ->
     """Add nodes to the first model for constants that differ between the models.
 
     Also name the output sizes that differ. `models`: those of one function at several `sizes`.
-    Raises: NotYetError if the models' nodes differ, or a constant cannot be computed from sizes.
+    Raises: UnsupportedError if the models' nodes differ, or a constant cannot be computed from
+    sizes.
     """
     first = models[0].writer
     for m in models[1:]:
@@ -96,11 +97,11 @@ def unify(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) ->
 
 
 def _require_equal_nodes(a: Any, b: Any) -> None:
-    """Raise NotYetError if two models differ in nodes or in names of initialisers."""
+    """Raise UnsupportedError if two models differ in nodes or in names of initialisers."""
     same = len(a.nodes) == len(b.nodes) and {*a.initialisers} == {*b.initialisers}
     for x, y in zip(a.nodes, b.nodes, strict=False):
         if not same or x.SerializeToString() != y.SerializeToString():
-            raise dt.NotYetError(
+            raise dt.UnsupportedError(
                 "onnx.export: the function must do the same for all sizes of dynamic_axes, but "
                 f"its operators differ ({x.op_type} and {y.op_type}, or their attributes); leave "
                 "these axes fixed, or avoid Python code that depends on sizes"
@@ -113,12 +114,12 @@ def _replace_constant(
     """Replace an initialiser of `w` by nodes, added to `expressions`.
 
     `initializers`: the constant in the model of each probe. `unify` puts the nodes into the model.
-    Raises: NotYetError for matrices, shapes that differ, and numbers that no formula of sizes
+    Raises: UnsupportedError for matrices, shapes that differ, and numbers that no formula of sizes
     gives.
     """
     arrays = [w.onnx.numpy_helper.to_array(t) for t in initializers]
     if len({a.shape for a in arrays}) > 1 or arrays[0].ndim > 1:
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             f"onnx.export: a constant of shape {arrays[0].shape}{_source_text(w, name)} depends "
             "on the sizes of dynamic_axes; only slices of the exported module's parameters and "
             "buffers (self.table[:, :n]) and results of dt functions (dt.arange(n), "
@@ -127,7 +128,7 @@ def _replace_constant(
     try:
         expressions.compute(name, arrays)
     except NotLinearError:
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             f"onnx.export: the numbers {[a.tolist() for a in arrays]} depend on the sizes of "
             "dynamic_axes and must be multiples of products of them; leave these axes fixed"
         ) from None

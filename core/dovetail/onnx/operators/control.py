@@ -100,9 +100,9 @@ def _scan(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
 
 @register_operator("Scan", since=8, host=None, folds=False)
 def _scan_of_batches(call: OperatorCall, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
-    """Run Scan of opset 8 for each example. Raises: NotYetError for sequence lengths."""
+    """Run Scan of opset 8 for each example. Raises: UnsupportedError for sequence lengths."""
     if lengths is not None:
-        raise dt.NotYetError(
+        raise dt.UnsupportedError(
             "Scan: sequence lengths (opset 8) are not supported; convert the model to a newer opset"
         )
     body, count = call.get("body"), call.get("num_scan_inputs")
@@ -155,24 +155,24 @@ def _sequence_length(call: OperatorCall, xs: list[Any]) -> np.ndarray:
 
 @register_operator("SequenceAt", host=None, folds=False)
 def _sequence_at(call: OperatorCall, xs: list[Any], position: Any) -> Any:
-    """Return the element at a position. Raises: IndexOutOfRange."""
+    """Return the element at a position. Raises: OutOfRangeError."""
     return xs[_wrap_position(call, position, len(xs))]
 
 
 def _wrap_position(call: OperatorCall, position: Any, n: int) -> int:
-    """Return a position counted from the start. Raises: IndexOutOfRange."""
+    """Return a position counted from the start. Raises: OutOfRangeError."""
     k = call.number(position)
     if not -n <= k < n:
-        raise dt.IndexOutOfRange(f"{call.op}: position {k} is out of range for a sequence of {n}")
+        raise dt.OutOfRangeError(f"{call.op}: position {k} is out of range for a sequence of {n}")
     return k % n
 
 
 @register_operator("SequenceInsert", host=None, folds=False)
 def _sequence_insert(call: OperatorCall, xs: list[Any], x: Any, position: Any = None) -> list[Any]:
-    """Return a new list with `x` before a position, or at the end. Raises: IndexOutOfRange."""
+    """Return a new list with `x` before a position, or at the end. Raises: OutOfRangeError."""
     k = len(xs) if position is None else call.number(position)
     if not -len(xs) <= k <= len(xs):
-        raise dt.IndexOutOfRange(
+        raise dt.OutOfRangeError(
             f"SequenceInsert: position {k} is out of range for a sequence of {len(xs)}"
         )
     items = list(xs)

@@ -18,7 +18,10 @@ UNROLLED_STEPS_MAX = 16  # longer sequences are one loop
 def _find_activation(
     name: str, alpha: float | None, beta: float | None
 ) -> Callable[[Tensor], Tensor]:
-    """Return an activation by name, with parameters or defaults. Raises: NotYetError if unknown."""
+    """Return an activation by name, with parameters or defaults.
+
+    Raises: UnsupportedError if unknown.
+    """
     a = (
         {
             "leakyrelu": 0.01,
@@ -46,7 +49,7 @@ def _find_activation(
         "softplus": lambda x: dt.logaddexp(x, 0.0),
     }
     if name.lower() not in functions:
-        raise dt.NotYetError(f"the activation {name!r} is not supported")
+        raise dt.UnsupportedError(f"the activation {name!r} is not supported")
     return functions[name.lower()]
 
 

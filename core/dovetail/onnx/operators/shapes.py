@@ -17,7 +17,7 @@ Tensor = dt.Tensor
 
 @register_operator("Constant", folds=False)
 def _constant(call: OperatorCall) -> np.ndarray:
-    """Return the node's value as an array. Raises: NotYetError unless it has numbers."""
+    """Return the node's value as an array. Raises: UnsupportedError unless it has numbers."""
     kinds = {
         "value_int": np.int64,
         "value_ints": np.int64,
@@ -29,7 +29,7 @@ def _constant(call: OperatorCall) -> np.ndarray:
             return value
         if name in kinds:
             return np.asarray(value, kinds[name])
-    raise dt.NotYetError(
+    raise dt.UnsupportedError(
         f"Constant: the value must be a tensor, got {', '.join(call.attributes) or 'nothing'}"
     )
 
