@@ -223,11 +223,11 @@ class Renderer:
 
     `panel`: the columns of a tile. `pairs`: True if an element along k is a pair of int16.
     `narrow`: the renderer for vectors of lines, which may be narrower; `piece`: the elements of 16
-    bytes.
+    bytes. `spills`: False if all vectors fit into the registers.
     """
 
-    def __init__(self, letter: str, native: int) -> None:
-        self.letter = letter
+    def __init__(self, letter: str, native: int, spills: bool = True) -> None:
+        self.letter, self.spills = letter, spills
         self.real, self.size = _TYPES[letter]
         self.pairs = letter == "i"
         self.native, self.width = native, native // self.size
@@ -239,7 +239,8 @@ class Renderer:
         self.packers = [Packer(self, cast) for cast in CASTS[letter].values()]
         if not self.pairs:
             self.packers.insert(0, Packer(self, None))
-        self.narrow = self if native <= NATIVE_BYTES_MAX else Renderer(letter, NATIVE_BYTES_MAX)
+        is_wide = native > NATIVE_BYTES_MAX  # and a CPU with such vectors has 32 registers
+        self.narrow = Renderer(letter, NATIVE_BYTES_MAX, spills=False) if is_wide else self
 
     def render(self) -> str:
         """Return the IR of all functions."""
@@ -291,7 +292,8 @@ class Renderer:
         """Return the IR of a function."""
         lines = "\n".join([*w.entry, *w.lines, "  ret void"])
         # vectors that LLVM spills would cross cache lines, and take twice as long
-        head = f"define {linkage}void @{self.letter}{name}({parameters}) alignstack({self.native})"
+        aligned = f" alignstack({self.native})" if self.spills else ""
+        head = f"define {linkage}void @{self.letter}{name}({parameters}){aligned}"
         return f"{head} {{\nentry:\n{lines}\n}}"
 
     def writer(self) -> FunctionWriter:

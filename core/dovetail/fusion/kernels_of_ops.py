@@ -270,9 +270,9 @@ class OpLaunches:
         return self.add_view(operand, lambda _: view)
 
     def add_view(self, operand: int, change: Callable[[lay.StridedView], lay.StridedView]) -> int:
-        """Add an operand that views another one's memory, and its scale likewise.
+        """Add an operand that views another one's memory; return its number.
 
-        change: returns the new view for the operand's, or for its scale's. The result is a number.
+        change: returns the new view for the old one, likewise for that of the operand's scale.
         """
         memory = self._operands[operand]
         scale = memory.scale and memory.scale._replace(view=change(memory.scale.view))
