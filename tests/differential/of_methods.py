@@ -6,7 +6,7 @@ from differential.table import Row, group
 
 ROWS = [
     Row("x.T", "x.T", of="biuhfc", shapes="matrix"),
-    Row("x.t()", "x.T", of="biuhfc", shapes="matrix"),
+    Row("dt.t(x)", "x.T", of="biuhfc", shapes="matrix"),
     Row("x.view(-1)", "x.reshape(-1)", of="biuhfc", layouts=False),
     Row("x.numpy()", "x", of="biuhfc", but={"bfloat16": "NumPy has no bfloat16"}),
     Row("x.to(dt.float64)", "x.astype('f8')", of="biuhf", gives="float64"),
@@ -21,7 +21,7 @@ ROWS = [
     ),
     *group(
         """
-        x.masked_fill(x > 0, 1) | np.where(x > 0, np.ones_like(x), x)
+        dt.masked_fill(x, x > 0, 1) | np.where(x > 0, np.ones_like(x), x)
         x.masked_fill_(x > 0, 1) | np.where(x > 0, np.ones_like(x), x)
         """,
         of="iuhf",
@@ -37,7 +37,7 @@ ROWS = [
         x.permute(tuple(range(x.ndim))[::-1]) | np.transpose(x)
         x.reshape_as(x[None]) | x[None]
         x.unsqueeze(0) | x[None]
-        x.chunk(2) | np.array_split(x, [(x.shape[0] + 1) // 2]) if x.shape[0] > 1 else [x]
+        dt.chunk(x, 2) | np.array_split(x, [(x.shape[0] + 1) // 2]) if x.shape[0] > 1 else [x]
         x.fill_(1) | np.ones_like(x)
         x.zero_() | np.zeros_like(x)
         x.shape | x.shape

@@ -105,7 +105,7 @@ def methods() -> list[str]:
     found = [n for n in dir(dt.Tensor) if not n.startswith("_")]
     return [
         f"x.{n}" for n in found
-        if inspect.getattr_static(dt.Tensor, n) is not getattr(dt, n, None)
+        if n not in dt.__all__ or inspect.getattr_static(dt.Tensor, n) is not getattr(dt, n)
     ]  # fmt: skip
 
 
@@ -124,7 +124,14 @@ _RANDOM = "it draws random numbers (tests/functions/test_random.py)"
 _FILES = "it reads or writes files (tests/functions/test_files.py)"
 _SETTING = "a setting (tests/test_settings.py, tests/functions/test_default_dtype.py)"
 _SPEC = "it tells of dtypes, devices or strides, not of values"
+_TORCH = "compared with PyTorch (tests/functions/test_aliases.py, tests/nn/test_flex_attention.py)"
 EXEMPT: dict[str, str] = {
+    **dict.fromkeys(["F.create_block_mask", "F.flex_attention", "dt.linalg.norm"], _TORCH),
+    **dict.fromkeys(
+        ["dt.addcdiv", "dt.addcmul", "dt.addmm", "dt.addmv", "dt.amax", "dt.amin", "dt.array",
+         "dt.baddbmm", "dt.cdist", "dt.diag_embed", "dt.float_power", "dt.gather",
+         "dt.index_select", "dt.is_tensor", "dt.lerp", "dt.logdet", "dt.masked_select",
+         "dt.narrow", "dt.repeat_interleave", "dt.take_along_dim", "dt.unflatten"], _TORCH),
     **dict.fromkeys(
         ["dt.current_stream", "dt.default_stream", "dt.stream", "dt.synchronize", "dt.evaluate",
          "dt.explain", "dt.show", "dt.draw_graph", "dt.profile"], _RUNS),

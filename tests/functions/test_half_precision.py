@@ -34,7 +34,7 @@ is_floating_point numel contiguous_strides default_device device devices current
 default_stream stream synchronize get_num_threads set_num_threads get_printoptions
 set_printoptions is_grad_enabled is_inference_mode_enabled get_state manual_seed set_state
 evaluate explain draw_graph show profile grad grid load_function save_function custom_op
-elementwise kernel raw_kernel jit vmap constant
+elementwise kernel raw_kernel jit vmap constant is_tensor
 """
 UNDECORATED = frozenset(_UNDECORATED.split())
 # Their gradient is computed from the half-precision result: that of float64 by the same rule.

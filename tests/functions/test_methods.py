@@ -20,10 +20,11 @@ A = np.random.default_rng(1).normal(size=(3, 4))
 def test_lazy_methods_are_the_functions(name: str) -> None:
     x = dt.ones(3, device="reference")
     method = getattr(x, name)
-    assert method.__self__ is x and method.__func__ is getattr(dt, name)
+    function = declarations.METHODS[name]  # of `dt`, or a method only
+    assert method.__self__ is x and method.__func__ is function
+    assert getattr(dt, name, function) is function or name in ("select", "where", "compress")
     assert (
-        inspect.signature(method).parameters.keys()
-        <= inspect.signature(getattr(dt, name)).parameters.keys()
+        inspect.signature(method).parameters.keys() <= inspect.signature(function).parameters.keys()
     )
 
 

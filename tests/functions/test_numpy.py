@@ -21,7 +21,6 @@ import pytest
 import scipy.special
 from dovetail.engine import evaluate as run
 from dovetail.functions.numpy import protocol, same_names
-from dovetail.tensor.promotion import as_operand
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
@@ -246,15 +245,15 @@ def test_functions_accept_arrays_and_lists_next_to_tensors(device: dt.Device) ->
     assert dt.result_type(x, np.ones(1)) is dt.float64
 
 
-def test_functions_without_a_tensor_operand_raise() -> None:
-    a = np.ones(2)
-    calls: list[Callable[[], Any]] = [
-        lambda: dt.add(a, a), lambda: dt.exp(a), lambda: dt.matmul(a, a), lambda: dt.concat([a]),
-        lambda: dt.maximum([1], 2), lambda: dt.einsum("i", a), lambda: as_operand("f", [1], ()),
-    ]  # fmt: skip
-    for call in calls:
-        with pytest.raises(dt.DTypeError, match=r"^[a-z]+: at least one .*tensor; use dt\.asarray"):
-            call()
+def test_functions_of_arrays_alone_are_on_the_default_device() -> None:
+    a = np.asarray([1.0, 4.0])
+    with dt.device("reference"):
+        for found, want in (
+            (dt.add(a, a), a + a), (dt.sqrt(a), np.sqrt(a)), (dt.matmul(a, a), 17.0),
+            (dt.concat([a]), a), (dt.maximum([1], 2), [2]), (dt.einsum("i->", a), 5.0),
+        ):  # fmt: skip
+            assert found.device.type == "reference"
+            np.testing.assert_allclose(np.asarray(found), want)
 
 
 # --- ufuncs and functions of NumPy

@@ -87,6 +87,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda a: linalg.cond(a, ord=1), squares),
     ],
     "cross": [Case(linalg.cross, vectors)],
+    "norm": [Case(linalg.norm, squares), Case(lambda a: linalg.norm(a, "nuc"), squares)],
     "det": [Case(linalg.det, squares)],
     "diagonal": [Case(linalg.diagonal, squares)],
     "eig": [Case(linalg.eig, squares, (NAN,))],

@@ -21,9 +21,9 @@ from dovetail.memory import (
     Allocator,
     CachingAllocator,
     DataPtr,
-    foreign,
     get_allocator,
     set_allocator,
+    wrap_pointer,
 )
 from dovetail.memory.blocks import LARGE_BINS_MAX
 from dovetail.memory.caching_allocator import SLACK_BYTES
@@ -123,7 +123,7 @@ def test_foreign_owner_lives_as_long_as_its_pointer() -> None:
 
     owner = Owner()
     alive = weakref.ref(owner)
-    ptr = foreign(owner, 4096, 16, FAKE, 8)
+    ptr = wrap_pointer(owner, 4096, 16, FAKE, 8)
     del owner
     assert alive() is not None and (ptr.handle, ptr.offset, ptr.nbytes) == (4096, 8, 16)
     ptr.release()
@@ -131,7 +131,7 @@ def test_foreign_owner_lives_as_long_as_its_pointer() -> None:
 
 
 def test_storage_supports_weak_references() -> None:
-    storage = storage_at(foreign(None, 0, 8, FAKE), 8, FAKE, read_only=True)
+    storage = storage_at(wrap_pointer(None, 0, 8, FAKE), 8, FAKE, read_only=True)
     assert weakref.ref(storage)() is storage
     assert storage.read_only
     with pytest.raises(AttributeError):
@@ -289,7 +289,7 @@ def test_record_stream_of_the_own_stream_changes_nothing() -> None:
 def test_record_stream_of_foreign_memory_changes_nothing() -> None:
     _, allocator = make()
     before = allocator.stats()
-    allocator.record_stream(foreign(object(), 0, 8, FAKE), "other")
+    allocator.record_stream(wrap_pointer(object(), 0, 8, FAKE), "other")
     assert allocator.stats() == before, "it is none of the allocator's blocks"
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from .. import layout as lay
 from ..argument_checks import integer, integers
-from ..declarations import public
 from ..dtypes import bool_, float64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..tensor.promotion import Array, Operand, as_tensors
@@ -28,6 +27,7 @@ from .reductions.statistics import max as max_
 from .reductions.statistics import min as min_
 from .shape.copies import repeat
 from .shape.manipulation import broadcast_arrays, moveaxis, ravel, reshape
+from .variants import public
 
 __all__ = [
     "addcdiv",

@@ -76,4 +76,4 @@ def test_backend_without_its_compiled_module_has_the_same_bits_and_doctor_report
     usual, threads, diagnostics = run_with("usual")
     assert bits == usual
     if threads != "False 0":
-        assert threads == "True 2" and diagnostics == "{'threads and launches': 'compiled'}"
+        assert threads == "True 2" and "'threads and launches': 'compiled'" in diagnostics
