@@ -618,7 +618,7 @@ class KernelWriter:
         raise NotImplementedError
 
     def pack_columns(self, b: Matrix, column: str, valid: str, to: str) -> None:
-        """Write the copy of `valid` columns of the block, from one on, to a panel."""
+        """Write the copy of `valid` columns of b, from `column` on, to a panel, then zeros."""
         raise NotImplementedError
 
     def find_rows(self, height: int, a: Matrix, row: str) -> Matrix:

@@ -261,7 +261,7 @@ class _KernelWriter:
         whole, done = w.let(f"udiv i64 {rows}, {group_rows}"), w.counter("0")
 
         def write_tile(groups: int, first_row: str, first_group: str, skipped: str) -> None:
-            """Append the sums of a tile from a row on, and their additions to those of the rows."""
+            """Append the sums of `groups` groups of rows, added to all rows but `skipped`."""
             at = r.move(w, matrix, (first_row, "%row"))
             after = r.move(w, at, (str(groups), group_stride))
             w.emit(

@@ -151,7 +151,7 @@ class Packer:
         return w.let(f"or i32 {low}, {w.let(f'shl i32 {high}, 16')}")
 
     def _find_stride(self, w: FunctionWriter, stride: str) -> str:
-        """Append the bytes from k to k + 1, given those from element to element."""
+        """Return the bytes from k to k + 1, given an element's: half if elements are pairs of k."""
         return w.let(f"ashr i64 {stride}, 1") if self.renderer.pairs else stride
 
     def _find_pairs(self, w: FunctionWriter) -> str:
@@ -315,7 +315,7 @@ class Packer:
                     self._copy_pieces(w, vectors, start)
 
     def _copy_pieces(self, w: FunctionWriter, vectors: Sequence[Lines], k: str) -> None:
-        """Append the copy of a piece of each column to the panel's rows from `k` on."""
+        """Append the transposed copy of each column's next piece to rows from `k` on."""
         row_bytes, r = str(self.renderer.panel * self.renderer.size), self.renderer.narrow
         target = r.move(w, "%to", (k, row_bytes))
         for j, lines in enumerate(vectors):

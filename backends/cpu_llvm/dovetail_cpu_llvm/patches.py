@@ -270,7 +270,7 @@ class _Operands:
         self.r, self.w, self.names, self.axes_count = r, w, names, axes_count
 
     def read(self) -> None:
-        """Write the loads of the addresses and integers of a call."""
+        """Write the loads of a call's words at %slots to registers, each named by its word."""
         w = self.w
         axes = [f"{axis}_{i}" for i in range(self.axes_count) for axis in _AXES]
         words = [*[f"{x}_address" for x in self.names], *_INTS, *axes]
@@ -369,7 +369,7 @@ class _ConvolutionWriter(KernelWriter):
             w.enter_block(end)
 
     def pack_columns(self, b: Matrix, column: str, valid: str, to: str) -> None:
-        """Write the copy of the next positions to a panel, unless they are neighbours.
+        """Write the copy of the next positions to a panel, or their address if they are adjacent.
 
         Panels come in order.
         """

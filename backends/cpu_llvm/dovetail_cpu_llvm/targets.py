@@ -39,7 +39,7 @@ class Target(NamedTuple):
     missing: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """Return the name with LLVM's name of the CPU and the size of a vector."""
+        """Return a text: the name, LLVM's name of the CPU, and the bytes of a vector."""
         return f"{self.name} ({self.cpu}, vectors of {self.vector_bytes} bytes)"
 
 

@@ -355,7 +355,7 @@ def addcdiv(
 
 
 def _add_product(name: str, x: Tensor, a: Array, b: Array, beta: Operand, alpha: Operand) -> Tensor:
-    """Return `beta * x + alpha * (a @ b)`; x is not read if beta is 0, as in BLAS."""
+    """Return `beta * x + alpha * (a @ b)`; x and its dtype are ignored if beta is the number 0."""
     x, a, b = as_tensors(name, x, a, b)
     product = matmul(a, b)
     if not isinstance(alpha, (int, float)) or alpha != 1:

@@ -205,7 +205,7 @@ class TileWriter:
     # --- the innermost fold
 
     def write_step(self, loop: Loop, k: str, stop: str, rows: list[tuple[str, str, str]]) -> None:
-        """Write `depth` steps of the innermost fold: both operands are staged, then multiplied."""
+        """Write up to `depth` steps from `first` on: stage both operands, update the carries."""
         put, staging, depth = self.text.write_lines, self.staging, self.tile.depth
         put(f"const int depth = {stop} - first < {depth} ? (int)({stop} - first) : {depth};")
         for side in self.sides:

@@ -66,7 +66,7 @@ class _TapSum(NamedTuple):
 
 
 def _build_copy(site: KernelSite) -> None:
-    """Build the kernel that copies an operand to the result."""
+    """Build the kernel that copies operand 0 to a result of its shape, in the result's dtype."""
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
     site.store(site.read(0, *at), *at)
 

@@ -159,7 +159,7 @@ class Launches(Protocol):
         """
 
     def call(self, operands: Sequence[int]) -> None:
-        """Add a call of the device's routine for the op over these operands."""
+        """Add a call of the device's routine for the op, which must exist."""
 
     def reshape(self, operand: int, shape: Shape) -> int:
         """Return the number of a view in a shape with more or fewer axes of size 1."""

@@ -726,7 +726,7 @@ class _Backward(NamedTuple):
         return (min(a, rows) if self.options.causal else 0), rows
 
     def _differentiate(self, a: int, b: int, start: int, stop: int) -> tuple[Tensor | None, ...]:
-        """Return a tile's gradients of q^T, k, v, mask^T and of the tensors that functions read.
+        """Return gradients for keys a to b, queries start to stop: of q^T, k, v, mask^T, reads.
 
         The tile is keys a to b and queries from `start` to `stop`. A gradient that is not needed is
         None.
