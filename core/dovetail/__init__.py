@@ -436,8 +436,19 @@ __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
 
 
-_PACKAGES = ["checkpoint", "data", "distributions", "extend", "nn", "onnx", "optim", "sparse"]
-_PACKAGES += ["sparse_coo_tensor", "tensor", "tensorboard"]
+_PACKAGES = [
+    "checkpoint",
+    "data",
+    "distributions",
+    "extend",
+    "nn",
+    "onnx",
+    "optim",
+    "sparse",
+    "sparse_coo_tensor",
+    "tensor",
+    "tensorboard",
+]
 
 
 def __dir__() -> list[str]:  # no other submodules, which importing them puts here

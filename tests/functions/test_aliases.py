@@ -43,6 +43,7 @@ float_power(I, 2) | sum(A, 0, None, None, True) | repeat(A, 2, axis=1) | tensord
 diff(A, 1, 0) | eye(3, 4, 1) | tri(2, 3, 1) | convolve(v, w, "same") | linspace(0, 1)
 allclose(A, B, 9.0, 9.0) | trapezoid(v, None, 0.5) | sort(A, 0, "stable") | array_split(A, 2, 1)
 vander(v, 3, True) | mean(A, 0, "float32", None, True) | isclose(A, B, 1.0)
+mean(A, None, "float32") | prod(A, None, "float32") | all(A > 0, None, None, True)
 histogram(A, 3, (0.0, 1.0)) | searchsorted(np.sort(v), w, "right") | all(A > 0, 0, None, True)
 """
 TORCH_CALLS = """

@@ -107,7 +107,7 @@ def _choose_blocks(
 
 
 def _merge_axes(shape: Shape, strides: Shape, size: int) -> list[int]:
-    """Return an extent and a stride in bytes for each of POSITION_AXES axes, those of 1 in front.
+    """Merge axes; return POSITION_AXES extents and byte strides, those of neighbours last.
 
     Axes that are walked as one are merged. The last one has neighbours.
     """
@@ -432,7 +432,7 @@ class _GradientWriter(KernelWriter):
         self.run_count = w.slot("i64")
 
     def row_copy_bytes(self) -> int:
-        """Return the bytes of a row of copied taps."""
+        """Return the bytes from one copied tap to the next: a block of positions and a vector."""
         return _row_bytes(self.renderer)
 
     def find_block(self, t: str) -> tuple[Matrix, Matrix, Matrix, str, str]:

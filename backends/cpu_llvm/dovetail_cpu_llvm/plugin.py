@@ -89,7 +89,7 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
 
 @hookimpl
 def dovetail_diagnostics() -> Mapping[str, str]:
-    """Return the target, and the effects of a missing compiled module, for the doctor."""
+    """Return if the native module is compiled, and the target if LLVM loads."""
     texts = {"threads and launches": "compiled" if native.native else native.NOT_COMPILED}
     with suppress(ImportError, OSError):  # the probe has reported a missing llvmlite
         targets = importlib.import_module(f"{__package__}.targets")

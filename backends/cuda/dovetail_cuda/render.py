@@ -97,7 +97,7 @@ class CudaStyle(CStyle):
         ]
 
     def local(self, type: str, array: str) -> str:
-        """Return the declaration of an array in shared memory."""
+        """Return the declaration of an array in shared memory, aligned to 16 bytes."""
         return f"__shared__ __align__(16) {type} {array};"
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:

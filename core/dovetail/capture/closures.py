@@ -327,7 +327,7 @@ class ClosureSnapshot:
         return copy
 
     def constants(self) -> list[Tensor]:
-        """Return the tensors without gradients that the function's code names."""
+        """Return the snapshot's tensors that the code names and that have no gradients."""
         named = [value for path, value, _ in self._paths if path.is_named]
         return [t for t in named if type(t) is Tensor and t._expr.tape is None]
 

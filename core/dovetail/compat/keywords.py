@@ -271,7 +271,7 @@ def call_translated(
 def rebind_keywords(function: Callable[..., R], scope: Options) -> R:
     """Call a function again from its locals `scope`, with names in its `**theirs` translated.
 
-    Raises: ArgumentTypeError for a name without an equal, or if the function got `*more`.
+    Raises: ArgumentTypeError for a name without an equal, or an argument in `*more` without a name.
     """
     own = {k: scope[k] for k, p in parameters(function).items() if scope[k] is not p.default}
     args: list[Any] = []
@@ -279,16 +279,12 @@ def rebind_keywords(function: Callable[..., R], scope: Options) -> R:
         if p.kind is not p.POSITIONAL_ONLY:
             break
         args.append(own.pop(name, p.default))
-    listed = next((n for n, p in parameters(function).items() if p.kind is p.VAR_POSITIONAL), None)
-    if listed is not None and (values := own.pop(listed, ())):
+    listed = next((n for n, p in parameters(function).items() if p.kind is p.VAR_POSITIONAL), "")
+    if extra := own.pop(listed, ()) or scope.get("more", ()):
         for name, p in parameters(function).items():
             if p.kind is p.POSITIONAL_OR_KEYWORD:
                 args.append(own.pop(name, p.default))
-        args += values
-    if more := scope.get("more"):
-        for name in [n for n, p in parameters(function).items() if p.kind in POSITIONAL_KINDS]:
-            args += [own.pop(name)] if name in own else []
-        args += more
+        args += extra
     return call_translated(function, function, tuple(args), {**own, **scope["theirs"]})
 
 

@@ -80,13 +80,10 @@ def find_method(x: Tensor, name: str) -> Any:
     if original in FUNCTION_METHODS or original.startswith("linalg."):
         package: Any = sys.modules[__name__.partition(".")[0]]
         return MethodType(reduce(getattr, original.split("."), package), x)
+    if name in DEVICE_METHODS:
+        return partial(torch_methods.move_to_type, x, name)
     if name.removeprefix("is_") in DEVICE_METHODS:
-        is_question, device_type = name.startswith("is_"), name.removeprefix("is_")
-        return (
-            x.device.type == device_type
-            if is_question
-            else partial(torch_methods.move_to_type, x, device_type)
-        )
+        return x.device.type == name.removeprefix("is_")
     if name in torch_methods.CONVERSIONS:
         return MethodType(torch_methods.CONVERSIONS[name], x)
     added = find_plugin_attribute("methods", name, "'Tensor' object has no attribute", type(x))

@@ -180,7 +180,7 @@ class CStyle:
         raise NotImplementedError
 
     def tile_points(self, extents: Sequence[str], tile: Tile) -> list[str]:
-        """Return lines that declare a group's tile and items; the renderer closes their braces.
+        """Return lines that declare a group's tile, perhaps in open loops, and the item in it.
 
         They declare the indices of all axes but the last two, the tile's first point along these
         (`tile_row` and `tile_column`), and the ints `item_row` and `item_column`.

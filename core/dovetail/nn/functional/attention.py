@@ -355,7 +355,7 @@ class ScoreFunctions(NamedTuple):
     snapshots: Mapping[str, ClosureSnapshot] = MappingProxyType({})
 
     def constants(self) -> list[Tensor]:
-        """Return the tensors that the functions read and that have no gradients."""
+        """Return the tensors without gradients that the snapshots name; none without snapshots."""
         return [t for snapshot in self.snapshots.values() for t in snapshot.constants()]
 
     def list_visible_keys(self, a: int, b: int, end: int) -> list[int]:
