@@ -65,7 +65,7 @@ def save(
     >>> import os, tempfile
     >>> import dovetail as dt
     >>> folder = tempfile.mkdtemp()
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.SGD([w], lr=0.5, momentum=0.9)
     >>> file = dt.checkpoint.save(folder + "/{step:04}", optimizer=opt, step=7, note="first")
     >>> file.name, dt.checkpoint.load(file, optimizer=opt)["note"]
@@ -117,9 +117,9 @@ def load(
 
     >>> import tempfile
     >>> import dovetail as dt
-    >>> seen = dt.ones(2, device="reference")
+    >>> seen = dt.ones(2)
     >>> file = dt.checkpoint.save(tempfile.mkdtemp() + "/run", step=3, seen=seen)
-    >>> values = dt.checkpoint.load(file, device="reference")
+    >>> values = dt.checkpoint.load(file)
     >>> values["step"], values["seen"].tolist()
     (3, [1.0, 1.0])
     """

@@ -201,7 +201,7 @@ class eager(Switch):
 
     >>> import dovetail as dt
     >>> with dt.eager():
-    ...     x = dt.ones(3, device="reference") * 2  # is computed here
+    ...     x = dt.ones(3) * 2  # is computed here
     >>> len(dt.explain(x).launches)
     0
     """
@@ -224,7 +224,7 @@ class fast_math(Switch):
     Raises: ArgumentTypeError for others.
 
     >>> import dovetail as dt
-    >>> x = dt.ones(3, device="reference")
+    >>> x = dt.ones(3)
     >>> with dt.fast_math():
     ...     y = (x * 3 + 1).tolist()
     >>> y
@@ -243,7 +243,7 @@ class poison_empty(Switch):
 
     >>> import dovetail as dt
     >>> with dt.poison_empty():
-    ...     x = dt.empty(2, device="reference")
+    ...     x = dt.empty(2)
     >>> x.tolist()
     [nan, nan]
     """

@@ -29,7 +29,7 @@ class detect_anomaly(Switch):
     Raises: nothing by itself.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, -1.0], device="reference")
+    >>> x = dt.asarray([1.0, -1.0])
     >>> with dt.autograd.detect_anomaly():
     ...     try:
     ...         dt.log(x)

@@ -41,7 +41,7 @@ def gradcheck(
     Raises: GradientError with the worst element, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], dtype=dt.float64, device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0], dtype=dt.float64).requires_grad_()
     >>> dt.autograd.gradcheck(dt.tanh, x)
     True
     """
@@ -89,7 +89,7 @@ def gradgradcheck(
     Raises: GradientError with the worst element, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], dtype=dt.float64, device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0], dtype=dt.float64).requires_grad_()
     >>> dt.autograd.gradgradcheck(dt.tanh, x)
     True
     """

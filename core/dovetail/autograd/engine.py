@@ -48,7 +48,7 @@ def backward(
     overwritten; ShapeError, DTypeError, DeviceError. After an error no `grad` has changed.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> dt.autograd.backward((x * x).sum())
     >>> x.grad.tolist()
     [2.0, 4.0]
@@ -145,7 +145,7 @@ def grad(
     overwritten; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> dt.grad((x * x).sum(), x).tolist()
     [2.0, 4.0]
     """
@@ -271,7 +271,7 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     Raises: DTypeError for other than floats, GradientError for what is no leaf.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> x.requires_grad, x.requires_grad_(False).requires_grad
     (True, False)
     """
@@ -321,7 +321,7 @@ def detach(x: Tensor, /) -> Tensor:
     Raises: DTypeError for what is no tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> x.detach().requires_grad
     False
     """
@@ -338,7 +338,7 @@ def detach_(x: Tensor, /) -> Tensor:
     Raises: nothing.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> y = x * 2
     >>> y.detach_().requires_grad
     False
@@ -360,8 +360,8 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     inside of a captured function.
 
     >>> import dovetail as dt
-    >>> x = dt.ones(2, device="reference").requires_grad_()
-    >>> x.set_(dt.zeros(3, dtype=dt.float64, device="reference")) is x
+    >>> x = dt.ones(2).requires_grad_()
+    >>> x.set_(dt.zeros(3, dtype=dt.float64)) is x
     True
     >>> x.tolist(), x.dtype is dt.float64, x.requires_grad
     ([0.0, 0.0, 0.0], True, True)
@@ -392,7 +392,7 @@ def _data(x: Tensor) -> Tensor:
     Raises: what `set_` raises, where it is set.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> x.data -= 0.5
     >>> x.tolist(), x.requires_grad
     ([0.5, 1.5], True)
@@ -428,7 +428,7 @@ def is_leaf(x: Tensor) -> bool:
     """Return True if no recorded op made this tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> x.is_leaf, (x * 2).is_leaf
     (True, False)
     """
@@ -442,7 +442,7 @@ def get_grad(x: Tensor) -> Tensor | None:
     Raises: GradientError, ShapeError, DTypeError where it is set.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> x.sum().backward()
     >>> x.grad.tolist()
     [1.0, 1.0]
@@ -475,7 +475,7 @@ def retain_grad(x: Tensor) -> None:
     Raises: GradientError where no gradient flows through it.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> y = x * 2
     >>> y.retain_grad()
     >>> y.sum().backward()
@@ -498,7 +498,7 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
     Raises: GradientError where no gradient flows through x, ArgumentTypeError for no function.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> handle = x.register_hook(lambda g: g * 10)
     >>> x.sum().backward()
     >>> x.grad.tolist()
@@ -590,7 +590,7 @@ def _backward_method(
     overwritten; ShapeError, DTypeError, DeviceError. After an error no `grad` has changed.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> (x * x).sum().backward()
     >>> x.grad.tolist()
     [2.0, 4.0]
@@ -602,7 +602,7 @@ def _requires_grad(x: Tensor) -> bool:
     """Return True if gradients flow to or through this tensor; it can be set on leaves.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray(1.0, device="reference").requires_grad_()
+    >>> x = dt.asarray(1.0).requires_grad_()
     >>> x.requires_grad, (x * 2).requires_grad
     (True, True)
     """
@@ -618,7 +618,7 @@ def _grad_fn(x: Tensor) -> Node | None:
     """Return the tape node of the op that made this tensor; None for a leaf.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray(1.0, device="reference").requires_grad_()
+    >>> x = dt.asarray(1.0).requires_grad_()
     >>> x.grad_fn is None, (x * 2).grad_fn.name
     (True, 'multiply')
     """

@@ -46,7 +46,7 @@ class Context:
     ...     @staticmethod
     ...     def backward(ctx, g):
     ...         return g * ctx.factor, None
-    >>> x = dt.asarray(1.0, device="reference").requires_grad_()
+    >>> x = dt.asarray(1.0).requires_grad_()
     >>> Twice.apply(x, 2.0).backward()
     >>> x.grad.item()
     2.0
@@ -240,7 +240,7 @@ class Function:
     ...     def backward(ctx, g):
     ...         (x,) = ctx.saved_tensors
     ...         return g * 3 * x * x
-    >>> x = dt.asarray(2.0, device="reference").requires_grad_()
+    >>> x = dt.asarray(2.0).requires_grad_()
     >>> Cube.apply(x).backward()
     >>> x.grad.item()
     12.0
@@ -355,7 +355,7 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     where it draws random numbers in a captured function, and gradients flow.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([0.0, 1.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([0.0, 1.0]).requires_grad_()
     >>> dt.autograd.checkpoint(lambda x: dt.exp(x) * x, x).sum().backward()
     >>> x.grad.tolist()[0]
     1.0

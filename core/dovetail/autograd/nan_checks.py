@@ -20,7 +20,7 @@ class debug_nans(Switch):
     Raises: ArgumentTypeError for what is no bool.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([4.0, 0.0], device="reference")
+    >>> x = dt.asarray([4.0, 0.0])
     >>> with dt.debug_nans():
     ...     try:
     ...         1 / x

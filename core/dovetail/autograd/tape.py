@@ -54,7 +54,7 @@ class no_grad(_RecordingSwitch):
     """A context in which ops are not recorded for gradients; a decorator, with () or without.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> with dt.no_grad():
     ...     y = x * 2
     >>> y.requires_grad
@@ -73,7 +73,7 @@ class enable_grad(_RecordingSwitch):
     """A context in which ops are recorded for gradients, as by default; a decorator, too.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> with dt.no_grad(), dt.enable_grad():
     ...     y = x * 2
     >>> y.requires_grad
@@ -92,7 +92,7 @@ class inference_mode(Switch):
     Raises: ArgumentTypeError for what is neither a bool nor a function.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> with dt.inference_mode(), dt.enable_grad():
     ...     y = x * 2
     >>> y.requires_grad
@@ -126,7 +126,7 @@ class set_grad_enabled(Switch):
     Raises: ArgumentTypeError for what is no bool.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> with dt.set_grad_enabled(False):
     ...     y = x * 2
     >>> y.requires_grad
@@ -417,7 +417,7 @@ class HookHandle:
     """A handle that `register_hook` returns, to remove the hook again.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> handle = x.register_hook(lambda g: g * 10)
     >>> handle.remove()
     >>> x.sum().backward()

@@ -115,7 +115,7 @@ def vjp(
     Raises: DTypeError for what is no tensor, ShapeError for another number of gradients.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> out, back = dt.autograd.vjp(dt.square, x)
     >>> back(dt.ones_like(out))[0].tolist()
     [2.0, 4.0]
@@ -168,7 +168,7 @@ def jvp(
     Raises: ShapeError unless tangents and primals agree in number and shapes; DTypeError.
 
     >>> import dovetail as dt
-    >>> x, v = (dt.asarray(a, device="reference") for a in ([1.0, 2.0], [1.0, 0.0]))
+    >>> x, v = (dt.asarray(a) for a in ([1.0, 2.0], [1.0, 0.0]))
     >>> dt.autograd.jvp(dt.square, x, v)[1].tolist()
     [2.0, 0.0]
     """
@@ -252,7 +252,7 @@ def linearize(
     Raises: DTypeError for what is no tensor, ShapeError for other directions.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> out, along = dt.autograd.linearize(dt.square, x)
     >>> along(dt.ones_like(x)).tolist(), along(x).tolist()
     ([2.0, 4.0], [2.0, 8.0])

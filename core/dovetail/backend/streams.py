@@ -45,7 +45,7 @@ class Stream:
 
     >>> import dovetail as dt
     >>> with dt.Stream("reference") as s:
-    ...     x = dt.ones(3, device="reference") * 2
+    ...     x = dt.ones(3) * 2
     ...     dt.evaluate(x)
     >>> s.synchronize()
     >>> x.tolist()
@@ -181,7 +181,7 @@ class Event:
     >>> import dovetail as dt
     >>> begin, end = dt.Event("reference"), dt.Event("reference")
     >>> begin.record()
-    >>> dt.evaluate(dt.ones(1000, device="reference") * 2)
+    >>> dt.evaluate(dt.ones(1000) * 2)
     >>> end.record()
     >>> begin.elapsed_ms(end) >= 0
     True
@@ -259,7 +259,7 @@ def synchronize(spec: Device | str | None = None) -> None:
     DeviceError for a malformed name.
 
     >>> import dovetail as dt
-    >>> x = dt.ones(3, device="reference")
+    >>> x = dt.ones(3)
     >>> dt.synchronize("reference")
     """
     for dev in opened_devices() if spec is None else [device(spec, "synchronize")]:

@@ -72,7 +72,7 @@ def fori_loop(
     for values; GradientError where gradients flow through a loop of unknown length.
 
     >>> import dovetail as dt
-    >>> x = dt.ones(2, device="reference")
+    >>> x = dt.ones(2)
     >>> dt.fori_loop(0, 3, lambda i, x: x * 2 + i, x).tolist()
     [12.0, 12.0]
     """
@@ -101,7 +101,7 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     for values; GradientError where gradients would flow through it: see `scan` and `fori_loop`.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((), device="reference")
+    >>> x = dt.ones(())
     >>> dt.while_loop(lambda x: x < 100, lambda x: x * 2, x).item()
     128.0
     """
@@ -141,7 +141,7 @@ def cond(
     GradientError where gradients would flow through it there.
 
     >>> import dovetail as dt
-    >>> x = dt.ones(2, device="reference")
+    >>> x = dt.ones(2)
     >>> dt.cond(x.sum() > 1, lambda x: x * 2, lambda x: -x, x).tolist()
     [2.0, 2.0]
     """
@@ -180,8 +180,8 @@ def scan(
     CaptureError where `f` asks for values.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0, 3.0], device="reference")
-    >>> total, sums = dt.scan(lambda c, x: (c + x, c + x), dt.zeros((), device="reference"), x)
+    >>> x = dt.asarray([1.0, 2.0, 3.0])
+    >>> total, sums = dt.scan(lambda c, x: (c + x, c + x), dt.zeros(()), x)
     >>> total.item(), sums.tolist()
     (6.0, [1.0, 3.0, 6.0])
     """

@@ -75,7 +75,7 @@ class Captured(RecentExecutables, Generic[P, R]):
 
     >>> import dovetail as dt
     >>> f = dt.jit(lambda x: x * 2 + 1)
-    >>> f(dt.ones(2, device="reference")).tolist(), f.captures
+    >>> f(dt.ones(2)).tolist(), f.captures
     ([3.0, 3.0], 1)
     """
 
@@ -353,9 +353,9 @@ def constant(x: Tensor, /) -> Tensor:
     >>> import dovetail as dt, functools
     >>> @functools.cache
     ... def table():
-    ...     return dt.arange(3, device="reference") * 10
+    ...     return dt.arange(3) * 10
     >>> f = dt.jit(lambda x: x + dt.constant(table()))
-    >>> f(dt.ones(3, device="reference")).tolist()
+    >>> f(dt.ones(3)).tolist()
     [1.0, 11.0, 21.0]
     """
     if type(x) is not Tensor:
@@ -468,7 +468,7 @@ def jit(
     >>> @dt.jit
     ... def step(u, rate):
     ...     return u + rate * (1 - u)
-    >>> u = dt.zeros(2, device="reference")
+    >>> u = dt.zeros(2)
     >>> for rate in (0.5, 0.25):
     ...     u = step(u, rate)
     >>> u.tolist(), step.captures

@@ -115,10 +115,10 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
 
     >>> import dovetail as dt, os, tempfile
     >>> f = dt.jit(lambda x: x * 2 + 1)
-    >>> y = f(dt.ones(2, device="reference"))
+    >>> y = f(dt.ones(2))
     >>> path = os.path.join(tempfile.mkdtemp(), "f")
     >>> dt.save_function(f, path)
-    >>> dt.load_function(path)(dt.zeros(2, device="reference")).tolist()
+    >>> dt.load_function(path)(dt.zeros(2)).tolist()
     [1.0, 1.0]
     """
     name = "save_function"

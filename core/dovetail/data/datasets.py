@@ -79,7 +79,7 @@ class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
     different numbers of rows.
 
     >>> import dovetail as dt
-    >>> rows = dt.data.TensorDataset(dt.arange(3, device="reference"))
+    >>> rows = dt.data.TensorDataset(dt.arange(3))
     >>> len(rows), int(rows[1][0])
     (3, 1)
     """

@@ -70,7 +70,7 @@ class DataLoader(Explained):
     worker, or WorkerError.
 
     >>> import dovetail as dt
-    >>> rows = dt.data.TensorDataset(dt.arange(5, device="reference"))
+    >>> rows = dt.data.TensorDataset(dt.arange(5))
     >>> [x.tolist() for (x,) in dt.data.DataLoader(rows, batch_size=2)]
     [[0, 1], [2, 3], [4]]
     """

@@ -114,7 +114,7 @@ class Categorical(_OfKinds):
     Raises: ArgumentError for both or neither, and for invalid values; ShapeError.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Categorical(dt.asarray([1.0, 3.0], device="reference"))
+    >>> d = dt.distributions.Categorical(dt.asarray([1.0, 3.0]))
     >>> d.probs.tolist(), d.log_prob(1).exp().item()
     ([0.25, 0.75], 0.75)
     """
@@ -190,7 +190,7 @@ class OneHotCategorical(_OfKinds):
     one of them.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.OneHotCategorical(dt.asarray([0.0, 3.0], device="reference"))
+    >>> d = dt.distributions.OneHotCategorical(dt.asarray([0.0, 3.0]))
     >>> d.sample().tolist()
     [0.0, 1.0]
     """
@@ -267,7 +267,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     neurons for conditional computation", 2013.
 
     >>> import dovetail as dt
-    >>> p = dt.asarray([1.0, 0.0], device="reference")
+    >>> p = dt.asarray([1.0, 0.0])
     >>> dt.distributions.OneHotCategoricalStraightThrough(p).rsample().tolist()
     [1.0, 0.0]
     """
@@ -287,7 +287,7 @@ class Multinomial(_OfKinds):
     to their sum; pass one.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Multinomial(6, dt.asarray([0.0, 1.0], device="reference"))
+    >>> d = dt.distributions.Multinomial(6, dt.asarray([0.0, 1.0]))
     >>> d.sample((2,)).tolist()
     [[0.0, 6.0], [0.0, 6.0]]
     """

@@ -25,8 +25,8 @@ class MixtureSameFamily(Distribution):
     >>> import dovetail as dt
     >>> D = dt.distributions
     >>> m = D.MixtureSameFamily(
-    ...     D.Categorical(dt.asarray([0.25, 0.75], device="reference")),
-    ...     D.Normal(dt.asarray([0.0, 4.0], device="reference"), 1.0))
+    ...     D.Categorical(dt.asarray([0.25, 0.75])),
+    ...     D.Normal(dt.asarray([0.0, 4.0]), 1.0))
     >>> m.mean.item()
     3.0
     """

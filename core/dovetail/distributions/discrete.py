@@ -75,7 +75,7 @@ class Bernoulli(_OfChance, ExponentialFamily):
     Raises: ArgumentError for both or neither, and for invalid values.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Bernoulli(dt.asarray([0.5], device="reference"))
+    >>> d = dt.distributions.Bernoulli(dt.asarray([0.5]))
     >>> d.log_prob(1.0).exp().tolist()
     [0.5]
     """
@@ -150,7 +150,7 @@ class Geometric(_OfChance):
     `probs` or `logits`, of a success: pass one.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Geometric(dt.asarray([0.25], device="reference")).mean.tolist()
+    >>> dt.distributions.Geometric(dt.asarray([0.25])).mean.tolist()
     [3.0]
     """
 
@@ -210,7 +210,7 @@ class Poisson(ExponentialFamily):
     `rate`: numbers >= 0.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Poisson(dt.asarray([0.0], device="reference")).sample((2,)).tolist()
+    >>> dt.distributions.Poisson(dt.asarray([0.0])).sample((2,)).tolist()
     [[0.0], [0.0]]
     """
 
@@ -267,7 +267,7 @@ class Binomial(_OfChance):
     the host reads it.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Binomial(4, dt.asarray([0.25], device="reference"))
+    >>> d = dt.distributions.Binomial(4, dt.asarray([0.25]))
     >>> d.mean.tolist()
     [1.0]
     """
@@ -363,7 +363,7 @@ class NegativeBinomial(_OfChance):
     `total_count`: numbers >= 0, also fractions. `probs` or `logits`, of a success: pass one.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.NegativeBinomial(2.0, dt.asarray([0.5], device="reference"))
+    >>> d = dt.distributions.NegativeBinomial(2.0, dt.asarray([0.5]))
     >>> d.mean.tolist()
     [2.0]
     """

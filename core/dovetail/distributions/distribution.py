@@ -107,7 +107,7 @@ class Distribution(Explained):
     for them; captured functions do not check. True by default, False under `python -O`.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Normal(dt.zeros(3, device="reference"), 1.0)
+    >>> d = dt.distributions.Normal(dt.zeros(3), 1.0)
     >>> d.batch_shape, d.event_shape, d.sample((5,)).shape
     ((3,), (), (5, 3))
     """
@@ -407,7 +407,7 @@ class ExponentialFamily(Distribution):
 
     >>> import dovetail as dt
     >>> D = dt.distributions
-    >>> isinstance(D.Normal(dt.zeros(1, device="reference"), 1.0), D.ExponentialFamily)
+    >>> isinstance(D.Normal(dt.zeros(1), 1.0), D.ExponentialFamily)
     True
     """
 

@@ -21,8 +21,8 @@ class Independent(Distribution):
 
     >>> import dovetail as dt
     >>> D = dt.distributions
-    >>> d = D.Independent(D.Normal(dt.zeros((2, 3), device="reference"), 1.0), 1)
-    >>> d.batch_shape, d.event_shape, d.log_prob(dt.zeros(3, device="reference")).shape
+    >>> d = D.Independent(D.Normal(dt.zeros((2, 3)), 1.0), 1)
+    >>> d.batch_shape, d.event_shape, d.log_prob(dt.zeros(3)).shape
     ((2,), (3,), (2,))
     """
 

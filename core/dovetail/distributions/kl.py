@@ -33,7 +33,7 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
     >>> @dt.distributions.register_kl(Mine, Mine)
     ... def mine(p, q):
     ...     return p.loc * 0
-    >>> p = Mine(dt.zeros(1, device="reference"), 1.0)
+    >>> p = Mine(dt.zeros(1), 1.0)
     >>> dt.distributions.kl_divergence(p, p).tolist()
     [0.0]
     """
@@ -81,7 +81,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
     >>> import dovetail as dt
     >>> D = dt.distributions
-    >>> zero = dt.zeros(1, device="reference")
+    >>> zero = dt.zeros(1)
     >>> D.kl_divergence(D.Normal(zero, 1.0), D.Normal(zero + 1.0, 1.0)).tolist()
     [0.5]
     """

@@ -25,7 +25,7 @@ class Uniform(Distribution):
     Raises: ArgumentError unless low < high, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Uniform(dt.zeros(2, device="reference"), 4.0)
+    >>> d = dt.distributions.Uniform(dt.zeros(2), 4.0)
     >>> d.mean.tolist(), d.icdf(0.25).tolist()
     ([2.0, 2.0], [1.0, 1.0])
     """
@@ -117,7 +117,7 @@ class Laplace(Distribution):
     `loc`, `scale`: its mean, and the mean distance from it.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Laplace(dt.zeros(2, device="reference"), 1.0).variance.tolist()
+    >>> dt.distributions.Laplace(dt.zeros(2), 1.0).variance.tolist()
     [2.0, 2.0]
     """
 
@@ -177,7 +177,7 @@ class Cauchy(Distribution):
     `loc`, `scale`: its median, and the distance from it within which half of the values lie.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Cauchy(dt.zeros(2, device="reference"), 1.0).cdf(0.0).tolist()
+    >>> dt.distributions.Cauchy(dt.zeros(2), 1.0).cdf(0.0).tolist()
     [0.5, 0.5]
     """
 
@@ -234,7 +234,7 @@ class HalfCauchy(TransformedDistribution):
     `scale`: the median.
 
     >>> import dovetail as dt
-    >>> dt.distributions.HalfCauchy(dt.ones(2, device="reference")).cdf(1.0).tolist()
+    >>> dt.distributions.HalfCauchy(dt.ones(2)).cdf(1.0).tolist()
     [0.5, 0.5]
     """
 
@@ -288,7 +288,7 @@ class StudentT(Distribution):
     `df`: degrees of freedom; `loc`, `scale`: its median, and the factor of its width.
 
     >>> import dovetail as dt
-    >>> dt.distributions.StudentT(dt.asarray([4.0], device="reference")).variance.tolist()
+    >>> dt.distributions.StudentT(dt.asarray([4.0])).variance.tolist()
     [2.0]
     """
 
@@ -374,7 +374,7 @@ class Gumbel(Distribution):
     `loc`, `scale`: its mode, and the factor of its width.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Gumbel(dt.zeros(2, device="reference"), 1.0).mode.tolist()
+    >>> dt.distributions.Gumbel(dt.zeros(2), 1.0).mode.tolist()
     [0.0, 0.0]
     """
 

@@ -21,7 +21,7 @@ class SoftmaxTransform(Transform):
     """y = softmax(x) along the last dimension; the inverse is the logarithm.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([0.0, 0.0], device="reference")
+    >>> x = dt.asarray([0.0, 0.0])
     >>> dt.distributions.SoftmaxTransform()(x).tolist()
     [0.5, 0.5]
     """
@@ -58,7 +58,7 @@ class StickBreakingTransform(Transform):
     Zeros give equal shares.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([0.0], device="reference")
+    >>> x = dt.asarray([0.0])
     >>> dt.distributions.StickBreakingTransform()(x).tolist()
     [0.5, 0.5]
     """
@@ -104,7 +104,7 @@ class LowerCholeskyTransform(Transform):
     """A transform of a square matrix to its lower triangle, with exp of its diagonal.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 2), device="reference")
+    >>> x = dt.zeros((2, 2))
     >>> dt.distributions.LowerCholeskyTransform()(x).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -123,7 +123,7 @@ class PositiveDefiniteTransform(Transform):
     """A transform of a square matrix to the positive definite L L^T of `LowerCholeskyTransform`.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 2), device="reference")
+    >>> x = dt.zeros((2, 2))
     >>> dt.distributions.PositiveDefiniteTransform()(x).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -145,7 +145,7 @@ class CorrCholeskyTransform(Transform):
     Rows have length 1. In each row, tanh of a number is the fraction of the remaining length.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([0.0], device="reference")
+    >>> x = dt.asarray([0.0])
     >>> dt.distributions.CorrCholeskyTransform()(x).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """

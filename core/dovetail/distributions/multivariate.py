@@ -28,8 +28,8 @@ class MultivariateNormal(Distribution):
     LinAlgError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros(2, device="reference")
-    >>> d = dt.distributions.MultivariateNormal(x, covariance_matrix=dt.eye(2, device="reference"))
+    >>> x = dt.zeros(2)
+    >>> d = dt.distributions.MultivariateNormal(x, covariance_matrix=dt.eye(2))
     >>> d.log_prob(x).item()
     -1.8378770351409912
     """

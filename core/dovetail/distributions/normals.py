@@ -24,7 +24,7 @@ class Normal(ExponentialFamily):
     Raises: ArgumentError for invalid parameters, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Normal(dt.zeros(2, device="reference"), 1.0)
+    >>> d = dt.distributions.Normal(dt.zeros(2), 1.0)
     >>> d.log_prob(0.0).tolist()
     [-0.9189385175704956, -0.9189385175704956]
     """
@@ -91,7 +91,7 @@ class LogNormal(TransformedDistribution):
     `loc`, `scale`: the mean and the standard deviation of the logarithm.
 
     >>> import dovetail as dt
-    >>> dt.distributions.LogNormal(dt.zeros(2, device="reference"), 1.0).median.tolist()
+    >>> dt.distributions.LogNormal(dt.zeros(2), 1.0).median.tolist()
     [1.0, 1.0]
     """
 
@@ -142,7 +142,7 @@ class HalfNormal(TransformedDistribution):
     `scale`: the standard deviation of the normal variable.
 
     >>> import dovetail as dt
-    >>> dt.distributions.HalfNormal(dt.ones(2, device="reference")).cdf(0.0).tolist()
+    >>> dt.distributions.HalfNormal(dt.ones(2)).cdf(0.0).tolist()
     [0.0, 0.0]
     """
 

@@ -38,7 +38,7 @@ class Exponential(ExponentialFamily):
     `rate`: positive numbers.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Exponential(dt.asarray([2.0], device="reference")).mean.tolist()
+    >>> dt.distributions.Exponential(dt.asarray([2.0])).mean.tolist()
     [0.5]
     """
 
@@ -99,7 +99,7 @@ class Gamma(ExponentialFamily):
     concentration; that of `rsample` is implicit.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Gamma(dt.asarray([1.0], device="reference"), 2.0)
+    >>> d = dt.distributions.Gamma(dt.asarray([1.0]), 2.0)
     >>> d.cdf(1.0).tolist()
     [0.8646647334098816]
     """
@@ -165,7 +165,7 @@ class Chi2(Gamma):
     `df`: degrees of freedom, positive.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Chi2(dt.asarray([3.0], device="reference")).variance.tolist()
+    >>> dt.distributions.Chi2(dt.asarray([3.0])).variance.tolist()
     [6.0]
     """
 
@@ -187,7 +187,7 @@ class InverseGamma(TransformedDistribution):
     `concentration`, `rate`: positive numbers.
 
     >>> import dovetail as dt
-    >>> dt.distributions.InverseGamma(dt.asarray([3.0], device="reference"), 1.0).mean.tolist()
+    >>> dt.distributions.InverseGamma(dt.asarray([3.0]), 1.0).mean.tolist()
     [0.5]
     """
 
@@ -239,7 +239,7 @@ class FisherSnedecor(Distribution):
     `df1`, `df2`: degrees of freedom, positive.
 
     >>> import dovetail as dt
-    >>> dt.distributions.FisherSnedecor(dt.asarray([1.0], device="reference"), 4.0).mean.tolist()
+    >>> dt.distributions.FisherSnedecor(dt.asarray([1.0]), 4.0).mean.tolist()
     [2.0]
     """
 
@@ -296,7 +296,7 @@ class Weibull(TransformedDistribution):
     `scale`: the factor of its values; `concentration`: its shape. Both are positive.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Weibull(dt.asarray([2.0], device="reference"), 1.0).mean.tolist()
+    >>> dt.distributions.Weibull(dt.asarray([2.0]), 1.0).mean.tolist()
     [2.0]
     """
 
@@ -376,7 +376,7 @@ class Pareto(TransformedDistribution):
     `scale`: the least value; `alpha`: the exponent of the tail. Both are positive.
 
     >>> import dovetail as dt
-    >>> dt.distributions.Pareto(dt.asarray([1.0], device="reference"), 2.0).mean.tolist()
+    >>> dt.distributions.Pareto(dt.asarray([1.0]), 2.0).mean.tolist()
     [2.0]
     """
 

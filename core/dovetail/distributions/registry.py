@@ -22,7 +22,7 @@ class ConstraintRegistry(Explained):
 
     >>> import dovetail as dt
     >>> t = dt.distributions.biject_to(dt.distributions.constraints.positive)
-    >>> t(dt.asarray([0.0], device="reference")).tolist()
+    >>> t(dt.asarray([0.0])).tolist()
     [1.0]
     """
 

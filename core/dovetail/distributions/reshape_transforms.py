@@ -21,7 +21,7 @@ class ReshapeTransform(Transform):
     `in_shape`, `out_shape`: the shapes of inputs and outputs, with equal numbers of elements.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0, 3.0, 4.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0, 3.0, 4.0])
     >>> dt.distributions.ReshapeTransform((4,), (2, 2))(x).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
@@ -75,7 +75,7 @@ class CatTransform(Transform):
     `tseq`: the transforms; `dim`: the dimension; `lengths`: of the pieces, 1 each by default.
 
     >>> import dovetail as dt
-    >>> D, x = dt.distributions, dt.asarray([0.0, -1.0, -2.0], device="reference")
+    >>> D, x = dt.distributions, dt.asarray([0.0, -1.0, -2.0])
     >>> D.CatTransform([D.ExpTransform(), D.AbsTransform()], lengths=[1, 2])(x).tolist()
     [1.0, 1.0, 2.0]
     """
@@ -161,7 +161,7 @@ class StackTransform(Transform):
     `tseq`: the transforms; `dim`: the dimension.
 
     >>> import dovetail as dt
-    >>> D, x = dt.distributions, dt.asarray([[0.0, 0.0], [-1.0, -2.0]], device="reference")
+    >>> D, x = dt.distributions, dt.asarray([[0.0, 0.0], [-1.0, -2.0]])
     >>> D.StackTransform([D.ExpTransform(), D.AbsTransform()])(x).tolist()
     [[1.0, 1.0], [1.0, 2.0]]
     """

@@ -26,7 +26,7 @@ class Dirichlet(ExponentialFamily):
     Raises: ShapeError unless it is a vector or a batch, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Dirichlet(dt.asarray([1.0, 3.0], device="reference"))
+    >>> d = dt.distributions.Dirichlet(dt.asarray([1.0, 3.0]))
     >>> d.mean.tolist(), d.event_shape
     ([0.25, 0.75], (2,))
     """
@@ -100,7 +100,7 @@ class Beta(ExponentialFamily):
     gradient.
 
     >>> import dovetail as dt
-    >>> d = dt.distributions.Beta(dt.asarray([1.0], device="reference"), 3.0)
+    >>> d = dt.distributions.Beta(dt.asarray([1.0]), 3.0)
     >>> d.mean.tolist()
     [0.25]
     """

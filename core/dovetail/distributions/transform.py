@@ -30,7 +30,7 @@ class Transform(Explained):
 
     >>> import dovetail as dt
     >>> t = dt.distributions.transforms.ExpTransform()
-    >>> t.inv(t(dt.asarray([0.0], device="reference"))).tolist()
+    >>> t.inv(t(dt.asarray([0.0]))).tolist()
     [0.0]
     """
 
@@ -216,7 +216,7 @@ class ComposeTransform(Transform):
     >>> import dovetail as dt
     >>> T = dt.distributions.transforms
     >>> t = T.ComposeTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)])
-    >>> t(dt.asarray([0.0], device="reference")).tolist()
+    >>> t(dt.asarray([0.0])).tolist()
     [3.0]
     """
 
@@ -320,7 +320,7 @@ class IndependentTransform(Transform):
     >>> import dovetail as dt
     >>> T = dt.distributions.transforms
     >>> t = T.IndependentTransform(T.ExpTransform(), 1)
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> t.log_abs_det_jacobian(x, t(x)).item()
     3.0
     """

@@ -25,7 +25,7 @@ class TransformedDistribution(Distribution):
 
     >>> import dovetail as dt
     >>> D = dt.distributions
-    >>> base = D.Uniform(dt.zeros(2, device="reference"), 1.0)
+    >>> base = D.Uniform(dt.zeros(2), 1.0)
     >>> logistic = D.TransformedDistribution(base, [D.SigmoidTransform().inv])
     >>> logistic.cdf(0.0).tolist()
     [0.5, 0.5]

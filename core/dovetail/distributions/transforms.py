@@ -56,7 +56,7 @@ class ExpTransform(Transform):
     """y = exp(x).
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([0.0], device="reference")
+    >>> x = dt.asarray([0.0])
     >>> dt.distributions.ExpTransform()(x).tolist()
     [1.0]
     """
@@ -80,7 +80,7 @@ class AbsTransform(Transform):
     """y = abs(x); the inverse returns y.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([-2.0, 1.0], device="reference")
+    >>> x = dt.asarray([-2.0, 1.0])
     >>> dt.distributions.AbsTransform()(x).tolist()
     [2.0, 1.0]
     """
@@ -99,7 +99,7 @@ class SigmoidTransform(Transform):
     """y = 1 / (1 + exp(-x)), clipped to values between 0 and 1, both excluded.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([0.0], device="reference")
+    >>> x = dt.asarray([0.0])
     >>> dt.distributions.SigmoidTransform()(x).tolist()
     [0.5]
     """
@@ -131,7 +131,7 @@ class SoftplusTransform(Transform):
 
     >>> import dovetail as dt
     >>> t = dt.distributions.SoftplusTransform()
-    >>> t.inv(t(dt.zeros(1, device="reference"))).tolist()
+    >>> t.inv(t(dt.zeros(1))).tolist()
     [0.0]
     """
 
@@ -157,7 +157,7 @@ class TanhTransform(Transform):
 
     >>> import dovetail as dt
     >>> t = dt.distributions.TanhTransform(cache_size=1)
-    >>> t.inv(t(dt.asarray([50.0], device="reference"))).tolist()
+    >>> t.inv(t(dt.asarray([50.0]))).tolist()
     [50.0]
     """
 
@@ -182,7 +182,7 @@ class PowerTransform(Transform):
     `exponent`: a number or a tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([3.0], device="reference")
+    >>> x = dt.asarray([3.0])
     >>> dt.distributions.PowerTransform(2.0)(x).tolist()
     [9.0]
     """
@@ -255,7 +255,7 @@ class AffineTransform(Transform):
 
     >>> import dovetail as dt
     >>> t = dt.distributions.transforms.AffineTransform(1.0, 2.0)
-    >>> t.inv(dt.asarray([3.0], device="reference")).tolist()
+    >>> t.inv(dt.asarray([3.0])).tolist()
     [1.0]
     """
 
@@ -317,7 +317,7 @@ class CumulativeDistributionTransform(Transform):
     `distribution`: of real values.
 
     >>> import dovetail as dt
-    >>> D, zero = dt.distributions, dt.zeros(1, device="reference")
+    >>> D, zero = dt.distributions, dt.zeros(1)
     >>> D.CumulativeDistributionTransform(D.Normal(zero, 1.0))(zero).tolist()
     [0.5]
     """

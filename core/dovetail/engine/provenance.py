@@ -59,7 +59,7 @@ class record_lines(Switch):
 
     >>> import dovetail as dt
     >>> with dt.record_lines():
-    ...     y = dt.ones(3, device="reference") * 2
+    ...     y = dt.ones(3) * 2
     >>> "recorded by multiply" in dt.draw_graph(y).svg()
     True
     """

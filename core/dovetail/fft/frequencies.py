@@ -50,7 +50,7 @@ def fftfreq(
     Raises: ArgumentError for an n below 1 and a d of 0, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.fft.fftfreq(4, d=0.5, device="reference").tolist()
+    >>> dt.fft.fftfreq(4, d=0.5).tolist()
     [0.0, 0.5, -1.0, -0.5]
     """
     n = integer("fftfreq", n, "n", 1)
@@ -77,7 +77,7 @@ def rfftfreq(
     Raises: ArgumentError for an n below 1 and a d of 0, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.fft.rfftfreq(4, d=0.5, device="reference").tolist()
+    >>> dt.fft.rfftfreq(4, d=0.5).tolist()
     [0.0, 0.5, 1.0]
     """
     n = integer("rfftfreq", n, "n", 1)
@@ -96,7 +96,7 @@ def fftshift(
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.fft.fftshift(dt.asarray([0, 1, 2, -2, -1], device="reference")).tolist()
+    >>> dt.fft.fftshift(dt.asarray([0, 1, 2, -2, -1])).tolist()
     [-2, -1, 0, 1, 2]
     """
     return _roll_half("fftshift", x, axes, 1)
@@ -114,7 +114,7 @@ def ifftshift(
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.fft.ifftshift(dt.asarray([-2, -1, 0, 1, 2], device="reference")).tolist()
+    >>> dt.fft.ifftshift(dt.asarray([-2, -1, 0, 1, 2])).tolist()
     [0, 1, 2, -2, -1]
     """
     return _roll_half("ifftshift", x, axes, -1)

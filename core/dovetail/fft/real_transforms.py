@@ -139,7 +139,7 @@ def rfft(
     numbers.
 
     >>> import dovetail as dt
-    >>> dt.fft.rfft(dt.asarray([1.0, 0.0, 1.0, 0.0], device="reference")).tolist()
+    >>> dt.fft.rfft(dt.asarray([1.0, 0.0, 1.0, 0.0])).tolist()
     [(2+0j), 0j, (2+0j)]
     """
     return _real_to_half_spectrum("rfft", real_input("rfft", x), n, axis, norm, False)
@@ -166,7 +166,7 @@ def irfft(
     Raises: ArgumentError for an n below 1 and other norms, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.fft.irfft(dt.asarray([2.0, 0.0, 2.0], device="reference")).tolist()
+    >>> dt.fft.irfft(dt.asarray([2.0, 0.0, 2.0])).tolist()
     [1.0, 0.0, 1.0, 0.0]
     """
     return _half_spectrum_to_real("irfft", complex_input("irfft", x), n, axis, norm, True)
@@ -191,7 +191,7 @@ def hfft(
     Raises: as `irfft`.
 
     >>> import dovetail as dt
-    >>> dt.fft.hfft(dt.asarray([1.0, 0.0, 1.0], device="reference")).tolist()
+    >>> dt.fft.hfft(dt.asarray([1.0, 0.0, 1.0])).tolist()
     [2.0, 0.0, 2.0, 0.0]
     """
     return _half_spectrum_to_real("hfft", ew.conj(complex_input("hfft", x)), n, axis, norm, False)
@@ -216,7 +216,7 @@ def ihfft(
     Raises: as `rfft`.
 
     >>> import dovetail as dt
-    >>> dt.fft.ihfft(dt.asarray([2.0, 0.0, 2.0, 0.0], device="reference")).tolist()
+    >>> dt.fft.ihfft(dt.asarray([2.0, 0.0, 2.0, 0.0])).tolist()
     [(1-0j), -0j, (1-0j)]
     """
     return ew.conj(_real_to_half_spectrum("ihfft", real_input("ihfft", x), n, axis, norm, True))
@@ -267,7 +267,7 @@ def rfftn(
     Raises: as `fftn`, DTypeError for complex numbers.
 
     >>> import dovetail as dt
-    >>> dt.fft.rfftn(dt.ones((2, 2), device="reference")).tolist()
+    >>> dt.fft.rfftn(dt.ones((2, 2))).tolist()
     [[(4+0j), 0j], [0j, 0j]]
     """
     return _real_to_half_spectrum_along("rfftn", x, s, axes, norm)
@@ -293,7 +293,7 @@ def irfftn(
     Raises: as `fftn`.
 
     >>> import dovetail as dt
-    >>> dt.fft.irfftn(dt.asarray([[4.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
+    >>> dt.fft.irfftn(dt.asarray([[4.0, 0.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
     return _half_spectrum_to_real_along("irfftn", x, s, axes, norm)
@@ -318,7 +318,7 @@ def rfft2(
     Raises: as `rfftn`.
 
     >>> import dovetail as dt
-    >>> dt.fft.rfft2(dt.ones((2, 2), device="reference")).tolist()
+    >>> dt.fft.rfft2(dt.ones((2, 2))).tolist()
     [[(4+0j), 0j], [0j, 0j]]
     """
     return _real_to_half_spectrum_along("rfft2", x, s, axes, norm)
@@ -343,7 +343,7 @@ def irfft2(
     Raises: as `fftn`.
 
     >>> import dovetail as dt
-    >>> dt.fft.irfft2(dt.asarray([[4.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
+    >>> dt.fft.irfft2(dt.asarray([[4.0, 0.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
     return _half_spectrum_to_real_along("irfft2", x, s, axes, norm)

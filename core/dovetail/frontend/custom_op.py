@@ -305,7 +305,7 @@ def custom_op(
     >>> @dt.custom_op("cube", gradient=lambda g, x: g * 3 * x * x)
     ... def cube(x):
     ...     return x * x * x
-    >>> x = dt.asarray(2.0, device="reference").requires_grad_()
+    >>> x = dt.asarray(2.0).requires_grad_()
     >>> cube(x).backward()
     >>> x.grad.item()
     12.0

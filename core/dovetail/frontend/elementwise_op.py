@@ -361,7 +361,7 @@ def elementwise(
     >>> @dt.elementwise
     ... def soft_step(x, width):
     ...     return 0.5 + 0.5 * dt.tanh(x / width)
-    >>> soft_step(dt.asarray([-1.0, 0.0, 1.0], device="reference"), 0.5).tolist()
+    >>> soft_step(dt.asarray([-1.0, 0.0, 1.0]), 0.5).tolist()
     [0.017986208200454712, 0.5, 0.9820138216018677]
     """
 

@@ -290,8 +290,8 @@ def kernel(
     ... def add_rows(out: dt.Out, x: dt.In, scale: float):
     ...     for i in dt.grid(x.shape[0]):
     ...         out[i] = scale * sum(x[i, k] for k in range(x.shape[1]))
-    >>> x = dt.ones((2, 3), device="reference")
-    >>> out = dt.zeros(2, device="reference")
+    >>> x = dt.ones((2, 3))
+    >>> out = dt.zeros(2)
     >>> add_rows(out, x, 0.5); out.tolist()
     [1.5, 1.5]
     """

@@ -61,7 +61,7 @@ def grad(
     than one element.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> dt.func.grad(lambda x: (x**3).sum())(x).tolist()
     [3.0, 12.0]
     """
@@ -88,7 +88,7 @@ def value_and_grad(
     Raises: as `dt.func.grad`.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> value, gradient = dt.func.value_and_grad(lambda x: (x * x).sum())(x)
     >>> value.item(), gradient.tolist()
     (5.0, [2.0, 4.0])
@@ -196,7 +196,7 @@ def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     Raises: ArgumentTypeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> dt.func.jacrev(lambda x: x * x.sum())(x).tolist()
     [[4.0, 1.0], [2.0, 5.0]]
     """
@@ -214,7 +214,7 @@ def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     Raises: ArgumentTypeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> dt.func.jacfwd(lambda x: x * x.sum())(x).tolist()
     [[4.0, 1.0], [2.0, 5.0]]
     """
@@ -232,7 +232,7 @@ def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, V
     Raises: ArgumentTypeError, DTypeError, GradientError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> dt.func.hessian(lambda x: (x * x).sum() * x[0])(x).tolist()
     [[6.0, 4.0], [4.0, 2.0]]
     """

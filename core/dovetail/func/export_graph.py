@@ -503,7 +503,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     >>> @composite
     ... def doubled(x, times=2):
     ...     return x * times
-    >>> [n.op for n in graph_of(doubled, [dt.ones(1, device="reference")]).nodes]
+    >>> [n.op for n in graph_of(doubled, [dt.ones(1)]).nodes]
     ['input', 'multiply', 'doubled']
     """
 
@@ -536,7 +536,7 @@ def graph_of(
 
     >>> import dovetail as dt
     >>> from dovetail.extend import graph_of
-    >>> g = graph_of(lambda x: dt.tanh(x) * 2, [dt.ones(3, device="reference")])
+    >>> g = graph_of(lambda x: dt.tanh(x) * 2, [dt.ones(3)])
     >>> [(n.op, n.args) for n in g.nodes]
     [('input', ()), ('tanh', (<input: float32[3]>,)), ('multiply', (<tanh: float32[3]>, 2))]
     """

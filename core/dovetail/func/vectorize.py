@@ -67,7 +67,7 @@ def vmap(
     See: docs/transforms.md.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> dt.vmap(lambda row: row / row.max())(x).tolist()
     [[0.5, 1.0], [0.75, 1.0]]
     >>> dt.vmap(dt.dot, in_axes=(0, None))(x, x[0]).tolist()

@@ -110,7 +110,7 @@ def set_default_dtype(dtype: DTypeLike) -> DType:
     >>> import dovetail as dt
     >>> dt.set_default_dtype(dt.float64)
     dovetail.float64
-    >>> dt.zeros(2, device="reference").dtype, dt.asarray(1j, device="reference").dtype
+    >>> dt.zeros(2).dtype, dt.asarray(1j).dtype
     (dovetail.float64, dovetail.complex128)
     >>> dt.set_default_dtype(dt.float32)
     dovetail.float32
@@ -184,7 +184,7 @@ def astype(
     Raises: DTypeError, also for complex to real; DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.astype(dt.asarray([1.7, -300.0], device="reference"), dt.uint8).tolist()
+    >>> dt.astype(dt.asarray([1.7, -300.0]), dt.uint8).tolist()
     [1, 0]
     """
     if theirs:
@@ -223,7 +223,7 @@ def to(
     Raises: DTypeError, DeviceError, UnavailableError, OutOfMemoryError.
 
     >>> import dovetail as dt
-    >>> dt.ones(2, device="reference").to(dt.int8).dtype
+    >>> dt.ones(2).to(dt.int8).dtype
     dovetail.int8
     """
     required("to", x)

@@ -127,7 +127,7 @@ def to_dense(x: Tensor) -> Tensor:
     Raises: OutOfMemoryError.
 
     >>> import dovetail as dt
-    >>> x = dt.eye(2, device="reference")
+    >>> x = dt.eye(2)
     >>> x.to_dense() is x, x.to_sparse().to_dense().tolist()
     (True, [[1.0, 0.0], [0.0, 1.0]])
     """
@@ -145,7 +145,7 @@ def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> 
     requires a gradient.
 
     >>> import dovetail as dt
-    >>> dt.asarray([-1, 2, 9], device="reference").clip_(0, 5).tolist()
+    >>> dt.asarray([-1, 2, 9]).clip_(0, 5).tolist()
     [0, 2, 5]
     """
     return write_result("clip", x, [op_functions.clip(x, min, max)])
@@ -162,7 +162,7 @@ def fill_(x: Tensor, value: Number) -> Tensor:
     requires a gradient.
 
     >>> import dovetail as dt
-    >>> dt.zeros(2, device="reference").fill_(7).tolist()
+    >>> dt.zeros(2).fill_(7).tolist()
     [7.0, 7.0]
     """
     return write_result(
@@ -179,7 +179,7 @@ def zero_(x: Tensor) -> Tensor:
     Raises: ReadOnlyError, GradientError for a leaf that requires a gradient.
 
     >>> import dovetail as dt
-    >>> dt.ones(2, device="reference").zero_().tolist()
+    >>> dt.ones(2).zero_().tolist()
     [0.0, 0.0]
     """
     return fill_(x, 0)
@@ -196,7 +196,7 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     gradient.
 
     >>> import dovetail as dt
-    >>> dt.zeros(3, device="reference").copy_([1, 2, 3]).tolist()
+    >>> dt.zeros(3).copy_([1, 2, 3]).tolist()
     [1.0, 2.0, 3.0]
     """
     other = other if isinstance(other, Tensor) else as_operand("copy_", other, (x,))
@@ -212,7 +212,7 @@ def real_part(x: Tensor) -> Tensor:
     Raises: DTypeError for bool.
 
     >>> import dovetail as dt
-    >>> dt.asarray([1 + 2j], device="reference").real.tolist()
+    >>> dt.asarray([1 + 2j]).real.tolist()
     [1.0]
     """
     return apply(ops.REAL, (x,))
@@ -226,7 +226,7 @@ def imaginary_part(x: Tensor) -> Tensor:
     Raises: DTypeError for bool.
 
     >>> import dovetail as dt
-    >>> dt.asarray([1 + 2j], device="reference").imag.tolist()
+    >>> dt.asarray([1 + 2j]).imag.tolist()
     [2.0]
     """
     return apply(ops.IMAG, (x,))
@@ -246,7 +246,7 @@ def cumsum(
     Raises: AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.asarray([[1, 2], [3, 4]], device="reference").cumsum().tolist()
+    >>> dt.asarray([[1, 2], [3, 4]]).cumsum().tolist()
     [1, 3, 6, 10]
     """
     whole = manipulation.ravel(x) if axis is None else x
@@ -267,7 +267,7 @@ def cumprod(
     Raises: AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.asarray([[1, 2], [3, 4]], device="reference").cumprod(1).tolist()
+    >>> dt.asarray([[1, 2], [3, 4]]).cumprod(1).tolist()
     [[1, 2], [3, 12]]
     """
     whole = manipulation.ravel(x) if axis is None else x
@@ -284,7 +284,7 @@ def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Ten
     Raises: DeviceError, UnavailableError, OutOfMemoryError.
 
     >>> import dovetail as dt
-    >>> dt.zeros(2, device="reference").to_device("reference").device
+    >>> dt.zeros(2).to_device("reference").device
     device("reference")
     """
     return datatypes.move(x, device_named(device, "to_device"))
@@ -301,7 +301,7 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
     Raises: ArgumentError for unknown versions.
 
     >>> import dovetail as dt
-    >>> dt.zeros(2, device="reference").__array_namespace__() is dt
+    >>> dt.zeros(2).__array_namespace__() is dt
     True
     """
     choice("__array_namespace__", api_version, "api_version", ARRAY_API_VERSIONS)

@@ -58,7 +58,7 @@ def is_tensor(obj: object) -> bool:
     Raises: nothing.
 
     >>> import dovetail as dt
-    >>> dt.is_tensor(dt.zeros(1, device="reference")), dt.is_tensor([0.0])
+    >>> dt.is_tensor(dt.zeros(1)), dt.is_tensor([0.0])
     (True, False)
     """
     return isinstance(obj, Tensor)
@@ -79,7 +79,7 @@ def gather(x: Tensor, dim: int, index: Array) -> Tensor:
     Raises: ShapeError, AxisError, DTypeError, OutOfRangeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> x = dt.asarray([[1, 2], [3, 4]])
     >>> dt.gather(x, 1, [[0], [1]]).tolist()
     [[1], [4]]
     """
@@ -107,7 +107,7 @@ def index_select(x: Tensor, dim: int, index: Array) -> Tensor:
     OutOfRangeError.
 
     >>> import dovetail as dt
-    >>> dt.index_select(dt.asarray([[1, 2], [3, 4]], device="reference"), 1, [1]).tolist()
+    >>> dt.index_select(dt.asarray([[1, 2], [3, 4]]), 1, [1]).tolist()
     [[2], [4]]
     """
     x, indices = as_tensors("index_select", x, index)
@@ -126,7 +126,7 @@ def masked_select(x: Tensor, mask: Array) -> Tensor:
     Raises: ShapeError, DTypeError unless the mask is of bools.
 
     >>> import dovetail as dt
-    >>> dt.masked_select(dt.asarray([[1], [2]], device="reference"), [True, False]).tolist()
+    >>> dt.masked_select(dt.asarray([[1], [2]]), [True, False]).tolist()
     [1, 2]
     """
     x, bools = as_tensors("masked_select", x, mask)
@@ -145,7 +145,7 @@ def take_along_dim(x: Tensor, indices: Array, dim: int | None = None) -> Tensor:
     Raises: ShapeError, AxisError, DTypeError, OutOfRangeError.
 
     >>> import dovetail as dt
-    >>> dt.take_along_dim(dt.asarray([[1, 2], [3, 4]], device="reference"), [3, 0]).tolist()
+    >>> dt.take_along_dim(dt.asarray([[1, 2], [3, 4]]), [3, 0]).tolist()
     [4, 1]
     """
     if dim is not None:
@@ -166,7 +166,7 @@ def repeat_interleave(
     Raises: ShapeError, AxisError, ArgumentError for a negative count.
 
     >>> import dovetail as dt
-    >>> dt.repeat_interleave(dt.asarray([1, 2], device="reference"), 2).tolist()
+    >>> dt.repeat_interleave(dt.asarray([1, 2]), 2).tolist()
     [1, 1, 2, 2]
     """
     return repeat(x, repeats, axis=dim)
@@ -182,7 +182,7 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     Raises: AxisError, ArgumentError if the places are not all within the axis.
 
     >>> import dovetail as dt
-    >>> dt.narrow(dt.arange(5, device="reference"), 0, 1, 2).tolist()
+    >>> dt.narrow(dt.arange(5), 0, 1, 2).tolist()
     [1, 2]
     """
     axis = lay.axis("narrow", integer("narrow", dim, "dim"), strided("narrow", x).ndim)
@@ -207,7 +207,7 @@ def _select_place(x: Tensor, dim: int, index: int) -> Tensor:
     Raises: AxisError, OutOfRangeError.
 
     >>> import dovetail as dt
-    >>> dt.asarray([[1, 2], [3, 4]], device="reference").select(1, 0).tolist()
+    >>> dt.asarray([[1, 2], [3, 4]]).select(1, 0).tolist()
     [1, 3]
     """
     axis = lay.axis("select", integer("select", dim, "dim"), strided("select", x).ndim)
@@ -223,7 +223,7 @@ def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     Raises: AxisError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.unflatten(dt.zeros((2, 6), device="reference"), 1, (3, -1)).shape
+    >>> dt.unflatten(dt.zeros((2, 6)), 1, (3, -1)).shape
     (2, 3, 2)
     """
     axis = lay.axis("unflatten", integer("unflatten", dim, "dim"), strided("unflatten", x).ndim)
@@ -245,7 +245,7 @@ def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
     Raises: ShapeError for 0 dimensions, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.diag_embed(dt.asarray([1, 2], device="reference")).tolist()
+    >>> dt.diag_embed(dt.asarray([1, 2])).tolist()
     [[1, 0], [0, 2]]
     """
     if strided("diag_embed", x).ndim == 0:
@@ -273,7 +273,7 @@ def amax(
     Raises: AxisError, ArgumentError for no elements, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.amax(dt.asarray([[1, 2], [3, 0]], device="reference"), axis=1).tolist()
+    >>> dt.amax(dt.asarray([[1, 2], [3, 0]]), axis=1).tolist()
     [2, 3]
     """
     return max_(x, axis, keepdims=keepdims, out=out)
@@ -290,7 +290,7 @@ def amin(
     Raises: AxisError, ArgumentError for no elements, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.amin(dt.asarray([[1, 2], [3, 0]], device="reference"), axis=1).tolist()
+    >>> dt.amin(dt.asarray([[1, 2], [3, 0]]), axis=1).tolist()
     [1, 0]
     """
     return min_(x, axis, keepdims=keepdims, out=out)
@@ -309,7 +309,7 @@ def lerp(x: Tensor, end: Array, weight: Operand, *, out: Tensor | None = None) -
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.lerp(dt.asarray([0.0, 4.0], device="reference"), [2.0, 8.0], 0.5).tolist()
+    >>> dt.lerp(dt.asarray([0.0, 4.0]), [2.0, 8.0], 0.5).tolist()
     [1.0, 6.0]
     """
     x, end = as_tensors("lerp", x, end)
@@ -328,7 +328,7 @@ def addcmul(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.addcmul(dt.ones(2, device="reference"), [1.0, 2.0], [3.0, 4.0], value=2).tolist()
+    >>> dt.addcmul(dt.ones(2), [1.0, 2.0], [3.0, 4.0], value=2).tolist()
     [7.0, 17.0]
     """
     x, a, b = as_tensors("addcmul", x, tensor1, tensor2)
@@ -347,7 +347,7 @@ def addcdiv(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.addcdiv(dt.ones(2, device="reference"), [1.0, 2.0], [4.0, 4.0], value=2).tolist()
+    >>> dt.addcdiv(dt.ones(2), [1.0, 2.0], [4.0, 4.0], value=2).tolist()
     [1.5, 2.0]
     """
     x, a, b = as_tensors("addcdiv", x, tensor1, tensor2)
@@ -384,8 +384,8 @@ def addmm(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> i = dt.eye(2, device="reference")
-    >>> dt.addmm(dt.ones(2, device="reference"), i, i, alpha=2).tolist()
+    >>> i = dt.eye(2)
+    >>> dt.addmm(dt.ones(2), i, i, alpha=2).tolist()
     [[3.0, 1.0], [1.0, 3.0]]
     """
     return _add_product("addmm", x, mat1, mat2, beta, alpha)
@@ -410,7 +410,7 @@ def addmv(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.addmv(dt.ones(2, device="reference"), [[1.0, 0.0], [0.0, 1.0]], [1.0, 2.0]).tolist()
+    >>> dt.addmv(dt.ones(2), [[1.0, 0.0], [0.0, 1.0]], [1.0, 2.0]).tolist()
     [2.0, 3.0]
     """
     return _add_product("addmv", x, mat, vec, beta, alpha)
@@ -435,8 +435,8 @@ def baddbmm(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> i = dt.eye(2, device="reference")[None]
-    >>> dt.baddbmm(dt.ones((1, 2, 2), device="reference"), i, i).tolist()
+    >>> i = dt.eye(2)[None]
+    >>> dt.baddbmm(dt.ones((1, 2, 2)), i, i).tolist()
     [[[2.0, 1.0], [1.0, 2.0]]]
     """
     return _add_product("baddbmm", x, batch1, batch2, beta, alpha)
@@ -451,7 +451,7 @@ def float_power(x1: Tensor, x2: Operand) -> Tensor:
     Raises: ShapeError, DTypeError, also if the device has no float64.
 
     >>> import dovetail as dt
-    >>> dt.float_power(dt.asarray([2, 4], device="reference"), -1).tolist()
+    >>> dt.float_power(dt.asarray([2, 4]), -1).tolist()
     [0.5, 0.25]
     """
     required("float_power", x1)
@@ -470,7 +470,7 @@ def _where_method(x: Tensor, condition: Array, other: Operand) -> Tensor:
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1, 2], device="reference")
+    >>> x = dt.asarray([1, 2])
     >>> x.where(x > 1, 0).tolist()
     [0, 2]
     """
@@ -487,7 +487,7 @@ def _compress_method(x: Tensor, condition: Array, axis: int | None = None) -> Te
     Raises: ShapeError, AxisError, OutOfRangeError.
 
     >>> import dovetail as dt
-    >>> dt.asarray([1, 2, 3], device="reference").compress([True, False, True]).tolist()
+    >>> dt.asarray([1, 2, 3]).compress([True, False, True]).tolist()
     [1, 3]
     """
     return compress(condition, x, axis)
@@ -502,7 +502,7 @@ def view_as(x: Tensor, other: Tensor) -> Tensor:
     Raises: ShapeError, LayoutError if the strides permit no view.
 
     >>> import dovetail as dt
-    >>> dt.zeros(4, device="reference").view_as(dt.zeros((2, 2))).shape
+    >>> dt.zeros(4).view_as(dt.zeros((2, 2))).shape
     (2, 2)
     """
     return strided("view_as", x).view(strided("view_as", other).shape)
@@ -517,7 +517,7 @@ def new_zeros(x: Tensor, *size: int, dtype: DTypeLike = None, device: DeviceLike
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.arange(3, device="reference").new_zeros(2).dtype
+    >>> dt.arange(3).new_zeros(2).dtype
     dovetail.int64
     """
     return zeros(_shape(size), **_like(x, dtype, device))
@@ -532,7 +532,7 @@ def new_ones(x: Tensor, *size: int, dtype: DTypeLike = None, device: DeviceLike 
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.arange(3, device="reference").new_ones(2).tolist()
+    >>> dt.arange(3).new_ones(2).tolist()
     [1, 1]
     """
     return ones(_shape(size), **_like(x, dtype, device))
@@ -547,7 +547,7 @@ def new_empty(x: Tensor, *size: int, dtype: DTypeLike = None, device: DeviceLike
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.arange(3, device="reference").new_empty(2, 2).shape
+    >>> dt.arange(3).new_empty(2, 2).shape
     (2, 2)
     """
     return empty(_shape(size), **_like(x, dtype, device))
@@ -569,7 +569,7 @@ def new_full(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.arange(3, device="reference").new_full((2,), 7).tolist()
+    >>> dt.arange(3).new_full((2,), 7).tolist()
     [7, 7]
     """
     return full(tuple(size), fill_value, **_like(x, dtype, device))
@@ -586,7 +586,7 @@ def new_tensor(
     Raises: DTypeError, DeviceError, ShapeError for a ragged list.
 
     >>> import dovetail as dt
-    >>> dt.zeros(1, device="reference").new_tensor([1, 2]).tolist()
+    >>> dt.zeros(1).new_tensor([1, 2]).tolist()
     [1.0, 2.0]
     """
     return asarray(data, copy=True, **_like(x, dtype, device))

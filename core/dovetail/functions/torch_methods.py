@@ -31,7 +31,7 @@ def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) ->
     Raises: ShapeError, DTypeError, AxisError, ArgumentError for none.
 
     >>> import dovetail as dt
-    >>> dt.cat([dt.zeros(1, device="reference"), dt.ones(2, device="reference")]).tolist()
+    >>> dt.cat([dt.zeros(1), dt.ones(2)]).tolist()
     [0.0, 1.0, 1.0]
     """
     return concat(tensors, axis=dim, out=out)
@@ -48,7 +48,7 @@ def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> x.masked_fill(x > 1, 0.0).tolist()
     [1.0, 0.0]
     """
@@ -64,7 +64,7 @@ def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
     Raises: ShapeError, DTypeError, ReadOnlyError, GradientError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> x = dt.asarray([1.0, 2.0])
     >>> x.masked_fill_(x > 1, 0.0).tolist()
     [1.0, 0.0]
     """
@@ -82,7 +82,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     Raises: ArgumentError for less than one, AxisError.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.arange(5, device="reference").chunk(2)]
+    >>> [part.tolist() for part in dt.arange(5).chunk(2)]
     [[0, 1, 2], [3, 4]]
     """
     count = integer("chunk", chunks, "chunks")
@@ -101,7 +101,7 @@ def t(x: Tensor) -> Tensor:
     Raises: ArgumentError for more of them.
 
     >>> import dovetail as dt
-    >>> dt.ones((2, 3), device="reference").t().shape
+    >>> dt.ones((2, 3)).t().shape
     (3, 2)
     """
     if x.ndim > 2:
@@ -121,7 +121,7 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
     Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.ones(2, device="reference").type_as(dt.zeros(1, dtype=dt.int32)).dtype
+    >>> dt.ones(2).type_as(dt.zeros(1, dtype=dt.int32)).dtype
     dovetail.int32
     """
     return astype(x, strided("type_as", other).dtype, copy=False)
@@ -137,7 +137,7 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
     Raises: ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.ones(3, device="reference").expand_as(dt.zeros((2, 3))).shape
+    >>> dt.ones(3).expand_as(dt.zeros((2, 3))).shape
     (2, 3)
     """
     return broadcast_to(x, strided("expand_as", other).shape)
@@ -153,7 +153,7 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     Raises: ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.ones(6, device="reference").reshape_as(dt.zeros((2, 3))).shape
+    >>> dt.ones(6).reshape_as(dt.zeros((2, 3))).shape
     (2, 3)
     """
     return reshape(x, strided("reshape_as", other).shape)
@@ -186,7 +186,7 @@ def _conversion_method(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     Raises: DTypeError if the device has no such dtype.
 
     >>> import dovetail as dt
-    >>> dt.ones(2, dtype=dt.uint8, device="reference").{name}().dtype
+    >>> dt.ones(2, dtype=dt.uint8).{name}().dtype
     dovetail.{dtype.name}
     """
     return convert

@@ -70,7 +70,7 @@ def explain(
     Raises: DTypeError for anything but tensors; CompileError with `source`.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> why = dt.explain(dt.softmax(x * 2))
     >>> len(why.launches), why.fresh
     (1, 16)

@@ -110,7 +110,7 @@ def draw_graph(
     to be drawn; ArgumentTypeError for `names`.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((2, 3), device="reference")
+    >>> x = dt.ones((2, 3))
     >>> dt.evaluate(x)
     >>> print(dt.draw_graph((x * 2).sum(axis=1), names={"x": x}))
     3 nodes pending

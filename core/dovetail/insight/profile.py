@@ -199,7 +199,7 @@ def profile(path: str | os.PathLike[str] | None = None) -> Profile:
     Raises: ArgumentError where one profile is entered twice, ArgumentTypeError for another `path`.
 
     >>> import dovetail as dt
-    >>> x = dt.ones(1000, device="reference")
+    >>> x = dt.ones(1000)
     >>> with dt.profile() as p:
     ...     dt.evaluate(x * 2)
     >>> [line.count for line in p.lines() if line.name.startswith("launch")]

@@ -80,7 +80,7 @@ def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     are square, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[2.0, 0.0], [0.0, 1.0]], device="reference")
+    >>> x = dt.asarray([[2.0, 0.0], [0.0, 1.0]])
     >>> dt.linalg.eigh(x).eigenvalues.tolist()
     [1.0, 2.0]
     """
@@ -97,7 +97,7 @@ def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     are square, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[2.0, 1.0], [1.0, 2.0]], device="reference")
+    >>> x = dt.asarray([[2.0, 1.0], [1.0, 2.0]])
     >>> dt.allclose(dt.linalg.eigvalsh(x), [1.0, 3.0])
     True
     """
@@ -148,7 +148,7 @@ def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     are square, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[0.0, -1.0], [1.0, 0.0]], device="reference")
+    >>> x = dt.asarray([[0.0, -1.0], [1.0, 0.0]])
     >>> dt.linalg.eig(x).eigenvalues.tolist()
     [1j, -1j]
     """
@@ -165,7 +165,7 @@ def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     are square, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[2.0, 1.0], [0.0, 3.0]], device="reference")
+    >>> x = dt.asarray([[2.0, 1.0], [0.0, 3.0]])
     >>> dt.linalg.eigvals(x).tolist()
     [(2+0j), (3+0j)]
     """

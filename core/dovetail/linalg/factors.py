@@ -107,7 +107,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False, out: Tensor | None = None) ->
     unless they are square, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linalg.cholesky(dt.asarray([[4.0, 2.0], [2.0, 2.0]], device="reference")).tolist()
+    >>> dt.linalg.cholesky(dt.asarray([[4.0, 2.0], [2.0, 2.0]])).tolist()
     [[2.0, 0.0], [1.0, 1.0]]
     """
     x = square("cholesky", x)
@@ -170,7 +170,7 @@ def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = N
     where the first columns depend on each other, and GradientError for "complete" where m > n.
 
     >>> import dovetail as dt
-    >>> q, r = dt.linalg.qr(dt.asarray([[0.0, 2.0], [1.0, 3.0]], device="reference"))
+    >>> q, r = dt.linalg.qr(dt.asarray([[0.0, 2.0], [1.0, 3.0]]))
     >>> dt.allclose(q @ r, [[0.0, 2.0], [1.0, 3.0]])
     True
     """
@@ -245,7 +245,7 @@ def svd(
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[0.0, 2.0], [1.0, 0.0]], device="reference")
+    >>> x = dt.asarray([[0.0, 2.0], [1.0, 0.0]])
     >>> dt.linalg.svd(x).S.tolist()
     [2.0, 1.0]
     """
@@ -262,7 +262,7 @@ def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linalg.svdvals(dt.asarray([[0.0, 2.0], [1.0, 0.0]], device="reference")).tolist()
+    >>> dt.linalg.svdvals(dt.asarray([[0.0, 2.0], [1.0, 0.0]])).tolist()
     [2.0, 1.0]
     """
     x = require_matrices("svdvals", x)
@@ -332,7 +332,7 @@ def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     each other.
 
     >>> import dovetail as dt
-    >>> p, low, up = dt.linalg.lu(dt.asarray([[1.0, 2.0], [2.0, 2.0]], device="reference"))
+    >>> p, low, up = dt.linalg.lu(dt.asarray([[1.0, 2.0], [2.0, 2.0]]))
     >>> p.tolist(), low.tolist(), up.tolist()
     ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.5, 1.0]], [[2.0, 2.0], [0.0, 1.0]])
     """
@@ -352,8 +352,8 @@ def lu_solve(
     three factors; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[1.0, 2.0], [2.0, 2.0]], device="reference")
-    >>> b = dt.asarray([5.0, 6.0], device="reference")
+    >>> a = dt.asarray([[1.0, 2.0], [2.0, 2.0]])
+    >>> b = dt.asarray([5.0, 6.0])
     >>> dt.linalg.lu_solve(dt.linalg.lu(a), b).tolist()
     [1.0, 2.0]
     """

@@ -101,7 +101,7 @@ def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> 
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linalg.pinv(dt.asarray([[2.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
+    >>> dt.linalg.pinv(dt.asarray([[2.0, 0.0], [0.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
     x = require_matrices("pinv", x)
@@ -125,7 +125,7 @@ def matrix_rank(
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linalg.matrix_rank(dt.asarray([[2.0, 2.0], [1.0, 1.0]], device="reference")).item()
+    >>> dt.linalg.matrix_rank(dt.asarray([[2.0, 2.0], [1.0, 1.0]])).item()
     1
     """
     x = require_matrices("matrix_rank", x.detach() if isinstance(x, Tensor) else x)
@@ -162,7 +162,7 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
     infinity.
 
     >>> import dovetail as dt
-    >>> dt.linalg.cond(dt.asarray([[4.0, 0.0], [0.0, 2.0]], device="reference")).item()
+    >>> dt.linalg.cond(dt.asarray([[4.0, 0.0], [0.0, 2.0]])).item()
     2.0
     """
     x = require_matrices("cond", x)
@@ -193,8 +193,8 @@ def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     DeviceError.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], device="reference")
-    >>> b = dt.asarray([1.0, 3.0, 5.0], device="reference")
+    >>> a = dt.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> b = dt.asarray([1.0, 3.0, 5.0])
     >>> dt.allclose(dt.linalg.lstsq(a, b).solution, [1.0, 2.0], atol=1e-5)
     True
     """

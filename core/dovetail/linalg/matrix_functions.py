@@ -64,7 +64,7 @@ def trace(
     Raises: ShapeError below 2 dimensions, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linalg.trace(dt.asarray([[1, 2], [3, 4]], device="reference")).item()
+    >>> dt.linalg.trace(dt.asarray([[1, 2], [3, 4]])).item()
     5
     """
     diagonals = diagonal(required("trace", x), integer("trace", offset, "offset"), -2, -1)
@@ -82,7 +82,7 @@ def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     square, DTypeError, ArgumentTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 1.0], [0.0, 1.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 1.0], [0.0, 1.0]])
     >>> dt.linalg.matrix_power(x, 5).tolist()
     [[1.0, 5.0], [0.0, 1.0]]
     """
@@ -109,7 +109,7 @@ def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tens
     ArgumentTypeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> a = dt.ones((2, 3), device="reference")
+    >>> a = dt.ones((2, 3))
     >>> dt.linalg.multi_dot([a, a.mT, a]).tolist()
     [[6.0, 6.0, 6.0], [6.0, 6.0, 6.0]]
     """
@@ -176,7 +176,7 @@ def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     DeviceError.
 
     >>> import dovetail as dt
-    >>> one = dt.ones((1, 2), dtype=dt.int64, device="reference")
+    >>> one = dt.ones((1, 2), dtype=dt.int64)
     >>> dt.linalg.block_diag(one, one * 2).tolist()
     [[1, 1, 0, 0], [0, 0, 2, 2]]
     """
@@ -210,8 +210,8 @@ def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tens
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[0.0], [1.0]], device="reference")
-    >>> dt.linalg.householder(x, dt.asarray([1.0], device="reference")).tolist()
+    >>> x = dt.asarray([[0.0], [1.0]])
+    >>> dt.linalg.householder(x, dt.asarray([1.0])).tolist()
     [[0.0], [-1.0]]
     """
     x, tau = (
@@ -259,7 +259,7 @@ def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     Raises: LinAlgError for NaN and infinity, ShapeError unless they are square, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linalg.expm(dt.zeros((2, 2), device="reference")).tolist()
+    >>> dt.linalg.expm(dt.zeros((2, 2))).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     x = square("expm", x)

@@ -50,7 +50,7 @@ def vector_norm(
     elements.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[3.0, 4.0], [6.0, 8.0]], device="reference")
+    >>> x = dt.asarray([[3.0, 4.0], [6.0, 8.0]])
     >>> dt.linalg.vector_norm(x, axis=1).tolist()
     [5.0, 10.0]
     """
@@ -125,7 +125,7 @@ def matrix_norm(
     `ord`; LinAlgError for NaN and infinity where singular values are needed.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> dt.linalg.matrix_norm(x, ord=1).item(), dt.linalg.matrix_norm(x, ord=dt.inf).item()
     (6.0, 7.0)
     """
@@ -175,7 +175,7 @@ def norm(
     Raises: ArgumentError for three axes with `ord`, AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[3.0, 0.0], [0.0, 4.0]], device="reference")
+    >>> x = dt.asarray([[3.0, 0.0], [0.0, 4.0]])
     >>> dt.linalg.norm(x).item(), dt.linalg.norm(x, 1).item()
     (5.0, 4.0)
     """

@@ -187,7 +187,7 @@ def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError unless they are square, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linalg.det(dt.asarray([[2.0, 0.0], [1.0, 3.0]], device="reference")).item()
+    >>> dt.linalg.det(dt.asarray([[2.0, 0.0], [1.0, 3.0]])).item()
     6.0
     """
     return _Determinant.apply(square("det", x))
@@ -204,7 +204,7 @@ def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResu
     matrix is singular.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[0.0, 1.0], [1.0, 0.0]], device="reference")
+    >>> x = dt.asarray([[0.0, 1.0], [1.0, 0.0]])
     >>> sign, logabsdet = dt.linalg.slogdet(x)
     >>> sign.item(), logabsdet.item()
     (-1.0, 0.0)
@@ -223,7 +223,7 @@ def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linalg.inv(dt.asarray([[2.0, 0.0], [0.0, 4.0]], device="reference")).tolist()
+    >>> dt.linalg.inv(dt.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
     return invert_as("inv", square("inv", x))
@@ -239,8 +239,8 @@ def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Raises: LinAlgError, with its place, for a singular matrix; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[2.0, 0.0], [1.0, 4.0]], device="reference")
-    >>> dt.linalg.solve(a, dt.asarray([2.0, 9.0], device="reference")).tolist()
+    >>> a = dt.asarray([[2.0, 0.0], [1.0, 4.0]])
+    >>> dt.linalg.solve(a, dt.asarray([2.0, 9.0])).tolist()
     [1.0, 2.0]
     """
     a, b, vector = right_sides("solve", x1, x2)

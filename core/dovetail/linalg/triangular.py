@@ -75,8 +75,8 @@ def solve_triangular(
     Raises: LinAlgError for a 0 on the diagonal; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[2.0, 7.0], [1.0, 4.0]], device="reference")
-    >>> b = dt.asarray([2.0, 9.0], device="reference")
+    >>> a = dt.asarray([[2.0, 7.0], [1.0, 4.0]])
+    >>> b = dt.asarray([2.0, 9.0])
     >>> dt.linalg.solve_triangular(a, b, upper=False).tolist()
     [1.0, 2.0]
     """
@@ -102,8 +102,8 @@ def cholesky_solve(
     ArgumentError where b is triangular and the factor is not; DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> factor = dt.linalg.cholesky(dt.asarray([[4.0, 0.0], [0.0, 1.0]], device="reference"))
-    >>> b = dt.asarray([4.0, 3.0], device="reference")
+    >>> factor = dt.linalg.cholesky(dt.asarray([[4.0, 0.0], [0.0, 1.0]]))
+    >>> b = dt.asarray([4.0, 3.0])
     >>> dt.linalg.cholesky_solve(b, factor).tolist()
     [1.0, 3.0]
     """

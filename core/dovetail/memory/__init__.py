@@ -212,7 +212,7 @@ def trace(on: bool) -> None:
 
     >>> import dovetail as dt
     >>> dt.memory.trace(True)
-    >>> x = dt.empty(100, device="reference")
+    >>> x = dt.empty(100)
     >>> dt.memory.trace(False)
     """
     CachingAllocator.trace(flag("trace", on, "on"))

@@ -73,7 +73,7 @@ class SegmentInfo(NamedTuple):
     Units: bytes.
 
     >>> import dovetail as dt
-    >>> x = dt.ones(3, device="reference")
+    >>> x = dt.ones(3)
     >>> dt.evaluate(x)
     >>> sum(b.nbytes for b in dt.memory.snapshot("reference")[0].blocks) % 512
     0

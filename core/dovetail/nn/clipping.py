@@ -33,7 +33,7 @@ def get_total_norm(
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import get_total_norm
-    >>> float(get_total_norm([dt.asarray([3.0, 4.0], device="reference")]))
+    >>> float(get_total_norm([dt.asarray([3.0, 4.0])]))
     5.0
     """
     checked = _check_tensors("get_total_norm", tensors)
@@ -93,8 +93,8 @@ def clip_grad_norm_(
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grad_norm_
-    >>> w = dt.zeros(2, device="reference").requires_grad_()
-    >>> (w * dt.asarray([3.0, 4.0], device="reference")).sum().backward()
+    >>> w = dt.zeros(2).requires_grad_()
+    >>> (w * dt.asarray([3.0, 4.0])).sum().backward()
     >>> float(clip_grad_norm_([w], 1.0)), [round(v, 3) for v in w.grad.tolist()]
     (5.0, [0.6, 0.8])
     """
@@ -120,9 +120,9 @@ def clip_grads_with_norm_(
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grads_with_norm_
-    >>> w = dt.zeros(1, device="reference").requires_grad_()
+    >>> w = dt.zeros(1).requires_grad_()
     >>> w.sum().backward()
-    >>> clip_grads_with_norm_([w], 1.0, dt.asarray(4.0, device="reference"))
+    >>> clip_grads_with_norm_([w], 1.0, dt.asarray(4.0))
     >>> round(float(w.grad), 3)
     0.25
     """
@@ -153,8 +153,8 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grad_value_
-    >>> w = dt.zeros(2, device="reference").requires_grad_()
-    >>> (w * dt.asarray([3.0, -0.5], device="reference")).sum().backward()
+    >>> w = dt.zeros(2).requires_grad_()
+    >>> (w * dt.asarray([3.0, -0.5])).sum().backward()
     >>> clip_grad_value_([w], 1.0)
     >>> w.grad.tolist()
     [1.0, -0.5]

@@ -88,7 +88,7 @@ def uniform_(
     Raises: DTypeError for others.
 
     >>> import dovetail as dt
-    >>> w = dt.nn.init.uniform_(dt.empty(3, device="reference"), 1.0, 2.0)
+    >>> w = dt.nn.init.uniform_(dt.empty(3), 1.0, 2.0)
     >>> bool((w >= 1).all() & (w < 2).all())
     True
     """
@@ -108,7 +108,7 @@ def normal_(
     Raises: DTypeError for integers and bool; ArgumentError for a negative std.
 
     >>> import dovetail as dt
-    >>> dt.nn.init.normal_(dt.empty((2, 3), device="reference")).shape
+    >>> dt.nn.init.normal_(dt.empty((2, 3))).shape
     (2, 3)
     """
     if std < 0:
@@ -134,7 +134,7 @@ def trunc_normal_(
     Raises: DTypeError for others.
 
     >>> import dovetail as dt
-    >>> w = dt.nn.init.trunc_normal_(dt.empty(9, device="reference"), std=5.0, a=-1.0, b=1.0)
+    >>> w = dt.nn.init.trunc_normal_(dt.empty(9), std=5.0, a=-1.0, b=1.0)
     >>> bool((w >= -1).all() & (w <= 1).all())
     True
     """
@@ -161,7 +161,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     Raises: as `Tensor.fill_`: DTypeError for a value that is not a number, ValueOverflowError.
 
     >>> import dovetail as dt
-    >>> dt.nn.init.constant_(dt.empty(2, device="reference"), 0.5).tolist()
+    >>> dt.nn.init.constant_(dt.empty(2), 0.5).tolist()
     [0.5, 0.5]
     """
     with dt.no_grad():
@@ -176,7 +176,7 @@ def ones_(tensor: Tensor) -> Tensor:
     Raises: as `Tensor.fill_`.
 
     >>> import dovetail as dt
-    >>> dt.nn.init.ones_(dt.empty(2, device="reference")).tolist()
+    >>> dt.nn.init.ones_(dt.empty(2)).tolist()
     [1.0, 1.0]
     """
     return constant_(tensor, 1.0)
@@ -190,7 +190,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     Raises: as `Tensor.fill_`.
 
     >>> import dovetail as dt
-    >>> dt.nn.init.zeros_(dt.empty(2, device="reference")).tolist()
+    >>> dt.nn.init.zeros_(dt.empty(2)).tolist()
     [0.0, 0.0]
     """
     return constant_(tensor, 0.0)
@@ -204,7 +204,7 @@ def eye_(tensor: Tensor) -> Tensor:
     Raises: ShapeError for another number of dimensions.
 
     >>> import dovetail as dt
-    >>> dt.nn.init.eye_(dt.empty((2, 3), device="reference")).tolist()
+    >>> dt.nn.init.eye_(dt.empty((2, 3))).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     if tensor.ndim != 2:
@@ -221,7 +221,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Raises: ShapeError for another number of dimensions, or `out` that `groups` does not divide.
 
     >>> import dovetail as dt
-    >>> dt.nn.init.dirac_(dt.empty((2, 2, 3), device="reference"))[0].tolist()
+    >>> dt.nn.init.dirac_(dt.empty((2, 2, 3)))[0].tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
     if tensor.ndim not in (3, 4, 5):
@@ -271,7 +271,7 @@ def xavier_uniform_(
     networks", AISTATS 2010.
 
     >>> import dovetail as dt
-    >>> w = dt.nn.init.xavier_uniform_(dt.empty((3, 3), device="reference"))
+    >>> w = dt.nn.init.xavier_uniform_(dt.empty((3, 3)))
     >>> bool((dt.abs(w) <= 1).all())
     True
     """
@@ -289,7 +289,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     Source: Glorot, Bengio, AISTATS 2010.
 
     >>> import dovetail as dt
-    >>> dt.nn.init.xavier_normal_(dt.empty((3, 3), device="reference")).shape
+    >>> dt.nn.init.xavier_normal_(dt.empty((3, 3))).shape
     (3, 3)
     """
     factor = arguments.real("xavier_normal_", gain, "gain")
@@ -327,7 +327,7 @@ def kaiming_uniform_(
     Source: He, Zhang, Ren, Sun, "Delving deep into rectifiers", ICCV 2015.
 
     >>> import dovetail as dt
-    >>> w = dt.nn.init.kaiming_uniform_(dt.empty((3, 6), device="reference"))
+    >>> w = dt.nn.init.kaiming_uniform_(dt.empty((3, 6)))
     >>> bool((dt.abs(w) <= 1).all())
     True
     """
@@ -353,7 +353,7 @@ def kaiming_normal_(
     Source: He, Zhang, Ren, Sun, ICCV 2015.
 
     >>> import dovetail as dt
-    >>> dt.nn.init.kaiming_normal_(dt.empty((3, 6), device="reference")).shape
+    >>> dt.nn.init.kaiming_normal_(dt.empty((3, 6))).shape
     (3, 6)
     """
     std = _kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity)
@@ -371,8 +371,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     classical compact groups", 2007, for the signs.
 
     >>> import dovetail as dt
-    >>> w = dt.nn.init.orthogonal_(dt.empty((2, 3), device="reference"))
-    >>> bool(dt.allclose(w @ w.T, dt.eye(2, device="reference"), atol=1e-6))
+    >>> w = dt.nn.init.orthogonal_(dt.empty((2, 3)))
+    >>> bool(dt.allclose(w @ w.T, dt.eye(2), atol=1e-6))
     True
     """
     if tensor.ndim < 2:
@@ -410,7 +410,7 @@ def sparse_(
     Source: Martens, "Deep learning via Hessian-free optimization", ICML 2010.
 
     >>> import dovetail as dt
-    >>> w = dt.nn.init.sparse_(dt.empty((10, 3), device="reference"), 0.3)
+    >>> w = dt.nn.init.sparse_(dt.empty((10, 3)), 0.3)
     >>> dt.count_nonzero(w, axis=0).tolist()
     [7, 7, 7]
     """

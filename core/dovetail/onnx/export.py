@@ -55,7 +55,7 @@ def export(
     See: docs/onnx.md.
 
     >>> import dovetail as dt
-    >>> model = dt.onnx.export(lambda x: dt.tanh(x) * 2, dt.ones(3, device="reference"))
+    >>> model = dt.onnx.export(lambda x: dt.tanh(x) * 2, dt.ones(3))
     >>> [node.op_type for node in model.graph.node]
     ['Tanh', 'Mul']
     """

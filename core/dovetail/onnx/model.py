@@ -32,8 +32,8 @@ class Model(Explained):
     on values.
 
     >>> import dovetail as dt
-    >>> made = dt.onnx.export(lambda x: dt.tanh(x) * 2, dt.ones(3, device="reference"))
-    >>> [value.name for value in dt.onnx.load(made, device="reference").inputs]
+    >>> made = dt.onnx.export(lambda x: dt.tanh(x) * 2, dt.ones(3))
+    >>> [value.name for value in dt.onnx.load(made).inputs]
     ['x']
     """
 
@@ -174,8 +174,8 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     See: docs/onnx.md.
 
     >>> import dovetail as dt
-    >>> made = dt.onnx.export(lambda x: x + 1, dt.ones(2, device="reference"))
-    >>> dt.onnx.load(made, device="reference")(dt.zeros(2, device="reference")).tolist()
+    >>> made = dt.onnx.export(lambda x: x + 1, dt.ones(2))
+    >>> dt.onnx.load(made)(dt.zeros(2)).tolist()
     [1.0, 1.0]
     """
     onnx = import_onnx()

@@ -41,7 +41,7 @@ class Adagrad(_Scaled):
     Source: Duchi, Hazan and Singer, Adaptive subgradient methods (2011).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.Adagrad([w], lr=0.5)
     >>> w.sum().backward()
     >>> opt.step()
@@ -136,7 +136,7 @@ class RMSprop(_Scaled):
     Source: Tieleman and Hinton, Lecture 6.5 (2012); Graves, Generating sequences (2013).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.RMSprop([w], lr=0.1)
     >>> w.sum().backward()
     >>> opt.step()
@@ -218,7 +218,7 @@ class Adadelta(_Scaled):
     Source: Zeiler, ADADELTA (2012).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.Adadelta([w])
     >>> w.sum().backward()
     >>> opt.step()

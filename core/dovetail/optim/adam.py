@@ -65,7 +65,7 @@ class Adam(_Moments):
     Source: Kingma and Ba, Adam (2015); Reddi et al., On the convergence of Adam (2018).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.Adam([w], lr=0.1)
     >>> w.sum().backward()
     >>> opt.step()
@@ -136,7 +136,7 @@ class AdamW(Adam):
     Arguments: as Adam's. Source: Loshchilov and Hutter, Decoupled weight decay (2019).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.AdamW([w], lr=0.1, weight_decay=0.5)
     >>> w.sum().backward()
     >>> opt.step()
@@ -215,7 +215,7 @@ class Adamax(_Moments):
     Arguments: as Adam's. Source: Kingma and Ba, Adam (2015), section 7.
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.Adamax([w], lr=0.1)
     >>> w.sum().backward()
     >>> opt.step()
@@ -277,7 +277,7 @@ class NAdam(_Moments):
     Source: Dozat, Incorporating Nesterov momentum into Adam (2016).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.NAdam([w], lr=0.1)
     >>> w.sum().backward()
     >>> opt.step()
@@ -362,7 +362,7 @@ class RAdam(_Moments):
     Arguments: as Adam's. Source: Liu et al., On the variance of the adaptive learning rate (2020).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.RAdam([w], lr=0.1)
     >>> w.sum().backward()
     >>> opt.step()

@@ -31,7 +31,7 @@ class ASGD(Optimizer):
     Source: Polyak and Juditsky, Acceleration of stochastic approximation by averaging (1992).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.ASGD([w], lr=0.5, lambd=0.0)
     >>> w.sum().backward()
     >>> opt.step()

@@ -26,7 +26,7 @@ class LBFGS(Optimizer):
     Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 7.4.
 
     >>> import dovetail as dt
-    >>> w = dt.asarray([3.0, -2.0], device="reference").requires_grad_()
+    >>> w = dt.asarray([3.0, -2.0]).requires_grad_()
     >>> opt = dt.optim.LBFGS([w], line_search_fn="strong_wolfe")
     >>> def closure():
     ...     opt.zero_grad()

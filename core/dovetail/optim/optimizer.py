@@ -59,7 +59,7 @@ class Optimizer(Explained):
     Raises: ArgumentTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.SGD([w], lr=0.5)
     >>> (w * w).sum().backward()
     >>> opt.step()

@@ -32,7 +32,7 @@ class Rprop(Optimizer):
     Source: Riedmiller and Braun, A direct adaptive method (1993).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.Rprop([w], lr=0.5)
     >>> (w * w).sum().backward()
     >>> opt.step()

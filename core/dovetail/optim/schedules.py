@@ -78,7 +78,7 @@ class LRScheduler(Explained):
     the constructor. Raises: ArgumentTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> w = dt.ones(1, device="reference").requires_grad_()
+    >>> w = dt.ones(1).requires_grad_()
     >>> opt = dt.optim.SGD([w], lr=1.0)
     >>> halved = dt.optim.lr_scheduler.StepLR(opt, step_size=2, gamma=0.5)
     >>> for _ in range(4):

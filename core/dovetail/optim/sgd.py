@@ -24,7 +24,7 @@ class SGD(Optimizer):
     Source: Sutskever et al., On the importance of initialization and momentum (2013).
 
     >>> import dovetail as dt
-    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> w = dt.ones(2).requires_grad_()
     >>> opt = dt.optim.SGD([w], lr=0.1, momentum=0.9)
     >>> for _ in range(2):
     ...     opt.zero_grad()

@@ -38,7 +38,7 @@ class BSR(Entries):
     Block columns ascend within a block row, each there once. Gradients flow through `values()`.
 
     >>> import dovetail as dt
-    >>> blocks = dt.asarray([[[1.0, 2.0], [3.0, 4.0]]], device="reference")
+    >>> blocks = dt.asarray([[[1.0, 2.0], [3.0, 4.0]]])
     >>> x = dt.sparse_bsr_tensor([0, 1], [1], blocks, (2, 4))
     >>> x.blocksize, x.to_dense().tolist()
     ((2, 2), [[0.0, 0.0, 1.0, 2.0], [0.0, 0.0, 3.0, 4.0]])
@@ -208,7 +208,7 @@ def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
     ArgumentError, DTypeError if x is no tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[0, 0, 1, 2], [0, 0, 3, 4]], device="reference").to_sparse_bsr((2, 2))
+    >>> x = dt.asarray([[0, 0, 1, 2], [0, 0, 3, 4]]).to_sparse_bsr((2, 2))
     >>> x.col_indices().tolist(), x.values().tolist()
     ([1], [[[1, 2], [3, 4]]])
     """
@@ -259,7 +259,7 @@ def sparse_bsr_tensor(
     not ascend.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_bsr_tensor([0, 1], [1], [[[1.0, 2.0], [3.0, 4.0]]], device="reference")
+    >>> x = dt.sparse_bsr_tensor([0, 1], [1], [[[1.0, 2.0], [3.0, 4.0]]])
     >>> x.to_dense().tolist()
     [[0.0, 0.0, 1.0, 2.0], [0.0, 0.0, 3.0, 4.0]]
     """

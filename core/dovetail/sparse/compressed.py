@@ -40,7 +40,7 @@ class CSR(Entries):
     matrix of the same entries. Gradients flow through `values()`.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0], (2, 3), device="reference")
+    >>> x = dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0], (2, 3))
     >>> x.nnz, x.to_dense().tolist()
     (3, [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]])
     """
@@ -86,7 +86,7 @@ class CSC(Entries):
     memory. Gradients flow through `values()`.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_csc_tensor([0, 1, 2, 3], [1, 1, 0], [4.0, 5.0, 3.0], device="reference")
+    >>> x = dt.sparse_csc_tensor([0, 1, 2, 3], [1, 1, 0], [4.0, 5.0, 3.0])
     >>> x.shape, x.to_dense().tolist()
     ((2, 3), [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]])
     """
@@ -179,7 +179,7 @@ def to_sparse_csr(x: Tensor) -> CSR:
     Raises: LayoutError for another number of dimensions, DTypeError if x is no tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[0, 5], [6, 7]], device="reference").to_sparse_csr()
+    >>> x = dt.asarray([[0, 5], [6, 7]]).to_sparse_csr()
     >>> x.crow_indices().tolist(), x.col_indices().tolist()
     ([0, 1, 3], [1, 0, 1])
     """
@@ -200,7 +200,7 @@ def to_sparse_csc(x: Tensor) -> CSC:
     Raises: LayoutError for another number of dimensions, DTypeError if x is no tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[0, 5], [6, 7]], device="reference").to_sparse_csc()
+    >>> x = dt.asarray([[0, 5], [6, 7]]).to_sparse_csc()
     >>> x.ccol_indices().tolist(), x.row_indices().tolist()
     ([0, 1, 3], [1, 0, 1])
     """
@@ -249,7 +249,7 @@ def sparse_csr_tensor(
     not ascend (see dt.sparse_coo_tensor, which takes any order).
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0], (2, 3), device="reference")
+    >>> x = dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0], (2, 3))
     >>> x.to_dense().tolist()
     [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]]
     """
@@ -294,7 +294,7 @@ def sparse_csc_tensor(
     not ascend (see dt.sparse_coo_tensor, which takes any order).
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_csc_tensor([0, 1, 2, 3], [1, 1, 0], [4.0, 5.0, 3.0], device="reference")
+    >>> x = dt.sparse_csc_tensor([0, 1, 2, 3], [1, 1, 0], [4.0, 5.0, 3.0])
     >>> x.to_dense().tolist()
     [[0.0, 0.0, 3.0], [4.0, 5.0, 0.0]]
     """

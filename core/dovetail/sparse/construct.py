@@ -54,7 +54,7 @@ def sparse_coo_tensor(
     promise.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> x.to_dense().tolist()
     [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
     """
@@ -218,7 +218,7 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     Raises: ArgumentError for `sparse_dim` out of range, DTypeError if x is no tensor.
 
     >>> import dovetail as dt
-    >>> dt.asarray([[0, 5], [6, 0]], device="reference").to_sparse().indices().tolist()
+    >>> dt.asarray([[0, 5], [6, 0]]).to_sparse().indices().tolist()
     [[0, 1], [1, 0]]
     """
     required("to_sparse", x)
@@ -258,7 +258,7 @@ def to_dense(x: Entries) -> Tensor:
     Raises: LayoutError if x is not sparse, DTypeError, OutOfMemoryError.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> dt.sparse.to_dense(x).tolist()
     [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
     """

@@ -66,7 +66,7 @@ def from_scipy(
 
     >>> import dovetail as dt
     >>> import scipy.sparse
-    >>> dt.sparse.from_scipy(scipy.sparse.eye_array(3), device="reference").nnz
+    >>> dt.sparse.from_scipy(scipy.sparse.eye_array(3)).nnz
     3
     """
     if not hasattr(matrix, "tocoo"):
@@ -124,7 +124,7 @@ def to_scipy(x: Entries, scipy_format: str | None = None) -> SciPyArray:
         LayoutError, DTypeError for bfloat16; ModuleNotFoundError without SciPy.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> dt.sparse.to_scipy(x, "csr").nnz
     2
     """
@@ -166,7 +166,7 @@ def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = 
 
     >>> import dovetail as dt
     >>> import sparse  # doctest: +SKIP
-    >>> dt.sparse.from_pydata(sparse.eye(3), device="reference").nnz  # doctest: +SKIP
+    >>> dt.sparse.from_pydata(sparse.eye(3)).nnz  # doctest: +SKIP
     3
     """
     if not hasattr(array, "coords") and not hasattr(array, "tocoo"):
@@ -191,7 +191,7 @@ def to_pydata(x: Entries) -> PyDataArray:
     Raises: DTypeError for bfloat16, LayoutError; ModuleNotFoundError without PyData/sparse.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> dt.sparse.to_pydata(x).nnz  # doctest: +SKIP
     2
     """
@@ -214,7 +214,7 @@ def save(file: File, x: Entries) -> None:
 
     >>> import io
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> file = io.BytesIO()
     >>> dt.sparse.save(file, x)
     >>> file.tell() > 100
@@ -245,12 +245,12 @@ def load(file: File, *, device: DeviceLike = None) -> COO:
 
     >>> import io
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> file = io.BytesIO()
     >>> dt.sparse.save(file, x)
     >>> file.seek(0)
     0
-    >>> dt.sparse.load(file, device="reference").to_dense().tolist()
+    >>> dt.sparse.load(file).to_dense().tolist()
     [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
     """
     if not hasattr(file, "read"):

@@ -32,7 +32,7 @@ class Solution(NamedTuple):
     solver converged, else the number of iterations after which it stopped.
 
     >>> import dovetail as dt
-    >>> a, b = dt.eye(2, device="reference").to_sparse(), dt.ones(2, device="reference")
+    >>> a, b = dt.eye(2).to_sparse(), dt.ones(2)
     >>> found = dt.sparse.linalg.cg(a, b)
     >>> found.x.tolist(), found.info.item()
     ([1.0, 1.0], 0)
@@ -321,8 +321,8 @@ def cg(
     Source: Hestenes and Stiefel (1952), https://doi.org/10.6028/jres.049.044.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[4.0, 1.0], [1.0, 3.0]], device="reference").to_sparse_csr()
-    >>> x, info = dt.sparse.linalg.cg(a, dt.asarray([1.0, 2.0], device="reference"))
+    >>> a = dt.asarray([[4.0, 1.0], [1.0, 3.0]]).to_sparse_csr()
+    >>> x, info = dt.sparse.linalg.cg(a, dt.asarray([1.0, 2.0]))
     >>> dt.round(x * 11).tolist(), info.item()
     ([1.0, 7.0], 0)
     """
@@ -424,8 +424,8 @@ def gmres(
     Rozloznik (2010), https://doi.org/10.1007/s11075-009-9311-8.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[1.0, 2.0], [0.0, 3.0]], device="reference").to_sparse_csr()
-    >>> x, info = dt.sparse.linalg.gmres(a, dt.asarray([5.0, 6.0], device="reference"))
+    >>> a = dt.asarray([[1.0, 2.0], [0.0, 3.0]]).to_sparse_csr()
+    >>> x, info = dt.sparse.linalg.gmres(a, dt.asarray([5.0, 6.0]))
     >>> dt.round(x).tolist(), info.item()
     ([1.0, 2.0], 0)
     """
@@ -469,8 +469,8 @@ def spsolve_triangular(
     DTypeError, DeviceError, LayoutError for an A that is not sparse.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[2.0, 0.0], [1.0, 4.0]], device="reference").to_sparse_csr()
-    >>> b = dt.asarray([2.0, 9.0], device="reference")
+    >>> a = dt.asarray([[2.0, 0.0], [1.0, 4.0]]).to_sparse_csr()
+    >>> b = dt.asarray([2.0, 9.0])
     >>> dt.sparse.linalg.spsolve_triangular(a, b).tolist()
     [1.0, 2.0]
     """

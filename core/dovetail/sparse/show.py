@@ -97,7 +97,7 @@ def spy(x: Entries, cells: int = PICTURE_CELLS_MAX) -> str:
     Raises: ShapeError below 2 dimensions, LayoutError if x is not sparse, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> dt.sparse.spy(x)[:4]
     '<svg'
     """

@@ -124,7 +124,7 @@ class COO(Entries):
     tensors are not changed in place; `x += y` makes a new one. Gradients flow through `values()`.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> x.nnz, x.to_dense().tolist()
     (2, [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]])
     """

@@ -108,7 +108,7 @@ def evaluate(*tensors: Tensor) -> None:
     what is no tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros(3, device="reference") + 1
+    >>> x = dt.zeros(3) + 1
     >>> dt.evaluate(x, x * 2)
     """
     if len(tensors) == 1 and type(tensors[0]) is Tensor:
@@ -140,7 +140,7 @@ def storage(x: Tensor) -> Storage:
     Raises: OutOfMemoryError, and the errors of the pending work.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x = dt.zeros((2, 3))
     >>> x.storage() is x[1].storage()
     True
     >>> x.storage()[4], x.storage().tolist()
@@ -175,7 +175,7 @@ def data_ptr(x: Tensor) -> int:
     Units: bytes.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x = dt.zeros((2, 3))
     >>> x.data_ptr() % 64
     0
     """
@@ -206,7 +206,7 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     if the values depend on an index out of range.
 
     >>> import dovetail as dt
-    >>> dt.zeros(2, device="reference").numpy()
+    >>> dt.zeros(2).numpy()
     array([0., 0.], dtype=float32)
     """
     if not is_strided(x):
@@ -298,7 +298,7 @@ def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> N
     of range.
 
     >>> import dovetail as dt
-    >>> dt.asarray([[7]], device="reference").item()
+    >>> dt.asarray([[7]]).item()
     7
     """
     if index is None:
@@ -374,7 +374,7 @@ def tolist(x: Tensor) -> Nested:
     Raises: OutOfRangeError if the values depend on an index out of range.
 
     >>> import dovetail as dt
-    >>> dt.asarray([[1, 2], [3, 4]], device="reference").tolist()
+    >>> dt.asarray([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
     values: Nested = printable_values(strided("tolist", x)).tolist()

@@ -149,7 +149,7 @@ def transpose_matrix(self: Tensor) -> Tensor:
     Raises: ShapeError for other than 2 dimensions; see `dt.permute_dims`.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x = dt.zeros((2, 3))
     >>> x.T.shape
     (3, 2)
     """
@@ -166,7 +166,7 @@ def transpose_matrices(self: Tensor) -> Tensor:
     Raises: ShapeError below 2 dimensions.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x = dt.zeros((2, 3))
     >>> x.mT.shape
     (3, 2)
     """

@@ -83,7 +83,7 @@ class printoptions(Switch):
 
     >>> import dovetail as dt
     >>> with dt.printoptions(precision=1, sci_mode=True):
-    ...     print(dt.asarray([1234.5, 0.5], device="reference"))
+    ...     print(dt.asarray([1234.5, 0.5]))
     [1.2e+03, 5.0e-01]
     """
 

@@ -34,7 +34,7 @@ class Size(int):
     """A number of elements: an int that, if called, returns the shape, or the size of one axis.
 
     >>> import dovetail as dt
-    >>> dt.zeros((2, 3), device="reference").size(-1)
+    >>> dt.zeros((2, 3)).size(-1)
     3
     """
 
@@ -76,7 +76,7 @@ class Tensor(Fields, AttachedMethods):
     `x.sum()`; those that end in "_" write into the tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> (x * 2).sum(axis=0).tolist()
     [8.0, 12.0]
     """
@@ -109,7 +109,7 @@ class Tensor(Fields, AttachedMethods):
         """The dtype of the elements: a unique object, compared with `is`.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.dtype is dt.float32
         True
         """
@@ -120,7 +120,7 @@ class Tensor(Fields, AttachedMethods):
         """The layout of the memory: `dt.strided`, or one of a layout plugin.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.layout is dt.strided
         True
         """
@@ -131,7 +131,7 @@ class Tensor(Fields, AttachedMethods):
         """The size of each dimension, as a tuple of ints.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.shape
         (2, 3)
         """
@@ -142,7 +142,7 @@ class Tensor(Fields, AttachedMethods):
         """The number of dimensions.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.ndim
         2
         """
@@ -153,7 +153,7 @@ class Tensor(Fields, AttachedMethods):
         """The number of elements; a call, as in PyTorch, returns the shape or the size of one axis.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.size, x.size(), x.size(1)
         (6, (2, 3), 3)
         """
@@ -167,7 +167,7 @@ class Tensor(Fields, AttachedMethods):
         Units: bytes.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.itemsize
         4
         """
@@ -180,7 +180,7 @@ class Tensor(Fields, AttachedMethods):
         Units: bytes; a broadcast view has more than its memory.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.nbytes
         24
         """
@@ -190,7 +190,7 @@ class Tensor(Fields, AttachedMethods):
         """Return the bytes of the object and of all elements, for Dask's scheduler.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((100,), device="reference")
+        >>> x = dt.zeros((100,))
         >>> x.__sizeof__() > x.nbytes
         True
         """
@@ -200,7 +200,7 @@ class Tensor(Fields, AttachedMethods):
         """Return the number of elements: PyTorch's name of `x.size`.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.numel()
         6
         """
@@ -210,7 +210,7 @@ class Tensor(Fields, AttachedMethods):
         """Return the number of dimensions: PyTorch's name of `x.ndim`.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.dim()
         2
         """
@@ -227,7 +227,7 @@ class Tensor(Fields, AttachedMethods):
         Raises: AxisError.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.stride(), x.T.stride(0)
         ((3, 1), 1)
         """
@@ -241,7 +241,7 @@ class Tensor(Fields, AttachedMethods):
         Units: elements, not bytes.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x[1].storage_offset()
         3
         """
@@ -254,7 +254,7 @@ class Tensor(Fields, AttachedMethods):
         Raises: ArgumentTypeError for another `memory_format` than None.
 
         >>> import dovetail as dt
-        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x = dt.zeros((2, 3))
         >>> x.is_contiguous(), x.T.is_contiguous()
         (True, False)
         """

@@ -127,7 +127,7 @@ def empty(
     Raises: ShapeError, DTypeError, DeviceError, OutOfMemoryError.
 
     >>> import dovetail as dt
-    >>> dt.empty((2, 3), device="reference").shape
+    >>> dt.empty((2, 3)).shape
     (2, 3)
     """
     if more or theirs or out is not None:
@@ -177,7 +177,7 @@ def zeros(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.zeros((2,), dtype=dt.int32, device="reference").tolist()
+    >>> dt.zeros((2,), dtype=dt.int32).tolist()
     [0, 0]
     """
     if more or theirs or out is not None:
@@ -200,7 +200,7 @@ def ones(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.ones((2,), dtype=dt.int32, device="reference").tolist()
+    >>> dt.ones((2,), dtype=dt.int32).tolist()
     [1, 1]
     """
     if more or theirs or out is not None:
@@ -228,7 +228,7 @@ def full(
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError for a number that does not fit.
 
     >>> import dovetail as dt
-    >>> dt.full(2, 7, device="reference").tolist()
+    >>> dt.full(2, 7).tolist()
     [7, 7]
     """
     if more or theirs or out is not None:
@@ -335,7 +335,7 @@ def empty_like(
     Raises: DTypeError, DeviceError, OutOfMemoryError.
 
     >>> import dovetail as dt
-    >>> dt.empty_like(dt.zeros((2, 3), device="reference")).shape
+    >>> dt.empty_like(dt.zeros((2, 3))).shape
     (2, 3)
     """
     if more or theirs:
@@ -361,7 +361,7 @@ def zeros_like(
     Raises: DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.zeros_like(dt.asarray([5, 6], device="reference")).tolist()
+    >>> dt.zeros_like(dt.asarray([5, 6])).tolist()
     [0, 0]
     """
     if more or theirs:
@@ -384,7 +384,7 @@ def ones_like(
     Raises: DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.ones_like(dt.asarray([5, 6], device="reference")).tolist()
+    >>> dt.ones_like(dt.asarray([5, 6])).tolist()
     [1, 1]
     """
     if more or theirs:
@@ -410,7 +410,7 @@ def full_like(
     Raises: DTypeError, DeviceError, ShapeError, ValueOverflowError for a number that does not fit.
 
     >>> import dovetail as dt
-    >>> dt.full_like(dt.zeros(2, device="reference"), 7).tolist()
+    >>> dt.full_like(dt.zeros(2), 7).tolist()
     [7.0, 7.0]
     """
     if more or theirs:
@@ -447,7 +447,7 @@ def arange(
     ValueOverflowError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.arange(2, 8, 3, device="reference").tolist()
+    >>> dt.arange(2, 8, 3).tolist()
     [2, 5]
     """
     start, stop = (0, start) if stop is None else (start, stop)
@@ -545,7 +545,7 @@ def linspace(
     Raises: ArgumentError for a negative `num`, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.linspace(0, 1, 5, device="reference").tolist()
+    >>> dt.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     if isinstance(start, complex) or isinstance(stop, complex):
@@ -612,7 +612,7 @@ def eye(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.eye(2, 3, device="reference").tolist()
+    >>> dt.eye(2, 3).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     d = datatypes.default_dtype if dtype is None else any_dtype("eye", dtype)
@@ -642,7 +642,7 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError below 2 dimensions.
 
     >>> import dovetail as dt
-    >>> dt.tril(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    >>> dt.tril(dt.asarray([[1, 2], [3, 4]])).tolist()
     [[1, 0], [3, 4]]
     """
     if not is_strided(x):
@@ -660,7 +660,7 @@ def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError below 2 dimensions.
 
     >>> import dovetail as dt
-    >>> dt.triu(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    >>> dt.triu(dt.asarray([[1, 2], [3, 4]])).tolist()
     [[1, 2], [0, 4]]
     """
     if not is_strided(x):
@@ -702,7 +702,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     Raises: ShapeError unless all are vectors, DTypeError for several dtypes, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.meshgrid(dt.asarray([1, 2], device="reference"), [3, 4])
+    >>> x, y = dt.meshgrid(dt.asarray([1, 2]), [3, 4])
     >>> x.tolist(), y.tolist()
     ([[1, 2], [1, 2]], [[3, 3], [4, 4]])
     """

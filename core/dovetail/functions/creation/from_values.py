@@ -51,7 +51,7 @@ def array(
     Raises: ShapeError for ragged lists, DTypeError, ValueOverflowError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros(2, device="reference")
+    >>> x = dt.zeros(2)
     >>> y = dt.array(x)
     >>> y[0] = 1
     >>> x.tolist()
@@ -82,7 +82,7 @@ def asarray(
     (`copy=False`), DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
+    >>> dt.asarray([[1, 2], [3, 4]]).shape
     (2, 2)
     """
     if type(obj) is np.ndarray and dtype is None and copy is None and not theirs:  # most frequent

@@ -126,7 +126,7 @@ def logspace(
     Raises: ArgumentError for a negative `num`, ArgumentTypeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.logspace(0, 3, 4, device="reference").tolist()
+    >>> dt.logspace(0, 3, 4).tolist()
     [1.0, 10.0, 100.0, 1000.0]
     """
     d = get_default_dtype() if dtype is None else real_dtype("logspace", dtype)
@@ -157,7 +157,7 @@ def geomspace(
     different signs; ArgumentTypeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.geomspace(1, 81, 5, device="reference").tolist()
+    >>> dt.geomspace(1, 81, 5).tolist()
     [1.0, 3.0, 9.0, 27.0, 81.0]
     """
     d = get_default_dtype() if dtype is None else real_dtype("geomspace", dtype)
@@ -191,7 +191,7 @@ def indices(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.indices((1, 2), device="reference").tolist()
+    >>> dt.indices((1, 2)).tolist()
     [[[0, 0]], [[0, 1]]]
     """
     sparse, sizes = flag("indices", sparse, "sparse"), extents("indices", shape)
@@ -225,7 +225,7 @@ def fromfunction(
     Raises: ShapeError, DTypeError, DeviceError, ArgumentTypeError unless it is a function.
 
     >>> import dovetail as dt
-    >>> dt.fromfunction(lambda i, j: i + j, (2, 2), dtype=int, device="reference").tolist()
+    >>> dt.fromfunction(lambda i, j: i + j, (2, 2), dtype=int).tolist()
     [[0, 1], [1, 2]]
     """
     a_function("fromfunction", function)

@@ -60,7 +60,7 @@ def hann(
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.hann(3, device="reference").tolist()
+    >>> dt.hann(3).tolist()
     [0.0, 1.0, 0.0]
     """
     return _evaluate_window("hann", n, sym, dtype, device, lambda x: _sum_cosines(x, 0.5, 0.5))
@@ -84,7 +84,7 @@ def hamming(
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> round(dt.hamming(3, device="reference")[0].item(), 4)
+    >>> round(dt.hamming(3)[0].item(), 4)
     0.08
     """
     return _evaluate_window("hamming", n, sym, dtype, device, lambda x: _sum_cosines(x, 0.54, 0.46))
@@ -108,7 +108,7 @@ def blackman(
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> round(dt.blackman(5, device="reference")[1].item(), 4)
+    >>> round(dt.blackman(5)[1].item(), 4)
     0.34
     """
     return _evaluate_window(
@@ -134,7 +134,7 @@ def bartlett(
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.bartlett(5, device="reference").tolist()
+    >>> dt.bartlett(5).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
     return _evaluate_window("bartlett", n, sym, dtype, device, lambda x: 1.0 - apply(ops.ABS, (x,)))
@@ -160,7 +160,7 @@ def kaiser(
     Raises: ArgumentError for a negative n, ArgumentTypeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.kaiser(3, 2.0, device="reference")[1].item()
+    >>> dt.kaiser(3, 2.0)[1].item()
     1.0
     """
     b = real("kaiser", beta, "beta")

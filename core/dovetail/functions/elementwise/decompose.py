@@ -39,7 +39,7 @@ def nan_to_num(
     Raises: DTypeError, ArgumentTypeError for a replacement that is not a number.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([dt.nan, dt.inf, 1.0], device="reference")
+    >>> x = dt.asarray([dt.nan, dt.inf, 1.0])
     >>> dt.nan_to_num(x, posinf=9.0).tolist()
     [0.0, 9.0, 1.0]
     """
@@ -69,7 +69,7 @@ def divmod(
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming the operands.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.divmod(dt.asarray([7, -7], device="reference"), 2)]
+    >>> [part.tolist() for part in dt.divmod(dt.asarray([7, -7]), 2)]
     [[3, -4], [1, 1]]
     """
     return apply(ops.FLOOR_DIVIDE, (x1, x2)), apply(ops.REMAINDER, (x1, x2))
@@ -86,7 +86,7 @@ def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, 
     Raises: DTypeError.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.modf(dt.asarray([1.5, -0.25], device="reference"))]
+    >>> [part.tolist() for part in dt.modf(dt.asarray([1.5, -0.25]))]
     [[0.5, -0.25], [1.0, -0.0]]
     """
     x = _as_floats("modf", x)
@@ -107,7 +107,7 @@ def frexp(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor,
     Raises: DTypeError.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.frexp(dt.asarray([3.0, -0.5], device="reference"))]
+    >>> [part.tolist() for part in dt.frexp(dt.asarray([3.0, -0.5]))]
     [[0.75, -0.5], [2, 0]]
     """
     x = _as_floats("frexp", x)

@@ -66,7 +66,7 @@ def unravel_index(
     Raises: OutOfRangeError, also for negative ones; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> [i.tolist() for i in dt.unravel_index([1, 5], (2, 3), device="reference")]
+    >>> [i.tolist() for i in dt.unravel_index([1, 5], (2, 3))]
     [[0, 1], [1, 2]]
     """
     sizes = _countable_shape("unravel_index", shape)
@@ -107,7 +107,7 @@ def ravel_multi_index(
     number of axes; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.ravel_multi_index(([0, 1], [1, 2]), (2, 3), device="reference").tolist()
+    >>> dt.ravel_multi_index(([0, 1], [1, 2]), (2, 3)).tolist()
     [1, 5]
     """
     op = "ravel_multi_index"
@@ -262,7 +262,7 @@ def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
     Raises: ShapeError unless all are vectors, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[0, 1, 2], [10, 11, 12]], device="reference")
+    >>> x = dt.asarray([[0, 1, 2], [10, 11, 12]])
     >>> x[dt.ix_([True, True], [2, 0], device=x.device)].tolist()
     [[2, 0], [12, 10]]
     """
@@ -309,7 +309,7 @@ def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
     Raises: ShapeError below 2 dimensions and for several sizes, DTypeError.
 
     >>> import dovetail as dt
-    >>> [i.tolist() for i in dt.diag_indices_from(dt.ones((2, 2), device="reference"))]
+    >>> [i.tolist() for i in dt.diag_indices_from(dt.ones((2, 2)))]
     [[0, 1], [0, 1]]
     """
     shape = required("diag_indices_from", arr).shape
@@ -333,7 +333,7 @@ def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     Raises: ShapeError unless it is a matrix, DTypeError.
 
     >>> import dovetail as dt
-    >>> [i.tolist() for i in dt.tril_indices_from(dt.ones((2, 2), device="reference"))]
+    >>> [i.tolist() for i in dt.tril_indices_from(dt.ones((2, 2)))]
     [[0, 1, 1], [0, 0, 1]]
     """
     n, m = _matrix_shape("tril_indices_from", arr)
@@ -351,7 +351,7 @@ def triu_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     Raises: ShapeError unless it is a matrix, DTypeError.
 
     >>> import dovetail as dt
-    >>> [i.tolist() for i in dt.triu_indices_from(dt.ones((2, 2), device="reference"))]
+    >>> [i.tolist() for i in dt.triu_indices_from(dt.ones((2, 2)))]
     [[0, 0, 1], [0, 1, 1]]
     """
     n, m = _matrix_shape("triu_indices_from", arr)
@@ -380,7 +380,7 @@ def mask_indices(
     ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> [i.tolist() for i in dt.mask_indices(2, dt.triu, device="reference")]
+    >>> [i.tolist() for i in dt.mask_indices(2, dt.triu)]
     [[0, 0, 1], [0, 1, 1]]
     """
     a_function("mask_indices", mask_func, "mask_func")

@@ -58,7 +58,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     Raises: OutOfRangeError, DTypeError, ShapeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> x = dt.asarray([[1, 2], [3, 4]])
     >>> x[0].tolist(), x[:, [1, 0]].tolist(), x[x > 2].tolist()
     ([1, 2], [[2, 1], [4, 3]], [3, 4])
     """
@@ -223,7 +223,7 @@ def take(
     Raises: OutOfRangeError, DTypeError, AxisError, ArgumentError without axis.
 
     >>> import dovetail as dt
-    >>> dt.take(dt.asarray([10, 20, 30], device="reference"), [2, 0, -1]).tolist()
+    >>> dt.take(dt.asarray([10, 20, 30]), [2, 0, -1]).tolist()
     [30, 10, 30]
     """
     required("take", x)
@@ -251,8 +251,8 @@ def take_along_axis(
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
-    >>> dt.take_along_axis(x, dt.asarray([[1], [0]], device="reference"), axis=1).tolist()
+    >>> x = dt.asarray([[1, 2], [3, 4]])
+    >>> dt.take_along_axis(x, dt.asarray([[1], [0]]), axis=1).tolist()
     [[2], [3]]
     """
     d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
@@ -343,7 +343,7 @@ def searchsorted(
     for a `sorter` with positions outside of x1.
 
     >>> import dovetail as dt
-    >>> dt.searchsorted(dt.asarray([1, 3, 5], device="reference"), [3, 4]).tolist()
+    >>> dt.searchsorted(dt.asarray([1, 3, 5]), [3, 4]).tolist()
     [1, 2]
     """
     choice("searchsorted", side, "side", ("left", "right"))

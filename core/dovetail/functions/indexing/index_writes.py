@@ -66,7 +66,7 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     Raises: as `x[key]`; DTypeError if the value's kind does not fit; ReadOnlyError; GradientError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1, -2, 3], device="reference")
+    >>> x = dt.asarray([1, -2, 3])
     >>> x[x < 0] = 0
     >>> x.tolist()
     [1, 0, 3]
@@ -329,7 +329,7 @@ def index_add(
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.index_add(dt.zeros(3, device="reference"), 0, [0, 0, 2], [1, 2, 3]).tolist()
+    >>> dt.index_add(dt.zeros(3), 0, [0, 0, 2], [1, 2, 3]).tolist()
     [3.0, 0.0, 3.0]
     """
     return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
@@ -346,7 +346,7 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     leaf that requires a gradient.
 
     >>> import dovetail as dt
-    >>> dt.zeros(3, device="reference").index_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
+    >>> dt.zeros(3).index_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
     [3.0, 0.0, 3.0]
     """
     if strided("index_add", x).dtype.compute is not x.dtype:
@@ -374,7 +374,7 @@ def scatter(
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.scatter(dt.zeros(4, device="reference"), 0, [1, 3], [7, 9]).tolist()
+    >>> dt.scatter(dt.zeros(4), 0, [1, 3], [7, 9]).tolist()
     [0.0, 7.0, 0.0, 9.0]
     """
     return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
@@ -393,7 +393,7 @@ def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     leaf that requires a gradient.
 
     >>> import dovetail as dt
-    >>> dt.zeros(4, device="reference").scatter_(0, [1, 3], [7, 9]).tolist()
+    >>> dt.zeros(4).scatter_(0, [1, 3], [7, 9]).tolist()
     [0.0, 7.0, 0.0, 9.0]
     """
     return scatter_along("scatter", x, dim, index, src, "set")
@@ -413,7 +413,7 @@ def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     leaf that requires a gradient.
 
     >>> import dovetail as dt
-    >>> dt.zeros(3, device="reference").scatter_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
+    >>> dt.zeros(3).scatter_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
     [3.0, 0.0, 3.0]
     """
     if strided("scatter_add", x).dtype.compute is not x.dtype:

@@ -68,7 +68,7 @@ def append(
     Raises: ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.append(dt.asarray([[1, 2]], device="reference"), [[3, 4]]).tolist()
+    >>> dt.append(dt.asarray([[1, 2]]), [[3, 4]]).tolist()
     [1, 2, 3, 4]
     """
     return concat(_promote_tensors("append", arr, values), axis=axis)
@@ -93,7 +93,7 @@ def insert(
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.insert(dt.asarray([1, 2, 3], device="reference"), [0, 2], [7, 8]).tolist()
+    >>> dt.insert(dt.asarray([1, 2, 3]), [0, 2], [7, 8]).tolist()
     [7, 1, 2, 8, 3]
     """
     x, d = _tensor_and_axis("insert", arr, axis, (values, obj))
@@ -136,7 +136,7 @@ def delete(
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.delete(dt.asarray([[1, 2, 3], [4, 5, 6]], device="reference"), 1, axis=1).tolist()
+    >>> dt.delete(dt.asarray([[1, 2, 3], [4, 5, 6]]), 1, axis=1).tolist()
     [[1, 3], [4, 6]]
     """
     x, d = _tensor_and_axis("delete", arr, axis, (obj,))
@@ -164,7 +164,7 @@ def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     Raises: ShapeError unless it is a vector, ArgumentError for another `trim`, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.trim_zeros(dt.asarray([0, 0, 1, 0, 2, 0], device="reference")).tolist()
+    >>> dt.trim_zeros(dt.asarray([0, 0, 1, 0, 2, 0])).tolist()
     [1, 0, 2]
     """
     requested = trim.lower() if isinstance(trim, str) else trim
@@ -195,7 +195,7 @@ def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tens
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.resize(dt.asarray([1, 2, 3], device="reference"), (2, 4)).tolist()
+    >>> dt.resize(dt.asarray([1, 2, 3]), (2, 4)).tolist()
     [[1, 2, 3, 1], [2, 3, 1, 2]]
     """
     shape = extents("resize", new_shape)
@@ -219,8 +219,8 @@ def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
     tuple, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((2, 2), dtype=dt.int64, device="reference")
-    >>> dt.block([[x, 2 * x], [dt.zeros((1, 3), dtype=dt.int64, device="reference"), 7]]).tolist()
+    >>> x = dt.ones((2, 2), dtype=dt.int64)
+    >>> dt.block([[x, 2 * x], [dt.zeros((1, 3), dtype=dt.int64), 7]]).tolist()
     [[1, 1, 2, 2], [1, 1, 2, 2], [0, 0, 0, 7]]
     """
     leaves: list[object] = []
@@ -249,7 +249,7 @@ def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     AxisError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 2], [3, 4], [5, 6]], device="reference")
+    >>> x = dt.asarray([[1, 2], [3, 4], [5, 6]])
     >>> dt.compress([False, True], x, axis=0).tolist()
     [[3, 4]]
     """
@@ -274,7 +274,7 @@ def extract(condition: Array, arr: Array) -> Tensor:
     Raises: OutOfRangeError if the condition holds beyond `arr`, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> x = dt.asarray([[1, 2], [3, 4]])
     >>> dt.extract(x % 2 == 0, x).tolist()
     [2, 4]
     """
@@ -294,7 +294,7 @@ def flatnonzero(a: Tensor) -> Tensor:
     Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.flatnonzero(dt.asarray([[0, 3], [4, 0]], device="reference")).tolist()
+    >>> dt.flatnonzero(dt.asarray([[0, 3], [4, 0]])).tolist()
     [1, 2]
     """
     return nonzero(ravel(strided("flatnonzero", a)))[0]
@@ -316,7 +316,7 @@ def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
     that requires one, ArgumentTypeError unless `wrap` is a flag.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((3, 3), dtype=dt.int64, device="reference")
+    >>> x = dt.zeros((3, 3), dtype=dt.int64)
     >>> dt.fill_diagonal(x, [1, 2])
     >>> x.tolist()
     [[1, 0, 0], [0, 2, 0], [0, 0, 1]]
@@ -353,7 +353,7 @@ def place(arr: Tensor, mask: Array, vals: Operand) -> None:
     for a leaf that requires one.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1, -2, 3, -4], device="reference")
+    >>> x = dt.asarray([1, -2, 3, -4])
     >>> dt.place(x, x < 0, [7, 8])
     >>> x.tolist()
     [1, 7, 3, 8]
@@ -385,7 +385,7 @@ def putmask(a: Tensor, mask: Array, values: Operand) -> None:
     requires one.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1, -2, 3, -4], device="reference")
+    >>> x = dt.asarray([1, -2, 3, -4])
     >>> dt.putmask(x, x < 0, [7, 8])
     >>> x.tolist()
     [1, 8, 3, 8]
@@ -411,7 +411,7 @@ def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
     requires one.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 2), device="reference")
+    >>> x = dt.zeros((2, 2))
     >>> dt.copyto(x, [1, 2], where=[[True], [False]])
     >>> x.tolist()
     [[1.0, 2.0], [0.0, 0.0]]

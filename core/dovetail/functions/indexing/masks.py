@@ -92,7 +92,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     Raises: ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> [at.tolist() for at in dt.nonzero(dt.asarray([[0, 3], [4, 0]], device="reference"))]
+    >>> [at.tolist() for at in dt.nonzero(dt.asarray([[0, 3], [4, 0]]))]
     [[0, 1], [1, 0]]
     """
     if required("nonzero", x).ndim == 0:
@@ -120,7 +120,7 @@ def argwhere(x: Tensor, /) -> Tensor:
     Raises: ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> dt.argwhere(dt.asarray([[0, 3], [4, 0]], device="reference")).tolist()
+    >>> dt.argwhere(dt.asarray([[0, 3], [4, 0]])).tolist()
     [[0, 1], [1, 0]]
     """
     columns = nonzero(x)

@@ -51,7 +51,7 @@ def select(
     DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([-1, 2, 9], device="reference")
+    >>> x = dt.asarray([-1, 2, 9])
     >>> dt.select([x < 0, x < 5], [0, x], 5).tolist()
     [0, 2, 5]
     """
@@ -94,7 +94,7 @@ def piecewise(
     Raises: ArgumentError for another number of functions; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([-2.0, 3.0], device="reference")
+    >>> x = dt.asarray([-2.0, 3.0])
     >>> dt.piecewise(x, [x < 0, x >= 0], [lambda v: -v, 7]).tolist()
     [2.0, 7.0]
     """
@@ -142,7 +142,7 @@ def choose(
     DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.choose(dt.asarray([0, 1, 0], device="reference"), [[1, 2, 3], 10]).tolist()
+    >>> dt.choose(dt.asarray([0, 1, 0]), [[1, 2, 3], 10]).tolist()
     [1, 10, 3]
     """
     one_of("choose", mode, "mode", MODES)
@@ -196,7 +196,7 @@ def put(
     a leaf that requires one, ArgumentError for another mode.
 
     >>> import dovetail as dt
-    >>> dt.put(dt.zeros((2, 2), device="reference"), [0, -1], [7, 9]).tolist()
+    >>> dt.put(dt.zeros((2, 2)), [0, -1], [7, 9]).tolist()
     [[7.0, 0.0], [0.0, 9.0]]
     """
     one_of("put", mode, "mode", MODES)
@@ -250,7 +250,7 @@ def put_along_axis(
     leaf that requires one.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 2), device="reference")
+    >>> x = dt.zeros((2, 2))
     >>> dt.put_along_axis(x, [[1], [0]], 5, axis=1).tolist()
     [[0.0, 5.0], [5.0, 0.0]]
     """
@@ -290,7 +290,7 @@ def vectorize(
 
     >>> import dovetail as dt
     >>> collatz = dt.vectorize(lambda n: n // 2 if n % 2 == 0 else 3 * n + 1)
-    >>> collatz(dt.asarray([3, 4], device="reference")).tolist()
+    >>> collatz(dt.asarray([3, 4])).tolist()
     [10, 2]
     """
     a_function("vectorize", function)

@@ -62,8 +62,8 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     >>> import os, tempfile
     >>> import dovetail as dt
     >>> file = os.path.join(tempfile.mkdtemp(), "model.npz")
-    >>> dt.save(file, {"w": dt.ones((2, 3), device="reference")})
-    >>> dt.load(file, device="reference")["w"].shape
+    >>> dt.save(file, {"w": dt.ones((2, 3))})
+    >>> dt.load(file)["w"].shape
     (2, 3)
     """
     if isinstance(file, Mapping | Tensor):
@@ -100,8 +100,8 @@ def load(
     >>> import os, tempfile
     >>> import dovetail as dt
     >>> file = os.path.join(tempfile.mkdtemp(), "model.npz")
-    >>> dt.save(file, {"w": dt.ones(2, device="reference"), "b": dt.zeros(1, device="reference")})
-    >>> sorted(dt.load(file, device="reference"))
+    >>> dt.save(file, {"w": dt.ones(2), "b": dt.zeros(1)})
+    >>> sorted(dt.load(file))
     ['b', 'w']
     """
     path, form = _format_of("load", file)

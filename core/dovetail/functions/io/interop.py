@@ -247,7 +247,7 @@ def from_blob(
     >>> import ctypes
     >>> import dovetail as dt
     >>> held = (ctypes.c_float * 3)(1, 2, 3)
-    >>> dt.from_blob(ctypes.addressof(held), 3, deleter=held.__len__, device="reference").tolist()
+    >>> dt.from_blob(ctypes.addressof(held), 3, deleter=held.__len__).tolist()
     [1.0, 2.0, 3.0]
     """
     start, sizes = integer("from_blob", data_ptr, "data_ptr"), extents("from_blob", shape)
@@ -312,7 +312,7 @@ def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None
 
     >>> import dovetail as dt
     >>> import numpy as np
-    >>> dt.from_dlpack(np.arange(3), device="reference").tolist()
+    >>> dt.from_dlpack(np.arange(3)).tolist()
     [0, 1, 2]
     """
     copy = copy if copy is None else flag("from_dlpack", copy, "copy")

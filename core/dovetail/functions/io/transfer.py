@@ -118,7 +118,7 @@ def is_pinned(x: Tensor) -> bool:
     Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.zeros(2, device="reference").is_pinned()
+    >>> dt.zeros(2).is_pinned()
     False
     """
     return type(storage_of(evaluate_leaf(strided("is_pinned", x))).ptr.context) is DataPtr
@@ -135,7 +135,7 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
     Raises: DeviceError if `x` is not on the host, or no device locks pages.
 
     >>> import dovetail as dt
-    >>> batch = dt.ones((64, 10), device="reference")
+    >>> batch = dt.ones((64, 10))
     >>> batch.pin_memory().to("cuda", non_blocking=True)  # doctest: +SKIP
     """
     if not _on_host(strided("pin_memory", x).device):

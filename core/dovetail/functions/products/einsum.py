@@ -74,7 +74,7 @@ def einsum(
     Raises: ArgumentError for subscripts that make no sense, ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> x = dt.asarray([[1, 2], [3, 4]])
     >>> dt.einsum("ii", x).item(), dt.einsum("ij,kj->ik", x, x).tolist()
     (5, [[5, 11], [11, 25]])
     """

@@ -79,10 +79,10 @@ def matmul(
     `dt.any`), DeviceError.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> a = dt.asarray([[1, 2], [3, 4]])
     >>> dt.matmul(a, a).tolist(), (a @ [1, 1]).tolist()
     ([[7, 10], [15, 22]], [3, 7])
-    >>> x = dt.full((2, 2), 100, dtype=dt.int8, device="reference")
+    >>> x = dt.full((2, 2), 100, dtype=dt.int8)
     >>> dt.matmul(x, x, dtype=dt.int32).tolist()
     [[20000, 20000], [20000, 20000]]
     """
@@ -238,7 +238,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     Raises: ShapeError below 2 dimensions.
 
     >>> import dovetail as dt
-    >>> dt.matrix_transpose(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    >>> dt.matrix_transpose(dt.asarray([[1, 2], [3, 4]])).tolist()
     [[1, 3], [2, 4]]
     """
     if (cached := cached_view("matrix_transpose", x)) is not None:
@@ -257,7 +257,7 @@ def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError unless both are vectors; DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.outer(dt.asarray([1, 2], device="reference"), [3, 4]).tolist()
+    >>> dt.outer(dt.asarray([1, 2]), [3, 4]).tolist()
     [[3, 4], [6, 8]]
     """
     x1, x2 = as_tensors("outer", x1, x2)
@@ -279,7 +279,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None
     negative, DTypeError for bool, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.vecdot(dt.asarray([[1, 2], [3, 4]], device="reference"), [10, 1]).tolist()
+    >>> dt.vecdot(dt.asarray([[1, 2], [3, 4]]), [10, 1]).tolist()
     [12, 34]
     """
     x1, x2 = as_tensors("vecdot", x1, x2)
@@ -337,7 +337,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     Raises: ShapeError below 2 dimensions.
 
     >>> import dovetail as dt
-    >>> dt.linalg.diagonal(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    >>> dt.linalg.diagonal(dt.asarray([[1, 2], [3, 4]])).tolist()
     [1, 4]
     """
     return manipulation.diagonal(x, offset, -2, -1)
@@ -367,7 +367,7 @@ def tensordot(
     DeviceError.
 
     >>> import dovetail as dt
-    >>> a = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> a = dt.asarray([[1, 2], [3, 4]])
     >>> dt.tensordot(a, a, axes=([0, 1], [0, 1])).item()
     30
     """
@@ -433,7 +433,7 @@ class vendor_products(settings.Switch):
     Raises: ArgumentTypeError for others.
 
     >>> import dovetail as dt
-    >>> a = dt.ones((2, 2), device="reference")
+    >>> a = dt.ones((2, 2))
     >>> with dt.vendor_products(False):
     ...     y = a @ a
     >>> y.tolist()

@@ -33,7 +33,7 @@ def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.dot(dt.asarray([1, 2], device="reference"), [3, 4]).item()
+    >>> dt.dot(dt.asarray([1, 2]), [3, 4]).item()
     11
     """
     a, b = convert_operands("dot", x1, x2)
@@ -57,7 +57,7 @@ def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.inner(dt.asarray([[1, 2], [3, 4]], device="reference"), [10, 1]).tolist()
+    >>> dt.inner(dt.asarray([[1, 2], [3, 4]]), [10, 1]).tolist()
     [12, 34]
     """
     a, b = convert_operands("inner", x1, x2)
@@ -79,7 +79,7 @@ def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.vdot(dt.asarray([[1, 2], [3, 4]], device="reference"), [[1, 1], [1, 1]]).item()
+    >>> dt.vdot(dt.asarray([[1, 2], [3, 4]]), [[1, 1], [1, 1]]).item()
     10
     """
     a, b = as_tensors("vdot", x1, x2)
@@ -95,7 +95,7 @@ def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.kron(dt.asarray([1, 10], device="reference"), [1, 2]).tolist()
+    >>> dt.kron(dt.asarray([1, 10]), [1, 2]).tolist()
     [1, 2, 10, 20]
     """
     a, b = as_tensors("kron", x1, x2)
@@ -120,7 +120,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None)
     Raises: ShapeError unless there are 3 elements, AxisError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.cross(dt.asarray([1, 0, 0], device="reference"), [0, 1, 0]).tolist()
+    >>> dt.cross(dt.asarray([1, 0, 0]), [0, 1, 0]).tolist()
     [0, 0, 1]
     """
     x1, x2 = as_tensors("cross", x1, x2)
@@ -156,7 +156,7 @@ def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError if columns and elements do not fit, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.matvec(dt.asarray([[1, 2], [3, 4]], device="reference"), [1, 1]).tolist()
+    >>> dt.matvec(dt.asarray([[1, 2], [3, 4]]), [1, 1]).tolist()
     [3, 7]
     """
     a, b = as_tensors("matvec", x1, x2)
@@ -178,7 +178,7 @@ def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError if elements and rows do not fit, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.vecmat([1, 1], dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    >>> dt.vecmat([1, 1], dt.asarray([[1, 2], [3, 4]])).tolist()
     [4, 6]
     """
     a, b = as_tensors("vecmat", x1, x2)

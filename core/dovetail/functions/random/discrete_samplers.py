@@ -56,7 +56,7 @@ def poisson(
     generating Poisson random variables", 1993, with ten proposals.
 
     >>> import dovetail as dt
-    >>> dt.random.poisson(0.0, 3, device="reference").tolist()
+    >>> dt.random.poisson(0.0, 3).tolist()
     [0, 0, 0]
     """
     (rate,), sizes, _, on = resolve_parameters("poisson", ("lam",), (lam,), shape, None, device)
@@ -142,7 +142,7 @@ def binomial(
     binomial random variates", 1993, with ten proposals.
 
     >>> import dovetail as dt
-    >>> dt.random.binomial(5, 1.0, 3, device="reference").tolist()
+    >>> dt.random.binomial(5, 1.0, 3).tolist()
     [5, 5, 5]
     """
     if isinstance(n, Tensor) and n.dtype.kind not in "iu":
@@ -259,7 +259,7 @@ def multinomial(
     Source: repeated halving of the kinds, with a binomial share for each half; see `binomial`.
 
     >>> import dovetail as dt
-    >>> dt.random.multinomial(6, [0.0, 1.0], 2, device="reference").tolist()
+    >>> dt.random.multinomial(6, [0.0, 1.0], 2).tolist()
     [[0, 6], [0, 6]]
     """
     total = float(integer("multinomial", n, "n", 0, int64.max))

@@ -67,7 +67,7 @@ class Generator:
 
     >>> import dovetail as dt
     >>> a, b = dt.random.Generator(7), dt.random.Generator(7)
-    >>> bool((a.uniform(3, device="reference") == b.uniform(3, device="reference")).all())
+    >>> bool((a.uniform(3) == b.uniform(3)).all())
     True
     """
 
@@ -173,7 +173,7 @@ class Generator:
         1, 2, 3", SC 2011.
 
         >>> import dovetail as dt
-        >>> x = dt.random.default_rng(7).uniform((2, 3), low=-1, high=1, device="reference")
+        >>> x = dt.random.default_rng(7).uniform((2, 3), low=-1, high=1)
         >>> x.shape, bool((x >= -1).all() & (x <= 1).all())
         ((2, 3), True)
         """
@@ -230,7 +230,7 @@ class Generator:
         2011).
 
         >>> import dovetail as dt
-        >>> dt.random.default_rng(7).normal((2, 3), mean=5.0, device="reference").shape
+        >>> dt.random.default_rng(7).normal((2, 3), mean=5.0).shape
         (2, 3)
         """
         sizes, std = extents("normal", shape), real("normal", std, "std")
@@ -270,7 +270,7 @@ class Generator:
         rejection, of 64 bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
         >>> import dovetail as dt
-        >>> x = dt.random.default_rng(7).integers(1, 7, (2, 3), device="reference")
+        >>> x = dt.random.default_rng(7).integers(1, 7, (2, 3))
         >>> x.shape, bool((x >= 1).all() & (x < 7).all())
         ((2, 3), True)
         """
@@ -310,7 +310,7 @@ class Generator:
         Source: keys by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
         >>> import dovetail as dt
-        >>> sorted(dt.random.default_rng(7).permutation(5, device="reference").tolist())
+        >>> sorted(dt.random.default_rng(7).permutation(5).tolist())
         [0, 1, 2, 3, 4]
         """
         if isinstance(x, Tensor):
@@ -475,9 +475,9 @@ def get_state() -> tuple[int, int]:
 
     >>> import dovetail as dt
     >>> state = dt.random.get_state()
-    >>> x = dt.random.uniform(3, device="reference").tolist()
+    >>> x = dt.random.uniform(3).tolist()
     >>> dt.random.set_state(state)
-    >>> dt.random.uniform(3, device="reference").tolist() == x
+    >>> dt.random.uniform(3).tolist() == x
     True
     """
     return _default.state
@@ -522,7 +522,7 @@ def uniform(
     2, 3", SC 2011.
 
     >>> import dovetail as dt
-    >>> x = dt.random.uniform((2, 3), low=-1, high=1, device="reference")
+    >>> x = dt.random.uniform((2, 3), low=-1, high=1)
     >>> x.shape, bool((x >= -1).all() & (x <= 1).all())
     ((2, 3), True)
     """
@@ -553,7 +553,7 @@ def normal(
     Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
     >>> import dovetail as dt
-    >>> dt.random.normal((2, 3), mean=5.0, device="reference").shape
+    >>> dt.random.normal((2, 3), mean=5.0).shape
     (2, 3)
     """
     g = generator_or_default("normal", generator)
@@ -583,7 +583,7 @@ def integers(
     64 bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
     >>> import dovetail as dt
-    >>> x = dt.random.integers(1, 7, (2, 3), device="reference")
+    >>> x = dt.random.integers(1, 7, (2, 3))
     >>> x.shape, bool((x >= 1).all() & (x < 7).all())
     ((2, 3), True)
     """
@@ -610,7 +610,7 @@ def permutation(
     Source: keys by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
     >>> import dovetail as dt
-    >>> sorted(dt.random.permutation(5, device="reference").tolist())
+    >>> sorted(dt.random.permutation(5).tolist())
     [0, 1, 2, 3, 4]
     """
     return _method_of(generator_or_default("permutation", generator), "permutation")(

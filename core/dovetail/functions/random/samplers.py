@@ -75,7 +75,7 @@ def rand(
     Raises: DTypeError, ShapeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.random.rand(2, 3, device="reference").shape
+    >>> dt.random.rand(2, 3).shape
     (2, 3)
     """
     g = generator_or_default("rand", generator)
@@ -98,7 +98,7 @@ def randn(
     Raises: DTypeError, ShapeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.random.randn(2, 3, device="reference").shape
+    >>> dt.random.randn(2, 3).shape
     (2, 3)
     """
     g = generator_or_default("randn", generator)
@@ -131,7 +131,7 @@ def randint(
     DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.random.randint(0, 10, (2, 3), device="reference").shape
+    >>> dt.random.randint(0, 10, (2, 3)).shape
     (2, 3)
     """
     g = generator_or_default("randint", generator)
@@ -198,7 +198,7 @@ def bernoulli(
     Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a number outside of 0..1.
 
     >>> import dovetail as dt
-    >>> dt.random.bernoulli(1.0, 3, device="reference").tolist()
+    >>> dt.random.bernoulli(1.0, 3).tolist()
     [True, True, True]
     """
     (q,), sizes, d, on = resolve_parameters("bernoulli", ("p",), (p,), shape, None, device)
@@ -228,7 +228,7 @@ def exponential(
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
 
     >>> import dovetail as dt
-    >>> bool((dt.random.exponential(2.0, 9, device="reference") >= 0).all())
+    >>> bool((dt.random.exponential(2.0, 9) >= 0).all())
     True
     """
     (s,), sizes, d, on = resolve_parameters(
@@ -258,7 +258,7 @@ def laplace(
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
 
     >>> import dovetail as dt
-    >>> dt.random.laplace(0.0, 1.0, (2, 3), device="reference").shape
+    >>> dt.random.laplace(0.0, 1.0, (2, 3)).shape
     (2, 3)
     """
     resolved = resolve_parameters("laplace", ("loc", "scale"), (loc, scale), shape, dtype, device)
@@ -294,7 +294,7 @@ def truncated_normal(
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.random.truncated_normal(-1.0, 1.0, 9, device="reference")
+    >>> x = dt.random.truncated_normal(-1.0, 1.0, 9)
     >>> bool((x >= -1).all() & (x <= 1).all())
     True
     """
@@ -382,7 +382,7 @@ def gamma(
     proposals.
 
     >>> import dovetail as dt
-    >>> bool((dt.random.gamma(2.0, 1.0, 9, device="reference") > 0).all())
+    >>> bool((dt.random.gamma(2.0, 1.0, 9) > 0).all())
     True
     """
     names = ("concentration", "scale")
@@ -458,7 +458,7 @@ def beta(
     Source: a quotient of two gamma variables; see `gamma`.
 
     >>> import dovetail as dt
-    >>> x = dt.random.beta(2.0, 3.0, 9, device="reference")
+    >>> x = dt.random.beta(2.0, 3.0, 9)
     >>> bool((x >= 0).all() & (x <= 1).all())
     True
     """
@@ -494,7 +494,7 @@ def dirichlet(
     Source: gamma variables over their sum; see `gamma`.
 
     >>> import dovetail as dt
-    >>> dt.random.dirichlet([1.0, 2.0, 3.0], 4, device="reference").shape
+    >>> dt.random.dirichlet([1.0, 2.0, 3.0], 4).shape
     (4, 3)
     """
     (k,), own, d, on = resolve_parameters("dirichlet", ("alpha",), (alpha,), None, dtype, device)
@@ -537,7 +537,7 @@ def choice(
     elements than `x` has; ShapeError, AxisError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> sorted(dt.random.choice(3, 3, replace=False, device="reference").tolist())
+    >>> sorted(dt.random.choice(3, 3, replace=False).tolist())
     [0, 1, 2]
     """
     g, sizes = generator_or_default("choice", generator), extents("choice", shape)
@@ -606,7 +606,7 @@ def shuffle(x: Tensor, *, axis: int = 0, generator: Generator | None = None) -> 
     Raises: AxisError, ReadOnlyError, GradientError for a leaf that requires one, DTypeError.
 
     >>> import dovetail as dt
-    >>> sorted(dt.random.shuffle(dt.arange(4, device="reference")).tolist())
+    >>> sorted(dt.random.shuffle(dt.arange(4)).tolist())
     [0, 1, 2, 3]
     """
     d = lay.axis("shuffle", axis, strided("shuffle", x).ndim)

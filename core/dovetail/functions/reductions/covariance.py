@@ -40,7 +40,7 @@ def ptp(
     Raises: ShapeError if there are no elements, AxisError, DTypeError for bool.
 
     >>> import dovetail as dt
-    >>> dt.ptp(dt.asarray([[1, 5], [2, 2]], device="reference"), axis=1).tolist()
+    >>> dt.ptp(dt.asarray([[1, 5], [2, 2]]), axis=1).tolist()
     [4, 0]
     """
     largest = max_of(x, axis=axis, keepdims=keepdims)
@@ -68,7 +68,7 @@ def average(
     Raises: ShapeError, AxisError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.average(dt.asarray([1.0, 3.0], device="reference"), weights=[3, 1]).item()
+    >>> dt.average(dt.asarray([1.0, 3.0]), weights=[3, 1]).item()
     1.5
     """
     axes = lay.ordered_axes("average", axis, required("average", x).ndim)
@@ -143,7 +143,7 @@ def cov(
     for negative weights that are not in a tensor.
 
     >>> import dovetail as dt
-    >>> dt.cov(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()
+    >>> dt.cov(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]])).tolist()
     [[1.0, -2.0], [-2.0, 4.0]]
     """
     weights = {"fweights": fweights, "aweights": aweights}
@@ -239,7 +239,7 @@ def corrcoef(
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.corrcoef(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()
+    >>> dt.corrcoef(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]])).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     tensors = _parts("corrcoef", x, y)

@@ -45,7 +45,7 @@ def cumulative_sum(
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1, 2, 3], device="reference")
+    >>> x = dt.asarray([1, 2, 3])
     >>> dt.cumulative_sum(x).tolist(), dt.cumulative_sum(x, include_initial=True).tolist()
     ([1, 3, 6], [0, 1, 3, 6])
     """
@@ -73,7 +73,7 @@ def cumulative_prod(
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> dt.cumulative_prod(dt.asarray([1, 2, 3], device="reference")).tolist()
+    >>> dt.cumulative_prod(dt.asarray([1, 2, 3])).tolist()
     [1, 2, 6]
     """
     return _accumulate(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial)
@@ -99,7 +99,7 @@ def cumulative_logsumexp(
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> dt.cumulative_logsumexp(dt.zeros(3, device="reference")).tolist()
+    >>> dt.cumulative_logsumexp(dt.zeros(3)).tolist()
     [0.0, 0.6931471824645996, 1.0986123085021973]
     """
     return _accumulate(ops.CUMULATIVE_LOGSUMEXP, x, axis, dtype, include_initial)
@@ -148,7 +148,7 @@ def diff(
     Raises: ArgumentError for n < 0, ShapeError, AxisError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.diff(dt.asarray([1, 4, 9], device="reference")).tolist()
+    >>> dt.diff(dt.asarray([1, 4, 9])).tolist()
     [3, 5]
     """
     n = integer("diff", n, "n", 0)

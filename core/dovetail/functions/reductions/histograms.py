@@ -76,7 +76,7 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     Raises: ArgumentError for a negative element or `minlength`; ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.bincount(dt.asarray([0, 2, 2], device="reference")).tolist()
+    >>> dt.bincount(dt.asarray([0, 2, 2])).tolist()
     [1, 0, 2]
     """
     length_min = integer("bincount", minlength, "minlength", 0, 1 << 40)
@@ -163,7 +163,7 @@ def digitize(
     Raises: ArgumentError for edges in no order, ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.digitize(dt.asarray([0.2, 6.4, 3.0], device="reference"), [0.0, 1.0, 3.0]).tolist()
+    >>> dt.digitize(dt.asarray([0.2, 6.4, 3.0]), [0.0, 1.0, 3.0]).tolist()
     [1, 3, 3]
     """
     right = flag("digitize", right, "right")
@@ -315,7 +315,7 @@ def histogram_bin_edges(x: Tensor, /, bins: Bins = 10, *, range: Range = None) -
     Raises: ArgumentError, ArgumentTypeError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.histogram_bin_edges(dt.asarray([0, 4], device="reference"), 2).tolist()
+    >>> dt.histogram_bin_edges(dt.asarray([0, 4]), 2).tolist()
     [0.0, 2.0, 4.0]
     """
     return _parse_bins(
@@ -347,7 +347,7 @@ def histogram(
     that do not ascend; ArgumentTypeError, ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> hist, edges = dt.histogram(dt.asarray([1, 2, 1, 4], device="reference"), 3)
+    >>> hist, edges = dt.histogram(dt.asarray([1, 2, 1, 4]), 3)
     >>> hist.tolist(), edges.tolist()
     ([2, 1, 1], [1.0, 2.0, 3.0, 4.0])
     """
@@ -391,7 +391,7 @@ def histogram2d(
     Raises: ArgumentError, ArgumentTypeError, ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.histogram2d(dt.asarray([0.0, 1.0], device="reference"), [0.0, 1.0], 2).hist.tolist()
+    >>> dt.histogram2d(dt.asarray([0.0, 1.0]), [0.0, 1.0], 2).hist.tolist()
     [[1, 0], [0, 1]]
     """
     op = "histogram2d"

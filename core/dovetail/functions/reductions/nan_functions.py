@@ -66,7 +66,7 @@ def nansum(
     Raises: AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nansum(dt.asarray([1.0, dt.nan, 2.0], device="reference")).item()
+    >>> dt.nansum(dt.asarray([1.0, dt.nan, 2.0])).item()
     3.0
     """
     return sum_of(_replace_nan("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
@@ -91,7 +91,7 @@ def nanprod(
     Raises: AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nanprod(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    >>> dt.nanprod(dt.asarray([3.0, dt.nan, 2.0])).item()
     6.0
     """
     return product_of(_replace_nan("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
@@ -110,7 +110,7 @@ def nanmean(
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.nanmean(dt.asarray([1.0, dt.nan, 2.0], device="reference")).item()
+    >>> dt.nanmean(dt.asarray([1.0, dt.nan, 2.0])).item()
     1.5
     """
     d = x.dtype if required("nanmean", x).dtype.kind in "fc" else float32
@@ -144,7 +144,7 @@ def nanvar(
     Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
-    >>> dt.nanvar(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
+    >>> dt.nanvar(dt.asarray([1.0, dt.nan, 3.0])).item()
     1.0
     """
     return _nan_variance("nanvar", x, axis, correction, keepdims, False)
@@ -170,7 +170,7 @@ def nanstd(
     Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
-    >>> dt.nanstd(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
+    >>> dt.nanstd(dt.asarray([1.0, dt.nan, 3.0])).item()
     1.0
     """
     return _nan_variance("nanstd", x, axis, correction, keepdims, True)
@@ -209,7 +209,7 @@ def nanmin(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.nanmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    >>> dt.nanmin(dt.asarray([3.0, dt.nan, 2.0])).item()
     2.0
     """
     return _nan_extreme("nanmin", x, axis, keepdims)
@@ -227,7 +227,7 @@ def nanmax(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.nanmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    >>> dt.nanmax(dt.asarray([3.0, dt.nan, 2.0])).item()
     3.0
     """
     return _nan_extreme("nanmax", x, axis, keepdims)
@@ -256,7 +256,7 @@ def nanargmin(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.nanargmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    >>> dt.nanargmin(dt.asarray([3.0, dt.nan, 2.0])).item()
     2
     """
     return _nan_extreme_position("nanargmin", x, axis, keepdims)
@@ -274,7 +274,7 @@ def nanargmax(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.nanargmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
+    >>> dt.nanargmax(dt.asarray([3.0, dt.nan, 2.0])).item()
     0
     """
     return _nan_extreme_position("nanargmax", x, axis, keepdims)
@@ -305,7 +305,7 @@ def nancumsum(
     Raises: AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nancumsum(dt.asarray([1.0, dt.nan, 2.0], device="reference")).tolist()
+    >>> dt.nancumsum(dt.asarray([1.0, dt.nan, 2.0])).tolist()
     [1.0, 1.0, 3.0]
     """
     x = _replace_nan("nancumsum", x, 0.0)
@@ -327,7 +327,7 @@ def nancumprod(
     Raises: AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nancumprod(dt.asarray([3.0, dt.nan, 2.0], device="reference")).tolist()
+    >>> dt.nancumprod(dt.asarray([3.0, dt.nan, 2.0])).tolist()
     [3.0, 3.0, 6.0]
     """
     x = _replace_nan("nancumprod", x, 1.0)

@@ -66,7 +66,7 @@ def ediff1d(
     Raises: DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.ediff1d(dt.asarray([1, 4, 9], device="reference"), to_begin=[0]).tolist()
+    >>> dt.ediff1d(dt.asarray([1, 4, 9]), to_begin=[0]).tolist()
     [0, 3, 5]
     """
     flat = ravel(required("ediff1d", x))
@@ -96,7 +96,7 @@ def trapezoid(
     Raises: ShapeError, AxisError, DTypeError, DeviceError, ArgumentError for both x and dx.
 
     >>> import dovetail as dt
-    >>> dt.trapezoid(dt.asarray([1.0, 2.0, 3.0], device="reference")).item()
+    >>> dt.trapezoid(dt.asarray([1.0, 2.0, 3.0])).item()
     4.0
     """
     d = lay.axis("trapezoid", axis, required("trapezoid", y).ndim)
@@ -138,7 +138,7 @@ def gradient(
     Raises: ShapeError, AxisError, ArgumentError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.gradient(dt.asarray([1.0, 2.0, 4.0, 7.0], device="reference")).tolist()
+    >>> dt.gradient(dt.asarray([1.0, 2.0, 4.0, 7.0])).tolist()
     [1.0, 1.5, 2.5, 3.0]
     """
     axes = lay.ordered_axes("gradient", axis, required("gradient", x).ndim)
@@ -230,7 +230,7 @@ def interp(
     DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.interp(dt.asarray([0.5, 9.0], device="reference"), [0.0, 1.0], [10.0, 20.0]).tolist()
+    >>> dt.interp(dt.asarray([0.5, 9.0]), [0.0, 1.0], [10.0, 20.0]).tolist()
     [15.0, 20.0]
     """
     x, positions, values = as_tensors("interp", required("interp", x), xp, fp)
@@ -306,7 +306,7 @@ def vander(
     Raises: ShapeError unless it is a vector, ArgumentError for a negative n, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.vander(dt.asarray([2, 3], device="reference"), 3).tolist()
+    >>> dt.vander(dt.asarray([2, 3]), 3).tolist()
     [[4, 2, 1], [9, 3, 1]]
     """
     (x,) = as_tensors("vander", x)
@@ -337,7 +337,7 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None 
     Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.convolve(dt.asarray([1, 2, 3], device="reference"), [0, 1, 5]).tolist()
+    >>> dt.convolve(dt.asarray([1, 2, 3]), [0, 1, 5]).tolist()
     [0, 1, 7, 13, 15]
     """
     a, b = as_tensors("convolve", x1, x2)
@@ -357,7 +357,7 @@ def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | Non
     Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.correlate(dt.asarray([1, 2, 3], device="reference"), [0, 1, 5]).tolist()
+    >>> dt.correlate(dt.asarray([1, 2, 3]), [0, 1, 5]).tolist()
     [17]
     """
     a, b = as_tensors("correlate", x1, x2)
@@ -393,7 +393,7 @@ def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Ten
     Raises: ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.polyval([3, 0, 1], dt.asarray([0, 2], device="reference")).tolist()
+    >>> dt.polyval([3, 0, 1], dt.asarray([0, 2])).tolist()
     [1, 13]
     """
     if not isinstance(x, Tensor):

@@ -282,7 +282,7 @@ def median(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.median(dt.asarray([[5, 1, 3], [4, 1, 2]], device="reference"), axis=1).tolist()
+    >>> dt.median(dt.asarray([[5, 1, 3], [4, 1, 2]]), axis=1).tolist()
     [3.0, 2.0]
     """
     return _reduce_rows("median", x, np.array(0.5), axis, keepdims, "linear", _row_quantiles)
@@ -300,7 +300,7 @@ def nanmedian(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.nanmedian(dt.asarray([5.0, dt.nan, 3.0, 1.0], device="reference")).item()
+    >>> dt.nanmedian(dt.asarray([5.0, dt.nan, 3.0, 1.0])).item()
     3.0
     """
     return _reduce_rows("nanmedian", x, np.array(0.5), axis, keepdims, "linear", _row_nanquantiles)
@@ -331,7 +331,7 @@ def quantile(
     or another method.
 
     >>> import dovetail as dt
-    >>> dt.quantile(dt.asarray([4.0, 1.0, 3.0, 2.0], device="reference"), [0.0, 0.5]).tolist()
+    >>> dt.quantile(dt.asarray([4.0, 1.0, 3.0, 2.0]), [0.0, 0.5]).tolist()
     [1.0, 2.5]
     """
     p = _read_probabilities("quantile", q, 1.0)
@@ -360,7 +360,7 @@ def nanquantile(
     or another method.
 
     >>> import dovetail as dt
-    >>> dt.nanquantile(dt.asarray([4.0, 1.0, dt.nan, 2.0], device="reference"), 0.5).item()
+    >>> dt.nanquantile(dt.asarray([4.0, 1.0, dt.nan, 2.0]), 0.5).item()
     2.0
     """
     p = _read_probabilities("nanquantile", q, 1.0)
@@ -389,7 +389,7 @@ def percentile(
     0..100 or another method.
 
     >>> import dovetail as dt
-    >>> dt.percentile(dt.asarray([4.0, 1.0, 3.0, 2.0], device="reference"), 50).item()
+    >>> dt.percentile(dt.asarray([4.0, 1.0, 3.0, 2.0]), 50).item()
     2.5
     """
     p = _read_probabilities("percentile", q, 100.0)
@@ -418,7 +418,7 @@ def nanpercentile(
     0..100 or another method.
 
     >>> import dovetail as dt
-    >>> dt.nanpercentile(dt.asarray([4.0, 1.0, dt.nan, 2.0], device="reference"), 50).item()
+    >>> dt.nanpercentile(dt.asarray([4.0, 1.0, dt.nan, 2.0]), 50).item()
     2.0
     """
     p = _read_probabilities("nanpercentile", q, 100.0)

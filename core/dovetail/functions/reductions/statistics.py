@@ -111,7 +111,7 @@ def sum(
     Raises: AxisError; DTypeError if `dtype` is bool.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> x = dt.asarray([[1, 2], [3, 4]])
     >>> dt.sum(x).item(), dt.sum(x, axis=0).tolist()
     (10, [4, 6])
     """
@@ -143,7 +143,7 @@ def prod(
     Raises: AxisError; DTypeError if `dtype` is bool.
 
     >>> import dovetail as dt
-    >>> dt.prod(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
+    >>> dt.prod(dt.asarray([[1, 2], [3, 4]]), axis=1).tolist()
     [2, 12]
     """
     if more or theirs:
@@ -181,7 +181,7 @@ def mean(
     Raises: AxisError; DTypeError if `dtype` is bool.
 
     >>> import dovetail as dt
-    >>> dt.mean(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=0).tolist()
+    >>> dt.mean(dt.asarray([[1, 2], [3, 4]]), axis=0).tolist()
     [2.0, 3.0]
     """
     if more or theirs:
@@ -217,7 +217,7 @@ def max(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.max(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
+    >>> dt.max(dt.asarray([[1, 9], [5, 4]]), axis=0).tolist()
     [5, 9]
     """
     if more or theirs:
@@ -245,7 +245,7 @@ def min(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.min(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
+    >>> dt.min(dt.asarray([[1, 9], [5, 4]]), axis=0).tolist()
     [1, 4]
     """
     if more or theirs:
@@ -273,7 +273,7 @@ def any(
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.any(dt.asarray([[0, 0], [0, 4]], device="reference"), axis=1).tolist()
+    >>> dt.any(dt.asarray([[0, 0], [0, 4]]), axis=1).tolist()
     [False, True]
     """
     if more or theirs:
@@ -299,7 +299,7 @@ def all(
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.all(dt.asarray([[1, 2], [0, 4]], device="reference"), axis=1).tolist()
+    >>> dt.all(dt.asarray([[1, 2], [0, 4]]), axis=1).tolist()
     [True, False]
     """
     if more or theirs:
@@ -325,7 +325,7 @@ def count_nonzero(
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.count_nonzero(dt.asarray([3, 0, 5], device="reference")).item()
+    >>> dt.count_nonzero(dt.asarray([3, 0, 5])).item()
     2
     """
     if more or theirs:
@@ -352,7 +352,7 @@ def argmax(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.argmax(dt.asarray([3, 9, 9], device="reference")).item()
+    >>> dt.argmax(dt.asarray([3, 9, 9])).item()
     1
     """
     if more or theirs:
@@ -379,7 +379,7 @@ def argmin(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.argmin(dt.asarray([3, 9, 9], device="reference")).item()
+    >>> dt.argmin(dt.asarray([3, 9, 9])).item()
     0
     """
     if more or theirs:
@@ -416,7 +416,7 @@ def var(
     Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 3.0], device="reference")
+    >>> x = dt.asarray([1.0, 3.0])
     >>> dt.var(x).item(), dt.var(x, correction=1).item()
     (1.0, 2.0)
     """
@@ -443,7 +443,7 @@ def std(
     Raises: AxisError, ArgumentError for a `correction` that is not a number.
 
     >>> import dovetail as dt
-    >>> dt.std(dt.asarray([1.0, 3.0], device="reference")).item()
+    >>> dt.std(dt.asarray([1.0, 3.0])).item()
     1.0
     """
     v = _variance("std", x, axis, correction, keepdims)
@@ -497,7 +497,7 @@ def logsumexp(
     Raises: ShapeError if there are no elements, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf], device="reference")).item()
+    >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf])).item()
     1000.0
     """
     _require_elements("logsumexp", strided("logsumexp", x), axis)

@@ -30,9 +30,9 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
     of a tensor that requires a gradient.
 
     >>> import dovetail as dt
-    >>> dt.arange(6, device="reference").view(2, -1).tolist()
+    >>> dt.arange(6).view(2, -1).tolist()
     [[0, 1, 2], [3, 4, 5]]
-    >>> hex(dt.ones(1, device="reference").view(dt.uint32).item())
+    >>> hex(dt.ones(1).view(dt.uint32).item())
     '0x3f800000'
     """
     if len(shape) == 1 and isinstance(shape[0], DType | str | type | np.dtype):

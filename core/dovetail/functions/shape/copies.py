@@ -56,7 +56,7 @@ def copy(x: Tensor = MISSING, /, **theirs: object) -> Tensor:
     Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros(2, device="reference")
+    >>> x = dt.zeros(2)
     >>> y = dt.copy(x).fill_(1)
     >>> x.tolist(), y.tolist()
     ([0.0, 0.0], [1.0, 1.0])
@@ -76,7 +76,7 @@ def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
     None.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x = dt.zeros((2, 3))
     >>> dt.contiguous(x) is x, dt.contiguous(x.T).stride()
     (True, (2, 1))
     """
@@ -106,7 +106,7 @@ def concat(
     tensors.
 
     >>> import dovetail as dt
-    >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
+    >>> dt.concat([dt.ones(1), dt.zeros(2)]).tolist()
     [1.0, 0.0, 0.0]
     """
     if theirs:
@@ -210,7 +210,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     Raises: ShapeError, DeviceError, DTypeError, AxisError, ArgumentError for no tensors.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([1, 2], device="reference")
+    >>> x = dt.asarray([1, 2])
     >>> dt.stack([x, x * 10], axis=1).tolist()
     [[1, 10], [2, 20]]
     """
@@ -248,7 +248,7 @@ def roll(
     Raises: AxisError, ArgumentError unless there are as many shifts as axes.
 
     >>> import dovetail as dt
-    >>> dt.roll(dt.asarray([1, 2, 3], device="reference"), 1).tolist()
+    >>> dt.roll(dt.asarray([1, 2, 3]), 1).tolist()
     [3, 1, 2]
     """
     required("roll", x)
@@ -322,7 +322,7 @@ def repeat(
     Raises: ShapeError for another number of counts, ArgumentError for a negative one, AxisError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(2, device="reference")
+    >>> x = dt.arange(2)
     >>> dt.repeat(x, 2).tolist(), dt.repeat(x, [3, 1]).tolist()
     ([0, 0, 1, 1], [0, 0, 0, 1])
     """
@@ -387,7 +387,7 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None =
     Raises: ShapeError for a negative number of repetitions.
 
     >>> import dovetail as dt
-    >>> dt.tile(dt.asarray([1, 2], device="reference"), (2, 2)).tolist()
+    >>> dt.tile(dt.asarray([1, 2]), (2, 2)).tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
     required("tile", x)

@@ -46,7 +46,7 @@ def atleast_1d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
-    >>> dt.atleast_1d(dt.asarray(3, device="reference")).tolist()
+    >>> dt.atleast_1d(dt.asarray(3)).tolist()
     [3]
     """
     return _expand_each("atleast_1d", arrays, 1)
@@ -60,7 +60,7 @@ def atleast_2d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
-    >>> dt.atleast_2d(dt.asarray([1, 2], device="reference")).tolist()
+    >>> dt.atleast_2d(dt.asarray([1, 2])).tolist()
     [[1, 2]]
     """
     return _expand_each("atleast_2d", arrays, 2)
@@ -74,7 +74,7 @@ def atleast_3d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     Raises: DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
-    >>> dt.atleast_3d(dt.asarray([1, 2], device="reference")).shape
+    >>> dt.atleast_3d(dt.asarray([1, 2])).shape
     (1, 2, 1)
     """
     return _expand_each("atleast_3d", arrays, 3)
@@ -108,7 +108,7 @@ def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
 
     >>> import dovetail as dt
-    >>> dt.hstack([dt.asarray([[1], [2]], device="reference"), [[3], [4]]]).tolist()
+    >>> dt.hstack([dt.asarray([[1], [2]]), [[3], [4]]]).tolist()
     [[1, 3], [2, 4]]
     """
     tensors = _tensors_of_ndim("hstack", arrays, 1)
@@ -125,7 +125,7 @@ def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
 
     >>> import dovetail as dt
-    >>> dt.vstack([dt.asarray([1, 2], device="reference"), [3, 4]]).tolist()
+    >>> dt.vstack([dt.asarray([1, 2]), [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
     return concat(_tensors_of_ndim("vstack", arrays, 2), axis=0)
@@ -141,7 +141,7 @@ def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
 
     >>> import dovetail as dt
-    >>> dt.dstack([dt.asarray([1, 2], device="reference"), [3, 4]]).tolist()
+    >>> dt.dstack([dt.asarray([1, 2]), [3, 4]]).tolist()
     [[[1, 3], [2, 4]]]
     """
     return concat(_tensors_of_ndim("dstack", arrays, 3), axis=2)
@@ -157,7 +157,7 @@ def column_stack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Te
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
 
     >>> import dovetail as dt
-    >>> dt.column_stack([dt.asarray([1, 2], device="reference"), [3, 4]]).tolist()
+    >>> dt.column_stack([dt.asarray([1, 2]), [3, 4]]).tolist()
     [[1, 3], [2, 4]]
     """
     tensors = _tensors_of_ndim("column_stack", arrays, 1)
@@ -188,7 +188,7 @@ def array_split(
     Raises: ArgumentError for fewer than one part, AxisError.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.array_split(dt.arange(5, device="reference"), 2)]
+    >>> [part.tolist() for part in dt.array_split(dt.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
     d = lay.axis("array_split", axis, required("array_split", x).ndim)
@@ -206,7 +206,7 @@ def hsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
     for fewer than one part.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.hsplit(dt.arange(4, device="reference"), 2)]
+    >>> [part.tolist() for part in dt.hsplit(dt.arange(4), 2)]
     [[0, 1], [2, 3]]
     """
     ndim = _require_ndim("hsplit", x, 1)
@@ -224,7 +224,7 @@ def vsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
     fewer than one part.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> x = dt.asarray([[1, 2], [3, 4]])
     >>> [part.tolist() for part in dt.vsplit(x, 2)]
     [[[1, 2]], [[3, 4]]]
     """
@@ -243,7 +243,7 @@ def dsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
     fewer than one part.
 
     >>> import dovetail as dt
-    >>> [part.shape for part in dt.dsplit(dt.ones((1, 2, 4), device="reference"), [1])]
+    >>> [part.shape for part in dt.dsplit(dt.ones((1, 2, 4)), [1])]
     [(1, 2, 1), (1, 2, 3)]
     """
     _require_ndim("dsplit", x, 3)

@@ -99,7 +99,7 @@ def reshape(
     Raises: ShapeError; ArgumentError if `copy=False` cannot be satisfied.
 
     >>> import dovetail as dt
-    >>> dt.reshape(dt.arange(6, device="reference"), (2, -1)).tolist()
+    >>> dt.reshape(dt.arange(6), (2, -1)).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
     if theirs:
@@ -145,7 +145,7 @@ def permute_dims(
     Raises: AxisError unless each axis is named once.
 
     >>> import dovetail as dt
-    >>> dt.permute_dims(dt.zeros((2, 3, 4), device="reference"), (2, 0, 1)).shape
+    >>> dt.permute_dims(dt.zeros((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
     if theirs:
@@ -181,7 +181,7 @@ def swapaxes(
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.swapaxes(dt.zeros((2, 3, 4), device="reference"), 0, 2).shape
+    >>> dt.swapaxes(dt.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
     if theirs:
@@ -210,7 +210,7 @@ def transpose(x: Tensor = MISSING, /, *axes: Sizes | None, **theirs: object) -> 
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 3, 4), device="reference")
+    >>> x = dt.zeros((2, 3, 4))
     >>> dt.transpose(x).shape, dt.transpose(x, 0, 1).shape
     ((4, 3, 2), (3, 2, 4))
     """
@@ -238,7 +238,7 @@ def moveaxis(
     Raises: AxisError, also for one axis twice.
 
     >>> import dovetail as dt
-    >>> dt.moveaxis(dt.zeros((2, 3, 4), device="reference"), 0, -1).shape
+    >>> dt.moveaxis(dt.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
     if theirs:
@@ -274,7 +274,7 @@ def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, **theirs: object) -> Ten
     Raises: AxisError, ShapeError beyond 64 dimensions.
 
     >>> import dovetail as dt
-    >>> dt.expand_dims(dt.zeros(3, device="reference"), axis=(0, -1)).shape
+    >>> dt.expand_dims(dt.zeros(3), axis=(0, -1)).shape
     (1, 3, 1)
     """
     if theirs:
@@ -305,7 +305,7 @@ def squeeze(x: Tensor = MISSING, /, axis: Axes | None = None, **theirs: object) 
     Raises: ShapeError if a size is not 1, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.squeeze(dt.zeros((1, 3, 1), device="reference"), axis=0).shape
+    >>> dt.squeeze(dt.zeros((1, 3, 1)), axis=0).shape
     (3, 1)
     """
     if theirs:
@@ -340,7 +340,7 @@ def flip(
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.flip(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
+    >>> dt.flip(dt.asarray([[1, 2], [3, 4]]), axis=1).tolist()
     [[2, 1], [4, 3]]
     """
     if more or theirs:
@@ -365,7 +365,7 @@ def broadcast_to(
     Raises: ShapeError. A write to the result is a ReadOnlyError.
 
     >>> import dovetail as dt
-    >>> dt.broadcast_to(dt.arange(2, device="reference"), (2, 2)).tolist()
+    >>> dt.broadcast_to(dt.arange(2), (2, 2)).tolist()
     [[0, 1], [0, 1]]
     """
     if theirs:
@@ -404,7 +404,7 @@ def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     Raises: ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.zeros((3, 1), device="reference").expand(2, -1, 4).shape
+    >>> dt.zeros((3, 1)).expand(2, -1, 4).shape
     (2, 3, 4)
     """
     wanted = parse_ints("expand", shape)
@@ -421,7 +421,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
     Raises: ShapeError, DeviceError, DTypeError unless all are tensors or arrays.
 
     >>> import dovetail as dt
-    >>> x, y = dt.broadcast_arrays(dt.zeros((2, 1), device="reference"), [1, 2, 3])
+    >>> x, y = dt.broadcast_arrays(dt.zeros((2, 1)), [1, 2, 3])
     >>> x.shape, y.shape
     ((2, 3), (2, 3))
     """
@@ -454,7 +454,7 @@ def unstack(x: Tensor = MISSING, /, axis: int = 0, **theirs: object) -> tuple[Te
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> [row.tolist() for row in dt.unstack(dt.asarray([[1, 2], [3, 4]], device="reference"))]
+    >>> [row.tolist() for row in dt.unstack(dt.asarray([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
     """
     if theirs:
@@ -476,7 +476,7 @@ def split(
     AxisError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(5, device="reference")
+    >>> x = dt.arange(5)
     >>> [part.tolist() for part in dt.split(x, 2)], [part.tolist() for part in dt.split(x, [1, 4])]
     ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3, 4]])
     """
@@ -509,7 +509,7 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     Raises: AxisError.
 
     >>> import dovetail as dt
-    >>> dt.flatten(dt.zeros((2, 3, 4), device="reference"), 1).shape
+    >>> dt.flatten(dt.zeros((2, 3, 4)), 1).shape
     (2, 12)
     """
     if required("flatten", x).ndim == 0:
@@ -534,7 +534,7 @@ def ravel(x: Tensor, /) -> Tensor:
     Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.ravel(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    >>> dt.ravel(dt.asarray([[1, 2], [3, 4]])).tolist()
     [1, 2, 3, 4]
     """
     return view(x, ("reshape", (required("ravel", x).size,)), "ravel")
@@ -554,7 +554,7 @@ def as_strided(
     Raises: ShapeError if the view would exceed the storage.
 
     >>> import dovetail as dt
-    >>> dt.as_strided(dt.arange(5, device="reference"), (3, 3), (1, 1)).tolist()  # windows
+    >>> dt.as_strided(dt.arange(5), (3, 3), (1, 1)).tolist()  # windows
     [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
     """
     strided("as_strided", x)
@@ -602,7 +602,7 @@ def diagonal(
     Raises: AxisError for one axis twice, ShapeError below 2 dimensions.
 
     >>> import dovetail as dt
-    >>> dt.diagonal(dt.arange(4, device="reference").reshape(2, 2)).tolist()
+    >>> dt.diagonal(dt.arange(4).reshape(2, 2)).tolist()
     [0, 3]
     """
     if theirs:

@@ -46,7 +46,7 @@ def pad(
     number that does not fit.
 
     >>> import dovetail as dt
-    >>> dt.pad(dt.asarray([1, 2, 3], device="reference"), (2, 1), "reflect").tolist()
+    >>> dt.pad(dt.asarray([1, 2, 3]), (2, 1), "reflect").tolist()
     [3, 2, 1, 2, 3, 2]
     """
     choice("pad", mode, "mode", MODES)

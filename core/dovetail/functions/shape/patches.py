@@ -93,7 +93,7 @@ def unfold(
     Raises: ShapeError if no patch fits; ArgumentError for sizes out of range; DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(6, device="reference").reshape((1, 2, 3))
+    >>> x = dt.arange(6).reshape((1, 2, 3))
     >>> dt.unfold(x, (2, 2)).tolist()
     [[0, 1], [1, 2], [3, 4], [4, 5]]
     """
@@ -135,7 +135,7 @@ def fold(
     DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((4, 2), device="reference")
+    >>> x = dt.ones((4, 2))
     >>> dt.fold(x, (2, 3), (2, 2)).tolist()
     [[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]
     """

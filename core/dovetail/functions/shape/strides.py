@@ -31,7 +31,7 @@ def storage_index(index: int | Sequence[int], strides: int | Sequence[int], offs
     Raises: ShapeError for different numbers of indices and strides; ArgumentTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(6, device="reference").reshape(2, 3).T
+    >>> x = dt.arange(6).reshape(2, 3).T
     >>> at = dt.storage_index((2, 1), x.stride(), x.storage_offset())
     >>> at, x.storage()[at], x[2, 1].item()
     (5, 5, 5)
@@ -77,7 +77,7 @@ def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
     ArgumentTypeError for another `memory_format` than None.
 
     >>> import dovetail as dt
-    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x = dt.zeros((2, 3))
     >>> dt.is_contiguous(x), dt.is_contiguous(x.T)
     (True, False)
     """
@@ -93,7 +93,7 @@ def is_floating_point(x: Tensor, /) -> bool:
     Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.zeros(2, device="reference").is_floating_point()
+    >>> dt.zeros(2).is_floating_point()
     True
     """
     return required("is_floating_point", x).dtype.is_float
@@ -108,7 +108,7 @@ def is_complex(x: Tensor, /) -> bool:
     Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.zeros(2, dtype=dt.complex64, device="reference").is_complex()
+    >>> dt.zeros(2, dtype=dt.complex64).is_complex()
     True
     """
     return required("is_complex", x).dtype.kind == "c"
@@ -124,7 +124,7 @@ def element_size(x: Tensor, /) -> int:
     Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.zeros(2, dtype=dt.float64, device="reference").element_size()
+    >>> dt.zeros(2, dtype=dt.float64).element_size()
     8
     """
     return required("element_size", x).itemsize
@@ -138,7 +138,7 @@ def numel(x: Tensor, /) -> int:
     Raises: DTypeError unless it is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.numel(dt.zeros((2, 3), device="reference"))
+    >>> dt.numel(dt.zeros((2, 3)))
     6
     """
     return required("numel", x).size

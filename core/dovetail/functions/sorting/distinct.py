@@ -68,7 +68,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.unique_all(dt.asarray([5, 3, 5], device="reference"))]
+    >>> [part.tolist() for part in dt.unique_all(dt.asarray([5, 3, 5]))]
     [[3, 5], [1, 0], [1, 0, 1], [1, 2]]
     """
     flat = _ravel_operand("unique_all", x)
@@ -90,7 +90,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.unique_counts(dt.asarray([5, 3, 5], device="reference"))]
+    >>> [part.tolist() for part in dt.unique_counts(dt.asarray([5, 3, 5]))]
     [[3, 5], [1, 2]]
     """
     ordered = _sort_equals(_ravel_operand("unique_counts", x))
@@ -109,7 +109,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
-    >>> [part.tolist() for part in dt.unique_inverse(dt.asarray([5, 3, 5], device="reference"))]
+    >>> [part.tolist() for part in dt.unique_inverse(dt.asarray([5, 3, 5]))]
     [[3, 5], [1, 0, 1]]
     """
     flat = _ravel_operand("unique_inverse", x)
@@ -131,7 +131,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     Raises: DTypeError unless x is a tensor.
 
     >>> import dovetail as dt
-    >>> dt.unique_values(dt.asarray([5, 3, 5], device="reference")).tolist()
+    >>> dt.unique_values(dt.asarray([5, 3, 5])).tolist()
     [3, 5]
     """
     ordered = _sort_equals(_ravel_operand("unique_values", x))
@@ -156,7 +156,7 @@ def isin(
     Raises: DTypeError if the dtypes do not promote, or neither is a tensor; DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.isin(dt.asarray([1, 2, 3], device="reference"), 2).tolist()
+    >>> dt.isin(dt.asarray([1, 2, 3]), 2).tolist()
     [False, True, False]
     """
     values = convert_operands("isin", x1, x2)

@@ -30,7 +30,7 @@ def lexsort(
     Raises: ArgumentError for no keys, AxisError, DTypeError, DeviceError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.lexsort(([9, 4, 0], dt.asarray([1, 1, 0], device="reference"))).tolist()
+    >>> dt.lexsort(([9, 4, 0], dt.asarray([1, 1, 0]))).tolist()
     [2, 1, 0]
     """
     listed = unstack(keys) if isinstance(keys, Tensor) else _parse_keys(keys)
@@ -80,7 +80,7 @@ def partition(
     Raises: ArgumentError for a position out of range, ArgumentTypeError, AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.partition(dt.asarray([3, 1, 2], device="reference"), 1).tolist()
+    >>> dt.partition(dt.asarray([3, 1, 2]), 1).tolist()
     [1, 2, 3]
     """
     x, d = _check_positions("partition", x, kth, axis)
@@ -100,7 +100,7 @@ def argpartition(
     Raises: ArgumentError for a position out of range, ArgumentTypeError, AxisError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.argpartition(dt.asarray([3, 1, 2], device="reference"), 1).tolist()
+    >>> dt.argpartition(dt.asarray([3, 1, 2]), 1).tolist()
     [1, 2, 0]
     """
     x, d = _check_positions("argpartition", x, kth, axis)

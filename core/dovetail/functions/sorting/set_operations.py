@@ -35,7 +35,7 @@ def union1d(ar1: Array, ar2: Array) -> Tensor:
     Raises: DTypeError, DeviceError.
 
     >>> import dovetail as dt
-    >>> dt.union1d(dt.asarray([5, 3, 5], device="reference"), [4, 3]).tolist()
+    >>> dt.union1d(dt.asarray([5, 3, 5]), [4, 3]).tolist()
     [3, 4, 5]
     """
     return _distinct_elements(concat(_ravel_all("union1d", ar1, ar2)))
@@ -57,7 +57,7 @@ def intersect1d(
     Raises: DTypeError, DeviceError; ArgumentTypeError unless flags are bool.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([5, 3, 5, 4], device="reference")
+    >>> x = dt.asarray([5, 3, 5, 4])
     >>> dt.intersect1d(x, [5, 4, 9]).tolist()
     [4, 5]
     >>> [i.tolist() for i in dt.intersect1d(x, [5, 4, 9], return_indices=True)]
@@ -105,7 +105,7 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     Raises: DTypeError, DeviceError; ArgumentTypeError unless the flag is a bool.
 
     >>> import dovetail as dt
-    >>> dt.setdiff1d(dt.asarray([5, 3, 5, 4], device="reference"), [3]).tolist()
+    >>> dt.setdiff1d(dt.asarray([5, 3, 5, 4]), [3]).tolist()
     [4, 5]
     """
     a, b = _ravel_all("setdiff1d", ar1, ar2)
@@ -127,7 +127,7 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     Raises: DTypeError, DeviceError; ArgumentTypeError unless the flag is a bool.
 
     >>> import dovetail as dt
-    >>> dt.setxor1d(dt.asarray([5, 3, 5, 4], device="reference"), [3, 1]).tolist()
+    >>> dt.setxor1d(dt.asarray([5, 3, 5, 4]), [3, 1]).tolist()
     [1, 4, 5]
     """
     vectors = _ravel_all("setxor1d", ar1, ar2)

@@ -69,7 +69,7 @@ def sort(
     Raises: AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> dt.sort(dt.asarray([3.0, dt.nan, 1.0, 2.0], device="reference")).tolist()
+    >>> dt.sort(dt.asarray([3.0, dt.nan, 1.0, 2.0])).tolist()
     [1.0, 2.0, 3.0, nan]
     """
     if axis is None:
@@ -103,7 +103,7 @@ def argsort(
     Raises: AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> dt.argsort(dt.asarray([3, 1, 2], device="reference")).tolist()
+    >>> dt.argsort(dt.asarray([3, 1, 2])).tolist()
     [1, 2, 0]
     """
     if axis is None:
@@ -131,7 +131,7 @@ def topk(
     Raises: ArgumentError for k out of range; AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> values, indices = dt.topk(dt.asarray([1, 9, 3], device="reference"), 2)
+    >>> values, indices = dt.topk(dt.asarray([1, 9, 3]), 2)
     >>> values.tolist(), indices.tolist()
     ([9, 3], [1, 2])
     """

@@ -49,7 +49,7 @@ def unique(
     Raises: AxisError, DTypeError, UnsupportedError for slices of more than 4096 elements.
 
     >>> import dovetail as dt
-    >>> values, counts = dt.unique(dt.asarray([5, 3, 5], device="reference"), return_counts=True)
+    >>> values, counts = dt.unique(dt.asarray([5, 3, 5]), return_counts=True)
     >>> values.tolist(), counts.tolist()
     ([3, 5], [1, 2])
     """

@@ -63,7 +63,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises: DTypeError for bool and complex numbers.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.relu(dt.asarray([-1.0, 2.0], device="reference")).tolist()
+    >>> dt.nn.functional.relu(dt.asarray([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
     require_tensors("relu", input)
@@ -85,7 +85,7 @@ def hardtanh(
     Raises: ArgumentError where min_val > max_val; DTypeError for complex numbers.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.hardtanh(dt.asarray([-2.0, 0.5, 2.0], device="reference")).tolist()
+    >>> dt.nn.functional.hardtanh(dt.asarray([-2.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
     """
     require_tensors("hardtanh", input)
@@ -105,7 +105,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     Raises: DTypeError for complex numbers.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.relu6(dt.asarray([-2.0, 2.0, 8.0], device="reference")).tolist()
+    >>> dt.nn.functional.relu6(dt.asarray([-2.0, 2.0, 8.0])).tolist()
     [0.0, 2.0, 6.0]
     """
     return hardtanh(input, 0.0, 6.0, inplace)
@@ -119,7 +119,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.hardsigmoid(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
+    >>> dt.nn.functional.hardsigmoid(dt.asarray([-4.0, 0.0, 4.0])).tolist()
     [0.0, 0.5, 1.0]
     """
     require_floats("hardsigmoid", input)
@@ -134,7 +134,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.hardswish(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
+    >>> dt.nn.functional.hardswish(dt.asarray([-4.0, 0.0, 4.0])).tolist()
     [0.0, 0.0, 4.0]
     """
     require_floats("hardswish", input)
@@ -151,7 +151,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.leaky_relu(dt.asarray([-1.0, 2.0], device="reference"), 0.5).tolist()
+    >>> dt.nn.functional.leaky_relu(dt.asarray([-1.0, 2.0]), 0.5).tolist()
     [-0.5, 2.0]
     """
     require_floats("leaky_relu", input)
@@ -167,7 +167,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     Raises: ShapeError for another number of weights; DTypeError.
 
     >>> import dovetail as dt
-    >>> x, w = dt.asarray([-1.0, 2.0], device="reference"), dt.asarray([0.5], device="reference")
+    >>> x, w = dt.asarray([-1.0, 2.0]), dt.asarray([0.5])
     >>> dt.nn.functional.prelu(x, w).tolist()
     [-0.5, 2.0]
     """
@@ -201,7 +201,7 @@ def rrelu(
     Raises: ArgumentError where lower > upper; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([-1.0, 2.0], device="reference")
+    >>> x = dt.asarray([-1.0, 2.0])
     >>> dt.nn.functional.rrelu(x, 0.25, 0.75).tolist()
     [-0.5, 2.0]
     """
@@ -232,7 +232,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.elu(dt.asarray([0.0, 2.0], device="reference")).tolist()
+    >>> dt.nn.functional.elu(dt.asarray([0.0, 2.0])).tolist()
     [0.0, 2.0]
     """
     require_floats("elu", input)
@@ -249,7 +249,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Raises: ArgumentError for alpha = 0; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.celu(dt.asarray([0.0, 2.0], device="reference"), 2.0).tolist()
+    >>> dt.nn.functional.celu(dt.asarray([0.0, 2.0]), 2.0).tolist()
     [0.0, 2.0]
     """
     require_floats("celu", input)
@@ -269,7 +269,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     Source: Klambauer, Unterthiner, Mayr, Hochreiter, "Self-normalizing neural networks", 2017.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.selu(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.functional.selu(dt.zeros(1)).tolist()
     [0.0]
     """
     require_floats("selu", input)
@@ -293,7 +293,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     Source: Hendrycks, Gimpel, "Gaussian error linear units", 2016.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.gelu(dt.asarray([0.0, 10.0], device="reference")).tolist()
+    >>> dt.nn.functional.gelu(dt.asarray([0.0, 10.0])).tolist()
     [0.0, 10.0]
     """
     require_floats("gelu", input)
@@ -315,7 +315,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.silu(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.functional.silu(dt.zeros(1)).tolist()
     [0.0]
     """
     require_floats("silu", input)
@@ -332,7 +332,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     Source: Misra, "Mish: a self regularized non-monotonic activation function", 2019.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.mish(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.functional.mish(dt.zeros(1)).tolist()
     [0.0]
     """
     require_floats("mish", input)
@@ -351,7 +351,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.softplus(dt.asarray([-200.0, 100.0], device="reference")).tolist()
+    >>> dt.nn.functional.softplus(dt.asarray([-200.0, 100.0])).tolist()
     [0.0, 100.0]
     """
     require_floats("softplus", input)
@@ -372,7 +372,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.logsigmoid(dt.asarray([-100.0], device="reference")).tolist()
+    >>> dt.nn.functional.logsigmoid(dt.asarray([-100.0])).tolist()
     [-100.0]
     """
     require_floats("logsigmoid", input)
@@ -387,7 +387,7 @@ def softsign(input: Tensor) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.softsign(dt.asarray([1.0, -1.0], device="reference")).tolist()
+    >>> dt.nn.functional.softsign(dt.asarray([1.0, -1.0])).tolist()
     [0.5, -0.5]
     """
     require_floats("softsign", input)
@@ -403,7 +403,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     Raises: ArgumentError for a negative lambd; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.softshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
+    >>> dt.nn.functional.softshrink(dt.asarray([-2.0, 0.2, 2.0])).tolist()
     [-1.5, 0.0, 1.5]
     """
     require_floats("softshrink", input)
@@ -421,7 +421,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.hardshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
+    >>> dt.nn.functional.hardshrink(dt.asarray([-2.0, 0.2, 2.0])).tolist()
     [-2.0, 0.0, 2.0]
     """
     require_floats("hardshrink", input)
@@ -436,7 +436,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.tanhshrink(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.functional.tanhshrink(dt.zeros(1)).tolist()
     [0.0]
     """
     require_floats("tanhshrink", input)
@@ -451,7 +451,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     Raises: DTypeError for complex numbers.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.threshold(dt.asarray([1.0, 3.0], device="reference"), 2.0, 9.0).tolist()
+    >>> dt.nn.functional.threshold(dt.asarray([1.0, 3.0]), 2.0, 9.0).tolist()
     [9.0, 3.0]
     """
     require_tensors("threshold", input)
@@ -466,7 +466,7 @@ def sigmoid(input: Tensor) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.sigmoid(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.functional.sigmoid(dt.zeros(1)).tolist()
     [0.5]
     """
     require_floats("sigmoid", input)
@@ -481,7 +481,7 @@ def tanh(input: Tensor) -> Tensor:
     Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.tanh(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.functional.tanh(dt.zeros(1)).tolist()
     [0.0]
     """
     require_floats("tanh", input)

@@ -107,7 +107,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0, 3.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0, 3.0]])
     >>> dt.nn.functional.adaptive_avg_pool1d(x, 2).tolist()
     [[1.5, 2.5]]
     """
@@ -122,7 +122,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(16.0, device="reference").reshape((1, 4, 4))
+    >>> x = dt.arange(16.0).reshape((1, 4, 4))
     >>> dt.nn.functional.adaptive_avg_pool2d(x, 1).tolist()
     [[[7.5]]]
     """
@@ -137,7 +137,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(8.0, device="reference").reshape((1, 2, 2, 2))
+    >>> x = dt.arange(8.0).reshape((1, 2, 2, 2))
     >>> dt.nn.functional.adaptive_avg_pool3d(x, (None, 1, 1)).tolist()
     [[[[1.5]], [[5.5]]]]
     """
@@ -207,7 +207,7 @@ def adaptive_max_pool1d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0, 3.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0, 3.0]])
     >>> dt.nn.functional.adaptive_max_pool1d(x, 2).tolist()
     [[2.0, 3.0]]
     """
@@ -224,7 +224,7 @@ def adaptive_max_pool2d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(16.0, device="reference").reshape((1, 4, 4))
+    >>> x = dt.arange(16.0).reshape((1, 4, 4))
     >>> dt.nn.functional.adaptive_max_pool2d(x, 1).tolist()
     [[[15.0]]]
     """
@@ -241,7 +241,7 @@ def adaptive_max_pool3d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(8.0, device="reference").reshape((1, 2, 2, 2))
+    >>> x = dt.arange(8.0).reshape((1, 2, 2, 2))
     >>> dt.nn.functional.adaptive_max_pool3d(x, (None, 1, 1)).tolist()
     [[[[3.0]], [[7.0]]]]
     """

@@ -59,7 +59,7 @@ def scaled_dot_product_attention(
     Source: Vaswani et al., "Attention is all you need", 2017.
 
     >>> import dovetail as dt
-    >>> q = dt.asarray([[1.0, 0.0], [0.0, 1.0]], device="reference")
+    >>> q = dt.asarray([[1.0, 0.0], [0.0, 1.0]])
     >>> dt.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)[0].tolist()
     [1.0, 0.0]
     """

@@ -101,8 +101,8 @@ def nll_loss(
     Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError for a class that is none.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[-1.0, -2.0]], device="reference")
-    >>> dt.nn.functional.nll_loss(x, dt.asarray([1], device="reference")).item()
+    >>> x = dt.asarray([[-1.0, -2.0]])
+    >>> dt.nn.functional.nll_loss(x, dt.asarray([1])).item()
     2.0
     """
     reduction = resolve_reduction("nll_loss", reduction, size_average, reduce)
@@ -143,7 +143,7 @@ def cross_entropy(
     Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError for a class that is none.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([1], device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.asarray([1])
     >>> round(dt.nn.functional.cross_entropy(x, y).item(), 4)
     0.6931
     """
@@ -230,7 +230,7 @@ def multi_margin_loss(
     Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError for a class that is none.
 
     >>> import dovetail as dt
-    >>> x, y = dt.asarray([[0.0, 3.0]], device="reference"), dt.asarray([0], device="reference")
+    >>> x, y = dt.asarray([[0.0, 3.0]]), dt.asarray([0])
     >>> dt.nn.functional.multi_margin_loss(x, y).item()
     2.0
     """
@@ -268,7 +268,7 @@ def multilabel_margin_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([[0, -1]], device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.asarray([[0, -1]])
     >>> dt.nn.functional.multilabel_margin_loss(x, y).item()
     0.5
     """
@@ -311,7 +311,7 @@ def multilabel_soft_margin_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full((1, 2), 1000.0, device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.full((1, 2), 1000.0), dt.ones((1, 2))
     >>> dt.nn.functional.multilabel_soft_margin_loss(x, y).item()
     0.0
     """

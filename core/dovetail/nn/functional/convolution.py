@@ -50,8 +50,8 @@ def conv1d(
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0, 4.0, 8.0]], device="reference")
-    >>> w = dt.asarray([[[1.0, -1.0]]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0, 4.0, 8.0]])
+    >>> w = dt.asarray([[[1.0, -1.0]]])
     >>> dt.nn.functional.conv1d(x, w).tolist()
     [[-1.0, -2.0, -4.0]]
     """
@@ -76,8 +76,8 @@ def conv2d(
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 3, 3), device="reference")
-    >>> dt.nn.functional.conv2d(x, dt.ones((1, 1, 2, 2), device="reference"), padding=1).tolist()
+    >>> x = dt.ones((1, 3, 3))
+    >>> dt.nn.functional.conv2d(x, dt.ones((1, 1, 2, 2)), padding=1).tolist()
     [[[1.0, 2.0, 2.0, 1.0], [2.0, 4.0, 4.0, 2.0], [2.0, 4.0, 4.0, 2.0], [1.0, 2.0, 2.0, 1.0]]]
     """
     return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
@@ -100,8 +100,8 @@ def conv3d(
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((2, 3, 3, 3), device="reference")
-    >>> w = dt.ones((1, 2, 2, 2, 2), device="reference")
+    >>> x = dt.ones((2, 3, 3, 3))
+    >>> w = dt.ones((1, 2, 2, 2, 2))
     >>> dt.nn.functional.conv3d(x, w, stride=2).tolist()
     [[[[16.0]]]]
     """
@@ -129,8 +129,8 @@ def conv_transpose1d(
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0]], device="reference")
-    >>> w = dt.asarray([[[1.0, 10.0]]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0]])
+    >>> w = dt.asarray([[[1.0, 10.0]]])
     >>> dt.nn.functional.conv_transpose1d(x, w).tolist()
     [[1.0, 12.0, 20.0]]
     """
@@ -167,8 +167,8 @@ def conv_transpose2d(
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[[1.0, 2.0]]], device="reference")
-    >>> w = dt.ones((1, 1, 2, 2), device="reference")
+    >>> x = dt.asarray([[[1.0, 2.0]]])
+    >>> w = dt.ones((1, 1, 2, 2))
     >>> dt.nn.functional.conv_transpose2d(x, w, stride=2).tolist()
     [[[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]]
     """
@@ -205,8 +205,8 @@ def conv_transpose3d(
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 1, 1, 2), device="reference")
-    >>> dt.nn.functional.conv_transpose3d(x, dt.ones((1, 2, 1, 1, 2), device="reference")).tolist()
+    >>> x = dt.ones((1, 1, 1, 2))
+    >>> dt.nn.functional.conv_transpose3d(x, dt.ones((1, 2, 1, 1, 2))).tolist()
     [[[[1.0, 2.0, 1.0]]], [[[1.0, 2.0, 1.0]]]]
     """
     return _transposed_convolution(

@@ -40,7 +40,7 @@ def hinge_embedding_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones(2, device="reference"), dt.asarray([1, -1], device="reference")
+    >>> x, y = dt.ones(2), dt.asarray([1, -1])
     >>> dt.nn.functional.hinge_embedding_loss(x, y).item()
     0.5
     """
@@ -69,8 +69,8 @@ def margin_ranking_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones(1, device="reference"), dt.zeros(1, device="reference")
-    >>> dt.nn.functional.margin_ranking_loss(x, y, dt.asarray([-1], device="reference")).item()
+    >>> x, y = dt.ones(1), dt.zeros(1)
+    >>> dt.nn.functional.margin_ranking_loss(x, y, dt.asarray([-1])).item()
     1.0
     """
     reduction = resolve_reduction("margin_ranking_loss", reduction, size_average, reduce)
@@ -108,7 +108,7 @@ def triplet_margin_loss(
     shallow convolutional neural networks", BMVC 2016.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))
     >>> dt.nn.functional.triplet_margin_loss(x, x, y).item()
     0.0
     """
@@ -146,7 +146,7 @@ def triplet_margin_with_distance_loss(
     `reduction`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))
     >>> far = lambda a, b: dt.abs(a - b).max(axis=-1)
     >>> dt.nn.functional.triplet_margin_with_distance_loss(x, x, y, distance_function=far).item()
     0.0
@@ -186,7 +186,7 @@ def cosine_embedding_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones((1, 4), device="reference"), dt.asarray([1], device="reference")
+    >>> x, y = dt.ones((1, 4)), dt.asarray([1])
     >>> dt.nn.functional.cosine_embedding_loss(x, x, y).item()
     0.0
     """

@@ -75,7 +75,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     preventing co-adaptation of feature detectors", 2012.
 
     >>> import dovetail as dt
-    >>> x = dt.nn.functional.dropout(dt.ones(99, device="reference"))
+    >>> x = dt.nn.functional.dropout(dt.ones(99))
     >>> bool(((x == 0) | (x == 2)).all())
     True
     """
@@ -108,7 +108,7 @@ def dropout1d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.dropout1d(dt.ones((2, 3, 4), device="reference"), 0.0).shape
+    >>> dt.nn.functional.dropout1d(dt.ones((2, 3, 4)), 0.0).shape
     (2, 3, 4)
     """
     return _drop_channels("dropout1d", input, 2, p, training, inplace, True)
@@ -125,7 +125,7 @@ def dropout2d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.dropout2d(dt.ones((2, 3, 4, 4), device="reference"), 0.0).shape
+    >>> dt.nn.functional.dropout2d(dt.ones((2, 3, 4, 4)), 0.0).shape
     (2, 3, 4, 4)
     """
     return _drop_channels("dropout2d", input, 3, p, training, inplace, False)
@@ -141,7 +141,7 @@ def dropout3d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.dropout3d(dt.ones((2, 3, 4, 4, 4), device="reference"), 0.0).shape
+    >>> dt.nn.functional.dropout3d(dt.ones((2, 3, 4, 4, 4)), 0.0).shape
     (2, 3, 4, 4, 4)
     """
     return _drop_channels("dropout3d", input, 4, p, training, inplace, True)
@@ -173,7 +173,7 @@ def alpha_dropout(
     Source: Klambauer, Unterthiner, Mayr, Hochreiter, "Self-normalizing neural networks", 2017.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.alpha_dropout(dt.ones(2, device="reference")).tolist()
+    >>> dt.nn.functional.alpha_dropout(dt.ones(2)).tolist()
     [1.0, 1.0]
     """
     shape = input.shape if isinstance(input, dt.Tensor) else ()
@@ -191,7 +191,7 @@ def feature_alpha_dropout(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.feature_alpha_dropout(dt.ones((1, 2), device="reference")).tolist()
+    >>> dt.nn.functional.feature_alpha_dropout(dt.ones((1, 2))).tolist()
     [[1.0, 1.0]]
     """
     require_floats("feature_alpha_dropout", input)

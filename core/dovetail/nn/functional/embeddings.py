@@ -134,8 +134,8 @@ def embedding(
     the work runs.
 
     >>> import dovetail as dt
-    >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
-    >>> dt.nn.functional.embedding(dt.asarray([1, 0], device="reference"), w).tolist()
+    >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> dt.nn.functional.embedding(dt.asarray([1, 0]), w).tolist()
     [[3.0, 4.0], [1.0, 2.0]]
     """
     _check_input("embedding", input, weight)
@@ -172,8 +172,8 @@ def embedding_bag(
     negative numbers, and for offsets that do not begin with 0, decrease, or exceed the length.
 
     >>> import dovetail as dt
-    >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
-    >>> bags = dt.asarray([[1, 0], [1, 1]], device="reference")
+    >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> bags = dt.asarray([[1, 0], [1, 1]])
     >>> dt.nn.functional.embedding_bag(bags, w, mode="sum").tolist()
     [[4.0, 6.0], [6.0, 8.0]]
     """
@@ -328,7 +328,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     Raises: DTypeError, ArgumentError; OutOfRangeError for a class that is none, when the work runs.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.one_hot(dt.asarray([1, 0], device="reference")).tolist()
+    >>> dt.nn.functional.one_hot(dt.asarray([1, 0])).tolist()
     [[0, 1], [1, 0]]
     """
     require_tensors("one_hot", tensor)

@@ -61,7 +61,7 @@ def mse_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.ones(2), dt.zeros(2)
     >>> dt.nn.functional.mse_loss(x, y).item()
     1.0
     """
@@ -92,7 +92,7 @@ def l1_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.ones(2), dt.zeros(2)
     >>> dt.nn.functional.l1_loss(x, y, reduction="sum").item()
     2.0
     """
@@ -122,7 +122,7 @@ def smooth_l1_loss(
     Source: Girshick, "Fast R-CNN", ICCV 2015.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 3.0, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.full(2, 3.0), dt.zeros(2)
     >>> dt.nn.functional.smooth_l1_loss(x, y).item()
     2.5
     """
@@ -157,7 +157,7 @@ def huber_loss(
     Source: Huber, "Robust estimation of a location parameter", 1964.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 3.0, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.full(2, 3.0), dt.zeros(2)
     >>> dt.nn.functional.huber_loss(x, y).item()
     2.5
     """
@@ -189,7 +189,7 @@ def kl_div(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.log(dt.asarray([[0.5, 0.5]], device="reference"))
+    >>> x = dt.log(dt.asarray([[0.5, 0.5]]))
     >>> dt.nn.functional.kl_div(x, dt.exp(x), reduction="batchmean").item()
     0.0
     """
@@ -223,7 +223,7 @@ def binary_cross_entropy(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros(2, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.zeros(2), dt.zeros(2)
     >>> dt.nn.functional.binary_cross_entropy(x, y).item()
     0.0
     """
@@ -285,7 +285,7 @@ def binary_cross_entropy_with_logits(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
+    >>> x, y = dt.full(2, 1000.0), dt.ones(2)
     >>> dt.nn.functional.binary_cross_entropy_with_logits(x, y).item()
     0.0
     """
@@ -323,7 +323,7 @@ def poisson_nll_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros(2, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.zeros(2), dt.zeros(2)
     >>> dt.nn.functional.poisson_nll_loss(x, y).item()
     1.0
     """
@@ -357,7 +357,7 @@ def gaussian_nll_loss(
     Raises: ShapeError, DTypeError; ArgumentError for a negative number as variance.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.ones(2), dt.zeros(2)
     >>> dt.nn.functional.gaussian_nll_loss(x, y, 1.0).item()
     0.5
     """
@@ -411,7 +411,7 @@ def soft_margin_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
+    >>> x, y = dt.full(2, 1000.0), dt.ones(2)
     >>> dt.nn.functional.soft_margin_loss(x, y).item()
     0.0
     """

@@ -68,7 +68,7 @@ def multi_head_attention_forward(
     Source: Vaswani et al., "Attention is all you need", 2017.
 
     >>> import dovetail as dt
-    >>> x, w = dt.ones((3, 1, 2), device="reference"), dt.ones((6, 2), device="reference")
+    >>> x, w = dt.ones((3, 1, 2)), dt.ones((6, 2))
     >>> out, weights = dt.nn.functional.multi_head_attention_forward(
     ...     x, x, x, 2, 1, w, None, None, None, False, 0.0, w[:2], None)
     >>> out.shape, weights.shape

@@ -79,7 +79,7 @@ def layer_norm(
     Source: Ba, Kiros, Hinton, "Layer normalization", 2016.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 3.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 3.0]])
     >>> dt.nn.functional.layer_norm(x, (2,), eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
@@ -105,7 +105,7 @@ def rms_norm(
     Source: Zhang, Sennrich, "Root mean square layer normalization", 2019.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[2.0, -2.0]], device="reference")
+    >>> x = dt.asarray([[2.0, -2.0]])
     >>> dt.nn.functional.rms_norm(x, (2,), eps=0.0).tolist()
     [[1.0, -1.0]]
     """
@@ -175,7 +175,7 @@ def batch_norm(
     Source: Ioffe, Szegedy, "Batch normalization", 2015.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0], [3.0]], device="reference")
+    >>> x = dt.asarray([[1.0], [3.0]])
     >>> dt.nn.functional.batch_norm(x, None, None, training=True, eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
@@ -249,7 +249,7 @@ def instance_norm(
     Source: Ulyanov, Vedaldi, Lempitsky, "Instance normalization", 2016.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[[1.0, 3.0]]], device="reference")
+    >>> x = dt.asarray([[[1.0, 3.0]]])
     >>> dt.nn.functional.instance_norm(x, eps=0.0).tolist()
     [[[-1.0, 1.0]]]
     """
@@ -293,7 +293,7 @@ def group_norm(
     Source: Wu, He, "Group normalization", 2018.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 3.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 3.0]])
     >>> dt.nn.functional.group_norm(x, 1, eps=0.0).tolist()
     [[-1.0, 1.0]]
     """
@@ -324,7 +324,7 @@ def local_response_norm(
     networks", 2012.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 1, 2), device="reference")
+    >>> x = dt.ones((1, 1, 2))
     >>> dt.nn.functional.local_response_norm(x, 1, alpha=0.0).tolist()
     [[[1.0, 1.0]]]
     """

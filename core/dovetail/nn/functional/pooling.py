@@ -78,7 +78,7 @@ def max_pool1d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0, 4.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0, 4.0]])
     >>> dt.nn.functional.max_pool1d(x, 2).tolist()
     [[3.0, 5.0]]
     """
@@ -102,7 +102,7 @@ def max_pool2d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(16.0, device="reference").reshape((1, 4, 4))
+    >>> x = dt.arange(16.0).reshape((1, 4, 4))
     >>> dt.nn.functional.max_pool2d(x, 2).tolist()
     [[[5.0, 7.0], [13.0, 15.0]]]
     """
@@ -125,7 +125,7 @@ def max_pool3d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(8.0, device="reference").reshape((1, 2, 2, 2))
+    >>> x = dt.arange(8.0).reshape((1, 2, 2, 2))
     >>> dt.nn.functional.max_pool3d(x, 2).tolist()
     [[[[7.0]]]]
     """
@@ -190,7 +190,7 @@ def max_unpool1d(
     Raises: ShapeError, ArgumentError, OutOfRangeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0]])
     >>> best, at = dt.nn.functional.max_pool1d(x, 2, return_indices=True)
     >>> dt.nn.functional.max_unpool1d(best, at, 2).tolist()
     [[0.0, 3.0, 0.0, 5.0]]
@@ -213,7 +213,7 @@ def max_unpool2d(
     Raises: ShapeError, ArgumentError, OutOfRangeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x, at = dt.ones((1, 1, 1), device="reference"), dt.zeros((1, 1, 1), device="reference")
+    >>> x, at = dt.ones((1, 1, 1)), dt.zeros((1, 1, 1))
     >>> dt.nn.functional.max_unpool2d(x, at.astype(dt.int64), 2).tolist()
     [[[1.0, 0.0], [0.0, 0.0]]]
     """
@@ -235,8 +235,8 @@ def max_unpool3d(
     Raises: ShapeError, ArgumentError, OutOfRangeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 1, 1, 1), device="reference")
-    >>> at = dt.zeros((1, 1, 1, 1), dtype=dt.int64, device="reference")
+    >>> x = dt.ones((1, 1, 1, 1))
+    >>> at = dt.zeros((1, 1, 1, 1), dtype=dt.int64)
     >>> dt.nn.functional.max_unpool3d(x, at, (1, 1, 2)).tolist()
     [[[[1.0, 0.0]]]]
     """
@@ -315,7 +315,7 @@ def avg_pool1d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0, 4.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0, 4.0]])
     >>> dt.nn.functional.avg_pool1d(x, 2).tolist()
     [[2.0, 3.5]]
     """
@@ -339,7 +339,7 @@ def avg_pool2d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(16.0, device="reference").reshape((1, 4, 4))
+    >>> x = dt.arange(16.0).reshape((1, 4, 4))
     >>> dt.nn.functional.avg_pool2d(x, 2).tolist()
     [[[2.5, 4.5], [10.5, 12.5]]]
     """
@@ -365,7 +365,7 @@ def avg_pool3d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(8.0, device="reference").reshape((1, 2, 2, 2))
+    >>> x = dt.arange(8.0).reshape((1, 2, 2, 2))
     >>> dt.nn.functional.avg_pool3d(x, 2).tolist()
     [[[[3.5]]]]
     """
@@ -420,7 +420,7 @@ def lp_pool1d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[3.0, 4.0, 6.0, 8.0]], device="reference")
+    >>> x = dt.asarray([[3.0, 4.0, 6.0, 8.0]])
     >>> dt.nn.functional.lp_pool1d(x, 2, 2).tolist()
     [[5.0, 10.0]]
     """
@@ -442,7 +442,7 @@ def lp_pool2d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 2, 2), device="reference")
+    >>> x = dt.ones((1, 2, 2))
     >>> dt.nn.functional.lp_pool2d(x, 2, 2).tolist()
     [[[2.0]]]
     """
@@ -464,7 +464,7 @@ def lp_pool3d(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 1, 2, 2), device="reference")
+    >>> x = dt.ones((1, 1, 2, 2))
     >>> dt.nn.functional.lp_pool3d(x, 2, (1, 2, 2)).tolist()
     [[[[2.0]]]]
     """

@@ -62,7 +62,7 @@ def lstm_cell(
     Source: Hochreiter, Schmidhuber, "Long short-term memory", 1997; Gers et al., 2000.
 
     >>> import dovetail as dt
-    >>> x, h, w = (dt.ones(s, device="reference") for s in ((1, 2), (1, 1), (4, 2)))
+    >>> x, h, w = (dt.ones(s) for s in ((1, 2), (1, 1), (4, 2)))
     >>> h, c = dt.nn.functional.lstm_cell(x, (h, h), w, w[:, :1])
     >>> round(h.item(), 4), round(c.item(), 4)
     (0.9109, 1.9004)
@@ -92,7 +92,7 @@ def gru_cell(
     gate is applied after the product, as PyTorch and cuDNN do.
 
     >>> import dovetail as dt
-    >>> x, h, w = (dt.ones(s, device="reference") for s in ((1, 2), (1, 1), (3, 2)))
+    >>> x, h, w = (dt.ones(s) for s in ((1, 2), (1, 1), (3, 2)))
     >>> round(dt.nn.functional.gru_cell(x, h, w, w[:, :1]).item(), 4)
     0.9997
     """
@@ -116,7 +116,7 @@ def rnn_tanh_cell(
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x, h, w = (dt.ones(s, device="reference") for s in ((1, 2), (1, 1), (1, 2)))
+    >>> x, h, w = (dt.ones(s) for s in ((1, 2), (1, 1), (1, 2)))
     >>> round(dt.nn.functional.rnn_tanh_cell(x, h, w, w[:, :1]).item(), 4)
     0.9951
     """
@@ -140,7 +140,7 @@ def rnn_relu_cell(
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x, h, w = (dt.ones(s, device="reference") for s in ((1, 2), (1, 1), (1, 2)))
+    >>> x, h, w = (dt.ones(s) for s in ((1, 2), (1, 1), (1, 2)))
     >>> dt.nn.functional.rnn_relu_cell(x, h, w, w[:, :1]).item()
     3.0
     """

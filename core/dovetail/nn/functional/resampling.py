@@ -62,7 +62,7 @@ def interpolate(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[[1.0, 3.0]]], device="reference")
+    >>> x = dt.asarray([[[1.0, 3.0]]])
     >>> dt.nn.functional.interpolate(x, scale_factor=2, mode="linear").tolist()
     [[[1.0, 1.5, 2.5, 3.0]]]
     """
@@ -134,7 +134,7 @@ def upsample(
     Raises: as `interpolate`.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.upsample(dt.ones((1, 1, 2), device="reference"), scale_factor=2).shape
+    >>> dt.nn.functional.upsample(dt.ones((1, 1, 2)), scale_factor=2).shape
     (1, 1, 4)
     """
     return interpolate(input, size, scale_factor, mode, align_corners)
@@ -277,7 +277,7 @@ def pad(
     Raises: ShapeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1.0, 2.0, 3.0]], device="reference")
+    >>> x = dt.asarray([[1.0, 2.0, 3.0]])
     >>> dt.nn.functional.pad(x, (2, 1), "reflect").tolist()
     [[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]
     """
@@ -344,7 +344,7 @@ def unfold(
     Raises: ShapeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(6, device="reference").reshape((1, 2, 3))
+    >>> x = dt.arange(6).reshape((1, 2, 3))
     >>> dt.nn.functional.unfold(x, (2, 2)).tolist()
     [[0, 1], [1, 2], [3, 4], [4, 5]]
     """
@@ -371,7 +371,7 @@ def fold(
     Raises: ShapeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((4, 2), device="reference")
+    >>> x = dt.ones((4, 2))
     >>> dt.nn.functional.fold(x, (2, 3), (2, 2)).tolist()
     [[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]
     """
@@ -412,7 +412,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     Raises: ShapeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(4, device="reference").reshape((4, 1, 1))
+    >>> x = dt.arange(4).reshape((4, 1, 1))
     >>> dt.nn.functional.pixel_shuffle(x, 2).tolist()
     [[[0, 1], [2, 3]]]
     """
@@ -439,7 +439,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     Raises: ShapeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(4, device="reference").reshape((1, 2, 2))
+    >>> x = dt.arange(4).reshape((1, 2, 2))
     >>> dt.nn.functional.pixel_unshuffle(x, 2).tolist()
     [[[0]], [[1]], [[2]], [[3]]]
     """
@@ -465,7 +465,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     Raises: ShapeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.arange(4, device="reference").reshape((1, 4, 1))
+    >>> x = dt.arange(4).reshape((1, 4, 1))
     >>> dt.nn.functional.channel_shuffle(x, 2).ravel().tolist()
     [0, 2, 1, 3]
     """
@@ -494,7 +494,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> theta = dt.asarray([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], device="reference")
+    >>> theta = dt.asarray([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
     >>> dt.nn.functional.affine_grid(theta, (1, 1, 1, 2), align_corners=False).tolist()
     [[[[-0.5, 0.0], [0.5, 0.0]]]]
     """
@@ -539,8 +539,8 @@ def grid_sample(
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[[[1.0, 3.0]]]], device="reference")
-    >>> grid = dt.asarray([[[[0.0, 0.0]]]], device="reference")
+    >>> x = dt.asarray([[[[1.0, 3.0]]]])
+    >>> grid = dt.asarray([[[[0.0, 0.0]]]])
     >>> dt.nn.functional.grid_sample(x, grid, align_corners=False).tolist()
     [[[[2.0]]]]
     """

@@ -139,7 +139,7 @@ def flex_attention(
 
     >>> import dovetail as dt
     >>> from dovetail.nn import functional as F
-    >>> x = dt.asarray([[[[1.0, 0.0], [0.0, 1.0]]]], device="reference")
+    >>> x = dt.asarray([[[[1.0, 0.0], [0.0, 1.0]]]])
     >>> causal = lambda b, h, q_idx, kv_idx: q_idx >= kv_idx
     >>> F.flex_attention(x, x, x, mask_mod=causal)[0, 0, 0].tolist()
     [1.0, 0.0]

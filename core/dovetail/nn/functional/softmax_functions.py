@@ -52,7 +52,7 @@ def softmax(
     Raises: AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.softmax(dt.zeros(2, device="reference"), 0).tolist()
+    >>> dt.nn.functional.softmax(dt.zeros(2), 0).tolist()
     [0.5, 0.5]
     """
     x = input if dtype is None else input.astype(dtype)
@@ -74,7 +74,7 @@ def log_softmax(
     Raises: AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.log_softmax(dt.zeros(1, device="reference"), 0).tolist()
+    >>> dt.nn.functional.log_softmax(dt.zeros(1), 0).tolist()
     [0.0]
     """
     x = input if dtype is None else input.astype(dtype)
@@ -95,7 +95,7 @@ def softmin(
     Raises: AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.softmin(dt.zeros(2, device="reference"), 0).tolist()
+    >>> dt.nn.functional.softmin(dt.zeros(2), 0).tolist()
     [0.5, 0.5]
     """
     return softmax(-input, dim, dtype=dtype)
@@ -115,7 +115,7 @@ def gumbel_softmax(
     Mnih, Teh, "The concrete distribution", 2016.
 
     >>> import dovetail as dt
-    >>> x = dt.nn.functional.gumbel_softmax(dt.zeros((5, 3), device="reference"), hard=True)
+    >>> x = dt.nn.functional.gumbel_softmax(dt.zeros((5, 3)), hard=True)
     >>> x.sum(axis=1).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
@@ -146,7 +146,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     2016.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.glu(dt.asarray([4.0, 0.0], device="reference")).tolist()
+    >>> dt.nn.functional.glu(dt.asarray([4.0, 0.0])).tolist()
     [2.0]
     """
     axis = axis_of("glu", input, dim)
@@ -175,7 +175,7 @@ def normalize(
     Raises: AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> dt.nn.functional.normalize(dt.asarray([[3.0, 4.0]], device="reference")).tolist()
+    >>> dt.nn.functional.normalize(dt.asarray([[3.0, 4.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929]]
     """
     axis, p = axis_of("normalize", input, dim), arguments.number("normalize", p, "p")
@@ -192,7 +192,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     Raises: ShapeError, AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones((1, 4), device="reference"), dt.ones((3, 4), device="reference")
+    >>> x, y = dt.ones((1, 4)), dt.ones((3, 4))
     >>> dt.nn.functional.cosine_similarity(x, y).tolist()
     [1.0, 1.0, 1.0]
     """
@@ -214,7 +214,7 @@ def pairwise_distance(
     Raises: ShapeError; DTypeError for other than floats.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((3, 2), device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.ones((3, 2))
     >>> dt.nn.functional.pairwise_distance(x, y, p=1.0, eps=0.0).tolist()
     [2.0, 2.0, 2.0]
     """

@@ -23,7 +23,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x, w = dt.ones((2, 3), device="reference"), dt.ones((4, 3), device="reference")
+    >>> x, w = dt.ones((2, 3)), dt.ones((4, 3))
     >>> dt.nn.functional.linear(x, w).shape
     (2, 4)
     """
@@ -63,8 +63,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x, w = dt.ones((5, 3), device="reference"), dt.ones((4, 3, 2), device="reference")
-    >>> dt.nn.functional.bilinear(x, dt.ones((5, 2), device="reference"), w).shape
+    >>> x, w = dt.ones((5, 3)), dt.ones((4, 3, 2))
+    >>> dt.nn.functional.bilinear(x, dt.ones((5, 2)), w).shape
     (5, 4)
     """
     require_tensors("bilinear", input1, input2, weight)

@@ -68,7 +68,7 @@ class ReLU(_InPlace):
     """x where it is positive, else 0: `relu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.ReLU()(dt.asarray([-1.0, 2.0], device="reference")).tolist()
+    >>> dt.nn.ReLU()(dt.asarray([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
 
@@ -81,7 +81,7 @@ class LeakyReLU(_InPlace):
     """`x` if x > 0, otherwise `negative_slope * x`: `leaky_relu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.LeakyReLU(0.5)(dt.asarray([-1.0, 2.0], device="reference")).tolist()
+    >>> dt.nn.LeakyReLU(0.5)(dt.asarray([-1.0, 2.0])).tolist()
     [-0.5, 2.0]
     """
 
@@ -102,7 +102,7 @@ class RReLU(_InPlace):
     """`leaky_relu` with random slopes between two bounds in training: `rrelu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.RReLU(0.25, 0.75).eval()(dt.asarray([-1.0, 2.0], device="reference")).tolist()
+    >>> dt.nn.RReLU(0.25, 0.75).eval()(dt.asarray([-1.0, 2.0])).tolist()
     [-0.5, 2.0]
     """
 
@@ -127,7 +127,7 @@ class Hardtanh(_InPlace):
     Raises: ArgumentError where min_val is not below max_val.
 
     >>> import dovetail as dt
-    >>> dt.nn.Hardtanh()(dt.asarray([-2.0, 0.5, 2.0], device="reference")).tolist()
+    >>> dt.nn.Hardtanh()(dt.asarray([-2.0, 0.5, 2.0])).tolist()
     [-1.0, 0.5, 1.0]
     """
 
@@ -161,7 +161,7 @@ class ReLU6(Hardtanh):
     """x, clipped to 0 and 6: `relu6`.
 
     >>> import dovetail as dt
-    >>> dt.nn.ReLU6()(dt.asarray([-2.0, 8.0], device="reference")).tolist()
+    >>> dt.nn.ReLU6()(dt.asarray([-2.0, 8.0])).tolist()
     [0.0, 6.0]
     """
 
@@ -177,7 +177,7 @@ class Sigmoid(Module):
     """1 / (1 + exp(-x)).
 
     >>> import dovetail as dt
-    >>> dt.nn.Sigmoid()(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.Sigmoid()(dt.zeros(1)).tolist()
     [0.5]
     """
 
@@ -190,7 +190,7 @@ class Tanh(Module):
     """The hyperbolic tangent.
 
     >>> import dovetail as dt
-    >>> dt.nn.Tanh()(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.Tanh()(dt.zeros(1)).tolist()
     [0.0]
     """
 
@@ -203,7 +203,7 @@ class Hardsigmoid(_InPlace):
     """x / 6 + 1/2, clipped to 0 and 1: `hardsigmoid`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Hardsigmoid()(dt.asarray([-4.0, 0.0], device="reference")).tolist()
+    >>> dt.nn.Hardsigmoid()(dt.asarray([-4.0, 0.0])).tolist()
     [0.0, 0.5]
     """
 
@@ -220,7 +220,7 @@ class Hardswish(_InPlace):
     """x times its hard sigmoid: `hardswish`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Hardswish()(dt.asarray([-4.0, 4.0], device="reference")).tolist()
+    >>> dt.nn.Hardswish()(dt.asarray([-4.0, 4.0])).tolist()
     [0.0, 4.0]
     """
 
@@ -249,7 +249,7 @@ class ELU(_Exponential):
     """x where it is positive, else alpha * (exp(x) - 1): `elu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.ELU()(dt.asarray([0.0, 2.0], device="reference")).tolist()
+    >>> dt.nn.ELU()(dt.asarray([0.0, 2.0])).tolist()
     [0.0, 2.0]
     """
 
@@ -262,7 +262,7 @@ class CELU(_Exponential):
     """x where it is positive, else alpha * (exp(x / alpha) - 1): `celu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.CELU(2.0)(dt.asarray([0.0, 2.0], device="reference")).tolist()
+    >>> dt.nn.CELU(2.0)(dt.asarray([0.0, 2.0])).tolist()
     [0.0, 2.0]
     """
 
@@ -275,7 +275,7 @@ class SELU(_InPlace):
     """A scaled `elu` that keeps mean 0 and variance 1: `selu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.SELU()(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.SELU()(dt.zeros(1)).tolist()
     [0.0]
     """
 
@@ -288,7 +288,7 @@ class GLU(Module):
     """The first half of an axis times the sigmoid of the second half: `glu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.GLU()(dt.asarray([4.0, 0.0], device="reference")).tolist()
+    >>> dt.nn.GLU()(dt.asarray([4.0, 0.0])).tolist()
     [2.0]
     """
 
@@ -309,7 +309,7 @@ class GELU(Module):
     """x times the probability that a standard normal variable is below x: `gelu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.GELU()(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.GELU()(dt.zeros(1)).tolist()
     [0.0]
     """
 
@@ -330,7 +330,7 @@ class SiLU(_InPlace):
     """x * sigmoid(x): `silu`.
 
     >>> import dovetail as dt
-    >>> dt.nn.SiLU()(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.SiLU()(dt.zeros(1)).tolist()
     [0.0]
     """
 
@@ -343,7 +343,7 @@ class Mish(_InPlace):
     """x * tanh(softplus(x)): `mish`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Mish()(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.Mish()(dt.zeros(1)).tolist()
     [0.0]
     """
 
@@ -368,7 +368,7 @@ class Hardshrink(_Shrink):
     """x where its magnitude is greater than lambd, else 0: `hardshrink`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Hardshrink()(dt.asarray([0.2, 2.0], device="reference")).tolist()
+    >>> dt.nn.Hardshrink()(dt.asarray([0.2, 2.0])).tolist()
     [0.0, 2.0]
     """
 
@@ -381,7 +381,7 @@ class Softshrink(_Shrink):
     """x, moved towards 0 by lambd, but not beyond: `softshrink`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Softshrink()(dt.asarray([0.2, 2.0], device="reference")).tolist()
+    >>> dt.nn.Softshrink()(dt.asarray([0.2, 2.0])).tolist()
     [0.0, 1.5]
     """
 
@@ -394,7 +394,7 @@ class Tanhshrink(Module):
     """x - tanh(x): `tanhshrink`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Tanhshrink()(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.Tanhshrink()(dt.zeros(1)).tolist()
     [0.0]
     """
 
@@ -407,7 +407,7 @@ class Softsign(Module):
     """x / (1 + |x|): `softsign`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Softsign()(dt.ones(1, device="reference")).tolist()
+    >>> dt.nn.Softsign()(dt.ones(1)).tolist()
     [0.5]
     """
 
@@ -420,7 +420,7 @@ class LogSigmoid(Module):
     """log(sigmoid(x)): `logsigmoid`.
 
     >>> import dovetail as dt
-    >>> dt.nn.LogSigmoid()(dt.asarray([-100.0], device="reference")).tolist()
+    >>> dt.nn.LogSigmoid()(dt.asarray([-100.0])).tolist()
     [-100.0]
     """
 
@@ -433,7 +433,7 @@ class Softplus(Module):
     """log(1 + exp(beta * x)) / beta: `softplus`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Softplus()(dt.asarray([100.0], device="reference")).tolist()
+    >>> dt.nn.Softplus()(dt.asarray([100.0])).tolist()
     [100.0]
     """
 
@@ -454,7 +454,7 @@ class Threshold(_InPlace):
     """x where it is above a threshold, else a value: `threshold`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Threshold(2.0, 9.0)(dt.asarray([1.0, 3.0], device="reference")).tolist()
+    >>> dt.nn.Threshold(2.0, 9.0)(dt.asarray([1.0, 3.0])).tolist()
     [9.0, 3.0]
     """
 
@@ -477,7 +477,7 @@ class PReLU(Module):
     `num_parameters`: 1, or the number of channels. `init`: the initial weight.
 
     >>> import dovetail as dt
-    >>> dt.nn.PReLU(device="reference")(dt.asarray([-4.0, 2.0], device="reference")).tolist()
+    >>> dt.nn.PReLU()(dt.asarray([-4.0, 2.0])).tolist()
     [-1.0, 2.0]
     """
 
@@ -525,7 +525,7 @@ class Softmax(_AlongAxis):
     """exp(x) divided by its sum along an axis: `softmax`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Softmax(0)(dt.zeros(2, device="reference")).tolist()
+    >>> dt.nn.Softmax(0)(dt.zeros(2)).tolist()
     [0.5, 0.5]
     """
 
@@ -538,7 +538,7 @@ class LogSoftmax(_AlongAxis):
     """The logarithm of softmax: `log_softmax`.
 
     >>> import dovetail as dt
-    >>> dt.nn.LogSoftmax(0)(dt.zeros(1, device="reference")).tolist()
+    >>> dt.nn.LogSoftmax(0)(dt.zeros(1)).tolist()
     [0.0]
     """
 
@@ -551,7 +551,7 @@ class Softmin(_AlongAxis):
     """Softmax of -x: `softmin`.
 
     >>> import dovetail as dt
-    >>> dt.nn.Softmin(0)(dt.zeros(2, device="reference")).tolist()
+    >>> dt.nn.Softmin(0)(dt.zeros(2)).tolist()
     [0.5, 0.5]
     """
 
@@ -566,7 +566,7 @@ class Softmax2d(Module):
     Raises: ShapeError for another number of dimensions.
 
     >>> import dovetail as dt
-    >>> dt.nn.Softmax2d()(dt.zeros((2, 1, 1), device="reference")).ravel().tolist()
+    >>> dt.nn.Softmax2d()(dt.zeros((2, 1, 1))).ravel().tolist()
     [0.5, 0.5]
     """
 

@@ -31,8 +31,8 @@ class MultiheadAttention(Module):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> attention = dt.nn.MultiheadAttention(4, 2, device="reference")
-    >>> x = dt.ones((3, 1, 4), device="reference")
+    >>> attention = dt.nn.MultiheadAttention(4, 2)
+    >>> x = dt.ones((3, 1, 4))
     >>> out, weights = attention(x, x, x)
     >>> out.shape, weights.shape
     ((3, 1, 4), (1, 3, 3))

@@ -338,7 +338,7 @@ class ParameterList(Module):
     """A list of parameters with the names "0", "1", ...; tensors become parameters.
 
     >>> import dovetail as dt
-    >>> rows = dt.nn.ParameterList([dt.ones(2, device="reference") for _ in range(3)])
+    >>> rows = dt.nn.ParameterList([dt.ones(2) for _ in range(3)])
     >>> [name for name, _ in rows.named_parameters()]
     ['0', '1', '2']
     """
@@ -415,7 +415,7 @@ class ParameterDict(Module):
     """A dict of parameters; tensors become parameters.
 
     >>> import dovetail as dt
-    >>> weights = dt.nn.ParameterDict({"left": dt.ones(2, device="reference")})
+    >>> weights = dt.nn.ParameterDict({"left": dt.ones(2)})
     >>> [*weights], [name for name, _ in weights.named_parameters()]
     (['left'], ['left'])
     """

@@ -207,8 +207,8 @@ class Conv1d(_Convolution):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.Conv1d(3, 5, 3, device="reference")
-    >>> layer(dt.ones((2, 3, 8), device="reference")).shape
+    >>> layer = dt.nn.Conv1d(3, 5, 3)
+    >>> layer(dt.ones((2, 3, 8))).shape
     (2, 5, 6)
     """
 
@@ -255,8 +255,8 @@ class Conv2d(_Convolution):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.Conv2d(3, 5, 3, device="reference")
-    >>> layer(dt.ones((2, 3, 8, 8), device="reference")).shape
+    >>> layer = dt.nn.Conv2d(3, 5, 3)
+    >>> layer(dt.ones((2, 3, 8, 8))).shape
     (2, 5, 6, 6)
     """
 
@@ -303,8 +303,8 @@ class Conv3d(_Convolution):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.Conv3d(3, 5, 3, device="reference")
-    >>> layer(dt.ones((2, 3, 8, 8, 8), device="reference")).shape
+    >>> layer = dt.nn.Conv3d(3, 5, 3)
+    >>> layer(dt.ones((2, 3, 8, 8, 8))).shape
     (2, 5, 6, 6, 6)
     """
 
@@ -350,8 +350,8 @@ class ConvTranspose1d(_Transposed):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.ConvTranspose1d(3, 5, 3, stride=2, device="reference")
-    >>> layer(dt.ones((2, 3, 8), device="reference")).shape
+    >>> layer = dt.nn.ConvTranspose1d(3, 5, 3, stride=2)
+    >>> layer(dt.ones((2, 3, 8))).shape
     (2, 5, 17)
     """
 
@@ -398,8 +398,8 @@ class ConvTranspose2d(_Transposed):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.ConvTranspose2d(3, 5, 3, stride=2, device="reference")
-    >>> layer(dt.ones((2, 3, 8, 8), device="reference")).shape
+    >>> layer = dt.nn.ConvTranspose2d(3, 5, 3, stride=2)
+    >>> layer(dt.ones((2, 3, 8, 8))).shape
     (2, 5, 17, 17)
     """
 
@@ -446,8 +446,8 @@ class ConvTranspose3d(_Transposed):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.ConvTranspose3d(3, 5, 3, stride=2, device="reference")
-    >>> layer(dt.ones((2, 3, 8, 8, 8), device="reference")).shape
+    >>> layer = dt.nn.ConvTranspose3d(3, 5, 3, stride=2)
+    >>> layer(dt.ones((2, 3, 8, 8, 8))).shape
     (2, 5, 17, 17, 17)
     """
 

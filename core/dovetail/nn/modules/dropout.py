@@ -31,7 +31,7 @@ class Dropout(_Dropout):
     """A layer that sets values to 0 with probability `p` in training, and scales the others.
 
     >>> import dovetail as dt
-    >>> dt.nn.Dropout().eval()(dt.ones(2, device="reference")).tolist()
+    >>> dt.nn.Dropout().eval()(dt.ones(2)).tolist()
     [1.0, 1.0]
     """
 
@@ -83,7 +83,7 @@ class AlphaDropout(_Dropout):
     """Dropout that preserves mean and variance of the output of `SELU`.
 
     >>> import dovetail as dt
-    >>> dt.nn.AlphaDropout().eval()(dt.ones(2, device="reference")).tolist()
+    >>> dt.nn.AlphaDropout().eval()(dt.ones(2)).tolist()
     [1.0, 1.0]
     """
 
@@ -96,7 +96,7 @@ class FeatureAlphaDropout(_Dropout):
     """`AlphaDropout` of whole channels.
 
     >>> import dovetail as dt
-    >>> dt.nn.FeatureAlphaDropout().eval()(dt.ones((1, 2), device="reference")).tolist()
+    >>> dt.nn.FeatureAlphaDropout().eval()(dt.ones((1, 2))).tolist()
     [[1.0, 1.0]]
     """
 

@@ -72,8 +72,8 @@ class Embedding(_Table):
     `_weight`, `_freeze`: arguments of `from_pretrained`.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.Embedding(10, 3, device="reference")
-    >>> layer, layer(dt.asarray([[1, 2]], device="reference")).shape
+    >>> layer = dt.nn.Embedding(10, 3)
+    >>> layer, layer(dt.asarray([[1, 2]])).shape
     (Embedding(10, 3), (1, 2, 3))
     """
 
@@ -174,8 +174,8 @@ class EmbeddingBag(_Table):
     Parameters are those of `Embedding` and of `dt.nn.functional.embedding_bag`.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.EmbeddingBag(10, 3, mode="sum", device="reference")
-    >>> layer(dt.asarray([[1, 2], [3, 3]], device="reference")).shape
+    >>> layer = dt.nn.EmbeddingBag(10, 3, mode="sum")
+    >>> layer(dt.asarray([[1, 2], [3, 3]])).shape
     (2, 3)
     """
 

@@ -33,8 +33,8 @@ class Linear(Module):
     Shapes: (..., in_features) to (..., out_features).
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.Linear(3, 4, device="reference")
-    >>> layer, layer(dt.ones((2, 3), device="reference")).shape
+    >>> layer = dt.nn.Linear(3, 4)
+    >>> layer, layer(dt.ones((2, 3))).shape
     (Linear(in_features=3, out_features=4, bias=True), (2, 4))
     """
 
@@ -83,8 +83,8 @@ class Bilinear(Module):
     Shapes: (..., in1_features) and (..., in2_features) to (..., out_features).
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.Bilinear(3, 2, 4, device="reference")
-    >>> layer(dt.ones((5, 3), device="reference"), dt.ones((5, 2), device="reference")).shape
+    >>> layer = dt.nn.Bilinear(3, 2, 4)
+    >>> layer(dt.ones((5, 3)), dt.ones((5, 2))).shape
     (5, 4)
     """
 

@@ -75,7 +75,7 @@ class L1Loss(_Loss):
     """The absolute error: `l1_loss`.
 
     >>> import dovetail as dt
-    >>> dt.nn.L1Loss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
+    >>> dt.nn.L1Loss()(dt.ones(2), dt.zeros(2)).item()
     1.0
     """
 
@@ -88,7 +88,7 @@ class MSELoss(_Loss):
     """The squared error: `mse_loss`.
 
     >>> import dovetail as dt
-    >>> dt.nn.MSELoss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
+    >>> dt.nn.MSELoss()(dt.ones(2), dt.zeros(2)).item()
     1.0
     """
 
@@ -101,7 +101,7 @@ class SmoothL1Loss(_Loss):
     """A loss that is quadratic for errors below `beta` and linear above: `smooth_l1_loss`.
 
     >>> import dovetail as dt
-    >>> dt.nn.SmoothL1Loss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
+    >>> dt.nn.SmoothL1Loss()(dt.ones(2), dt.zeros(2)).item()
     0.5
     """
 
@@ -124,7 +124,7 @@ class HuberLoss(_Loss):
     """A loss that is quadratic for errors below `delta` and linear above: `huber_loss`.
 
     >>> import dovetail as dt
-    >>> dt.nn.HuberLoss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
+    >>> dt.nn.HuberLoss()(dt.ones(2), dt.zeros(2)).item()
     0.5
     """
 
@@ -141,7 +141,7 @@ class KLDivLoss(_Loss):
     """The Kullback-Leibler divergence; inputs are log-probabilities: `kl_div`.
 
     >>> import dovetail as dt
-    >>> x = dt.log(dt.asarray([[0.5, 0.5]], device="reference"))
+    >>> x = dt.log(dt.asarray([[0.5, 0.5]]))
     >>> dt.nn.KLDivLoss(reduction="batchmean", log_target=True)(x, x).item()
     0.0
     """
@@ -165,7 +165,7 @@ class BCELoss(_Weighted):
     """The cross entropy of two classes; inputs are probabilities: `binary_cross_entropy`.
 
     >>> import dovetail as dt
-    >>> dt.nn.BCELoss()(dt.zeros(2, device="reference"), dt.zeros(2, device="reference")).item()
+    >>> dt.nn.BCELoss()(dt.zeros(2), dt.zeros(2)).item()
     0.0
     """
 
@@ -178,7 +178,7 @@ class BCEWithLogitsLoss(_Weighted):
     """The cross entropy of two classes; inputs are logits: `binary_cross_entropy_with_logits`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
+    >>> x, y = dt.full(2, 1000.0), dt.ones(2)
     >>> dt.nn.BCEWithLogitsLoss()(x, y).item()
     0.0
     """
@@ -207,7 +207,7 @@ class CrossEntropyLoss(_Weighted):
     """The cross entropy of several classes; inputs are logits: `cross_entropy`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([1], device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.asarray([1])
     >>> round(dt.nn.CrossEntropyLoss()(x, y).item(), 4)
     0.6931
     """
@@ -240,8 +240,8 @@ class NLLLoss(_Weighted):
     """The negative log-likelihood; inputs are log-probabilities: `nll_loss`.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[-1.0, -2.0]], device="reference")
-    >>> dt.nn.NLLLoss()(x, dt.asarray([1], device="reference")).item()
+    >>> x = dt.asarray([[-1.0, -2.0]])
+    >>> dt.nn.NLLLoss()(x, dt.asarray([1])).item()
     2.0
     """
 
@@ -267,7 +267,7 @@ class PoissonNLLLoss(_Loss):
     """The negative log-likelihood of a Poisson distribution: `poisson_nll_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros(2, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.zeros(2), dt.zeros(2)
     >>> dt.nn.PoissonNLLLoss()(x, y).item()
     1.0
     """
@@ -295,7 +295,7 @@ class GaussianNLLLoss(_Loss):
     """The negative log-likelihood of a normal distribution: `gaussian_nll_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
+    >>> x, y = dt.ones(2), dt.zeros(2)
     >>> dt.nn.GaussianNLLLoss()(x, y, x).item()
     0.5
     """
@@ -313,7 +313,7 @@ class SoftMarginLoss(_Loss):
     """The loss log(1 + exp(-target * input)): `soft_margin_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
+    >>> x, y = dt.full(2, 1000.0), dt.ones(2)
     >>> dt.nn.SoftMarginLoss()(x, y).item()
     0.0
     """
@@ -327,7 +327,7 @@ class MultiLabelMarginLoss(_Loss):
     """A hinge loss for examples with several classes: `multilabel_margin_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([[0, -1]], device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.asarray([[0, -1]])
     >>> dt.nn.MultiLabelMarginLoss()(x, y).item()
     0.5
     """
@@ -341,7 +341,7 @@ class MultiLabelSoftMarginLoss(_Weighted):
     """A cross entropy for examples with several classes: `multilabel_soft_margin_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full((1, 2), 1000.0, device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.full((1, 2), 1000.0), dt.ones((1, 2))
     >>> dt.nn.MultiLabelSoftMarginLoss()(x, y).item()
     0.0
     """
@@ -355,7 +355,7 @@ class MultiMarginLoss(_Weighted):
     """A hinge loss for examples with one of several classes: `multi_margin_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.asarray([[0.0, 3.0]], device="reference"), dt.asarray([0], device="reference")
+    >>> x, y = dt.asarray([[0.0, 3.0]]), dt.asarray([0])
     >>> dt.nn.MultiMarginLoss()(x, y).item()
     2.0
     """
@@ -403,7 +403,7 @@ class HingeEmbeddingLoss(_Margin):
     """A loss on distances: small for label 1, at least `margin` for -1: `hinge_embedding_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones(2, device="reference"), dt.asarray([1, -1], device="reference")
+    >>> x, y = dt.ones(2), dt.asarray([1, -1])
     >>> dt.nn.HingeEmbeddingLoss()(x, y).item()
     0.5
     """
@@ -426,8 +426,8 @@ class MarginRankingLoss(_Margin):
     """A loss that ranks one input above the other by a margin: `margin_ranking_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones(1, device="reference"), dt.zeros(1, device="reference")
-    >>> dt.nn.MarginRankingLoss()(x, y, dt.asarray([-1], device="reference")).item()
+    >>> x, y = dt.ones(1), dt.zeros(1)
+    >>> dt.nn.MarginRankingLoss()(x, y, dt.asarray([-1])).item()
     1.0
     """
 
@@ -442,7 +442,7 @@ class CosineEmbeddingLoss(_Margin):
     It pulls pairs with label 1 together and pushes pairs with label -1 apart.
 
     >>> import dovetail as dt
-    >>> x, y = dt.ones((1, 4), device="reference"), dt.asarray([1], device="reference")
+    >>> x, y = dt.ones((1, 4)), dt.asarray([1])
     >>> dt.nn.CosineEmbeddingLoss()(x, x, y).item()
     0.0
     """
@@ -467,7 +467,7 @@ class TripletMarginLoss(_Loss):
     It applies `triplet_margin_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))
     >>> dt.nn.TripletMarginLoss()(x, x, y).item()
     0.0
     """
@@ -504,7 +504,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     """A `TripletMarginLoss` with any distance: `triplet_margin_with_distance_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))
     >>> dt.nn.TripletMarginWithDistanceLoss(margin=0.5)(x, x, y).item()
     0.0
     """
@@ -538,7 +538,7 @@ class CosineSimilarity(Module):
     """The cosine of the angle between two tensors along an axis: `cosine_similarity`.
 
     >>> import dovetail as dt
-    >>> dt.nn.CosineSimilarity()(*[dt.ones((1, 4), device="reference")] * 2).tolist()
+    >>> dt.nn.CosineSimilarity()(*[dt.ones((1, 4))] * 2).tolist()
     [1.0]
     """
 
@@ -555,7 +555,7 @@ class PairwiseDistance(Module):
     """The p-norm of differences along the last axis: `pairwise_distance`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))
     >>> dt.nn.PairwiseDistance(1.0, eps=0.0)(x, y).tolist()
     [2.0]
     """

@@ -35,7 +35,7 @@ class Module(Explained):
     >>> class Scale(dt.nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
-    ...         self.weight = dt.nn.Parameter(dt.ones(2, device="reference"))
+    ...         self.weight = dt.nn.Parameter(dt.ones(2))
     ...     def forward(self, x):
     ...         return x * self.weight
     >>> [name for name, _ in Scale().named_parameters()]

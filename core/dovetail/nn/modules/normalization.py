@@ -74,7 +74,7 @@ class LayerNorm(_Affine):
     weight and a bias, initially ones and zeros; `bias`: with `elementwise_affine`, have a bias.
 
     >>> import dovetail as dt
-    >>> dt.nn.LayerNorm(2, device="reference")
+    >>> dt.nn.LayerNorm(2)
     LayerNorm((2,), eps=1e-05, elementwise_affine=True, bias=True)
     """
 
@@ -117,7 +117,7 @@ class RMSNorm(_Affine):
     weight, initially ones.
 
     >>> import dovetail as dt
-    >>> dt.nn.RMSNorm(2, device="reference")
+    >>> dt.nn.RMSNorm(2)
     RMSNorm((2,), eps=None, elementwise_affine=True)
     """
 
@@ -162,7 +162,7 @@ class GroupNorm(_Affine):
     Raises: ArgumentError if the number of channels is not a multiple of the number of groups.
 
     >>> import dovetail as dt
-    >>> dt.nn.GroupNorm(2, 4, device="reference")
+    >>> dt.nn.GroupNorm(2, 4)
     GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)
     """
 
@@ -338,7 +338,7 @@ class BatchNorm1d(_BatchNorm):
     `track_running_stats`: have running statistics, which are used after `eval()`.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.BatchNorm1d(2, device="reference")
+    >>> layer = dt.nn.BatchNorm1d(2)
     >>> [*layer.state_dict()]
     ['weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked']
     """
@@ -352,8 +352,8 @@ class BatchNorm2d(_BatchNorm):
     Parameters are those of `BatchNorm1d`.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.BatchNorm2d(2, device="reference")
-    >>> layer(dt.ones((1, 2, 2, 2), device="reference")).sum().item()
+    >>> layer = dt.nn.BatchNorm2d(2)
+    >>> layer(dt.ones((1, 2, 2, 2))).sum().item()
     0.0
     """
 
@@ -366,8 +366,8 @@ class BatchNorm3d(_BatchNorm):
     Parameters are those of `BatchNorm1d`.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.BatchNorm3d(2, device="reference")
-    >>> layer(dt.ones((1, 2, 2, 2, 2), device="reference")).sum().item()
+    >>> layer = dt.nn.BatchNorm3d(2)
+    >>> layer(dt.ones((1, 2, 2, 2, 2))).sum().item()
     0.0
     """
 
@@ -422,7 +422,7 @@ class InstanceNorm1d(_InstanceNorm):
     Parameters are those of `BatchNorm1d`, by default without weight, bias and running statistics.
 
     >>> import dovetail as dt
-    >>> dt.nn.InstanceNorm1d(2)(dt.ones((1, 2, 4), device="reference")).sum().item()
+    >>> dt.nn.InstanceNorm1d(2)(dt.ones((1, 2, 4))).sum().item()
     0.0
     """
 
@@ -435,7 +435,7 @@ class InstanceNorm2d(_InstanceNorm):
     Parameters are those of `InstanceNorm1d`.
 
     >>> import dovetail as dt
-    >>> dt.nn.InstanceNorm2d(2)(dt.ones((1, 2, 4, 4), device="reference")).sum().item()
+    >>> dt.nn.InstanceNorm2d(2)(dt.ones((1, 2, 4, 4))).sum().item()
     0.0
     """
 
@@ -448,7 +448,7 @@ class InstanceNorm3d(_InstanceNorm):
     Parameters are those of `InstanceNorm1d`.
 
     >>> import dovetail as dt
-    >>> dt.nn.InstanceNorm3d(2)(dt.ones((1, 2, 2, 2, 2), device="reference")).sum().item()
+    >>> dt.nn.InstanceNorm3d(2)(dt.ones((1, 2, 2, 2, 2))).sum().item()
     0.0
     """
 

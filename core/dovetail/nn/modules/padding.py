@@ -86,7 +86,7 @@ class ZeroPad1d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ZeroPad1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.ZeroPad1d(1)(dt.ones((1, 1, 4))).shape
     (1, 1, 6)
     """
 
@@ -100,7 +100,7 @@ class ZeroPad2d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ZeroPad2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.ZeroPad2d(1)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 6, 6)
     """
 
@@ -114,7 +114,7 @@ class ZeroPad3d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ZeroPad3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.ZeroPad3d(1)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 6, 6, 6)
     """
 
@@ -128,7 +128,7 @@ class ConstantPad1d(_Constant):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ConstantPad1d(1, 0.5)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.ConstantPad1d(1, 0.5)(dt.ones((1, 1, 4))).shape
     (1, 1, 6)
     """
 
@@ -142,7 +142,7 @@ class ConstantPad2d(_Constant):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ConstantPad2d(1, 0.5)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.ConstantPad2d(1, 0.5)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 6, 6)
     """
 
@@ -156,7 +156,7 @@ class ConstantPad3d(_Constant):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ConstantPad3d(1, 0.5)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.ConstantPad3d(1, 0.5)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 6, 6, 6)
     """
 
@@ -170,7 +170,7 @@ class ReflectionPad1d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ReflectionPad1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.ReflectionPad1d(1)(dt.ones((1, 1, 4))).shape
     (1, 1, 6)
     """
 
@@ -185,7 +185,7 @@ class ReflectionPad2d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ReflectionPad2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.ReflectionPad2d(1)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 6, 6)
     """
 
@@ -200,7 +200,7 @@ class ReflectionPad3d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ReflectionPad3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.ReflectionPad3d(1)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 6, 6, 6)
     """
 
@@ -215,7 +215,7 @@ class ReplicationPad1d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ReplicationPad1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.ReplicationPad1d(1)(dt.ones((1, 1, 4))).shape
     (1, 1, 6)
     """
 
@@ -230,7 +230,7 @@ class ReplicationPad2d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ReplicationPad2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.ReplicationPad2d(1)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 6, 6)
     """
 
@@ -245,7 +245,7 @@ class ReplicationPad3d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ReplicationPad3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.ReplicationPad3d(1)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 6, 6, 6)
     """
 
@@ -260,7 +260,7 @@ class CircularPad1d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.CircularPad1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.CircularPad1d(1)(dt.ones((1, 1, 4))).shape
     (1, 1, 6)
     """
 
@@ -275,7 +275,7 @@ class CircularPad2d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.CircularPad2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.CircularPad2d(1)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 6, 6)
     """
 
@@ -290,7 +290,7 @@ class CircularPad3d(_Padding):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.CircularPad3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.CircularPad3d(1)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 6, 6, 6)
     """
 

@@ -77,7 +77,7 @@ else:
         Raises: DTypeError for gradients of integers or bools.
 
         >>> import dovetail as dt
-        >>> w = dt.nn.Parameter(dt.ones(3, device="reference"))
+        >>> w = dt.nn.Parameter(dt.ones(3))
         >>> w.requires_grad, isinstance(w, dt.nn.Parameter), isinstance(w * 2, dt.nn.Parameter)
         (True, True, False)
         """
@@ -97,7 +97,7 @@ else:
         Raises: the errors of `dt.asarray`.
 
         >>> import dovetail as dt
-        >>> isinstance(dt.nn.Buffer(dt.ones(3, device="reference")), dt.nn.Buffer)
+        >>> isinstance(dt.nn.Buffer(dt.ones(3)), dt.nn.Buffer)
         True
         """
 

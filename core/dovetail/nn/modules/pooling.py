@@ -239,7 +239,7 @@ class MaxPool1d(_MaxPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.MaxPool1d(2)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.MaxPool1d(2)(dt.ones((1, 1, 4))).shape
     (1, 1, 2)
     """
 
@@ -253,7 +253,7 @@ class MaxPool2d(_MaxPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.MaxPool2d(2)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.MaxPool2d(2)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 2, 2)
     """
 
@@ -267,7 +267,7 @@ class MaxPool3d(_MaxPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.MaxPool3d(2)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.MaxPool3d(2)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 2, 2, 2)
     """
 
@@ -281,7 +281,7 @@ class AvgPool1d(_AvgPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AvgPool1d(2)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.AvgPool1d(2)(dt.ones((1, 1, 4))).shape
     (1, 1, 2)
     """
 
@@ -309,7 +309,7 @@ class AvgPool2d(_AvgPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AvgPool2d(2)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.AvgPool2d(2)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 2, 2)
     """
 
@@ -323,7 +323,7 @@ class AvgPool3d(_AvgPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AvgPool3d(2)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.AvgPool3d(2)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 2, 2, 2)
     """
 
@@ -337,7 +337,7 @@ class LPPool1d(_LPPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.LPPool1d(2, 2)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.LPPool1d(2, 2)(dt.ones((1, 1, 4))).shape
     (1, 1, 2)
     """
 
@@ -351,7 +351,7 @@ class LPPool2d(_LPPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.LPPool2d(2, 2)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.LPPool2d(2, 2)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 2, 2)
     """
 
@@ -365,7 +365,7 @@ class LPPool3d(_LPPool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.LPPool3d(2, 2)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.LPPool3d(2, 2)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 2, 2, 2)
     """
 
@@ -379,7 +379,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvg):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AdaptiveAvgPool1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.AdaptiveAvgPool1d(1)(dt.ones((1, 1, 4))).shape
     (1, 1, 1)
     """
 
@@ -393,7 +393,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvg):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AdaptiveAvgPool2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.AdaptiveAvgPool2d(1)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 1, 1)
     """
 
@@ -407,7 +407,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvg):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AdaptiveAvgPool3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.AdaptiveAvgPool3d(1)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 1, 1, 1)
     """
 
@@ -421,7 +421,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AdaptiveMaxPool1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    >>> dt.nn.AdaptiveMaxPool1d(1)(dt.ones((1, 1, 4))).shape
     (1, 1, 1)
     """
 
@@ -435,7 +435,7 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AdaptiveMaxPool2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    >>> dt.nn.AdaptiveMaxPool2d(1)(dt.ones((1, 1, 4, 4))).shape
     (1, 1, 1, 1)
     """
 
@@ -449,7 +449,7 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.AdaptiveMaxPool3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    >>> dt.nn.AdaptiveMaxPool3d(1)(dt.ones((1, 1, 4, 4, 4))).shape
     (1, 1, 1, 1, 1)
     """
 
@@ -463,7 +463,7 @@ class MaxUnpool1d(_MaxUnpool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 1, 4), device="reference")
+    >>> x = dt.ones((1, 1, 4))
     >>> best, at = dt.nn.MaxPool1d(2, return_indices=True)(x)
     >>> dt.nn.MaxUnpool1d(2)(best, at).shape
     (1, 1, 4)
@@ -479,7 +479,7 @@ class MaxUnpool2d(_MaxUnpool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 1, 4, 4), device="reference")
+    >>> x = dt.ones((1, 1, 4, 4))
     >>> best, at = dt.nn.MaxPool2d(2, return_indices=True)(x)
     >>> dt.nn.MaxUnpool2d(2)(best, at).shape
     (1, 1, 4, 4)
@@ -495,7 +495,7 @@ class MaxUnpool3d(_MaxUnpool):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> x = dt.ones((1, 1, 4, 4, 4), device="reference")
+    >>> x = dt.ones((1, 1, 4, 4, 4))
     >>> best, at = dt.nn.MaxPool3d(2, return_indices=True)(x)
     >>> dt.nn.MaxUnpool3d(2)(best, at).shape
     (1, 1, 4, 4, 4)

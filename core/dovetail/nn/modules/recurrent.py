@@ -49,7 +49,7 @@ class RNNBase(Module):
     not of states.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.RNNBase("GRU", 2, 3, device="reference")
+    >>> layer = dt.nn.RNNBase("GRU", 2, 3)
     >>> [name for name, _ in layer.named_parameters()]
     ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
     """
@@ -287,7 +287,7 @@ class RNN(RNNBase):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> out, h = dt.nn.RNN(3, 4, device="reference")(dt.ones((5, 2, 3), device="reference"))
+    >>> out, h = dt.nn.RNN(3, 4)(dt.ones((5, 2, 3)))
     >>> out.shape, h.shape
     ((5, 2, 4), (1, 2, 4))
     """
@@ -341,8 +341,8 @@ class LSTM(RNNBase):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> lstm = dt.nn.LSTM(3, 4, 2, bidirectional=True, device="reference")
-    >>> out, (h, c) = lstm(dt.ones((5, 2, 3), device="reference"))
+    >>> lstm = dt.nn.LSTM(3, 4, 2, bidirectional=True)
+    >>> out, (h, c) = lstm(dt.ones((5, 2, 3)))
     >>> lstm, out.shape, h.shape
     (LSTM(3, 4, num_layers=2, bidirectional=True), (5, 2, 8), (4, 2, 4))
     """
@@ -383,8 +383,8 @@ class GRU(RNNBase):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> gru = dt.nn.GRU(3, 4, batch_first=True, device="reference")
-    >>> out, h = gru(dt.ones((2, 5, 3), device="reference"))
+    >>> gru = dt.nn.GRU(3, 4, batch_first=True)
+    >>> out, h = gru(dt.ones((2, 5, 3)))
     >>> out.shape, h.shape
     ((2, 5, 4), (1, 2, 4))
     """
@@ -423,7 +423,7 @@ class RNNCellBase(Module):
     """The base class of cells: weight_ih, weight_hh, and biases unless `bias` is False.
 
     >>> import dovetail as dt
-    >>> dt.nn.RNNCellBase(2, 3, True, 4, device="reference").weight_ih.shape
+    >>> dt.nn.RNNCellBase(2, 3, True, 4).weight_ih.shape
     (12, 2)
     """
 
@@ -490,7 +490,7 @@ class RNNCell(RNNCellBase):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> dt.nn.RNNCell(3, 4, device="reference")(dt.ones((2, 3), device="reference")).shape
+    >>> dt.nn.RNNCell(3, 4)(dt.ones((2, 3))).shape
     (2, 4)
     """
 
@@ -524,7 +524,7 @@ class LSTMCell(RNNCellBase):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> h, c = dt.nn.LSTMCell(3, 4, device="reference")(dt.ones((2, 3), device="reference"))
+    >>> h, c = dt.nn.LSTMCell(3, 4)(dt.ones((2, 3)))
     >>> h.shape, c.shape
     ((2, 4), (2, 4))
     """
@@ -554,7 +554,7 @@ class GRUCell(RNNCellBase):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> dt.nn.GRUCell(3, 4, device="reference")(dt.ones((2, 3), device="reference")).shape
+    >>> dt.nn.GRUCell(3, 4)(dt.ones((2, 3))).shape
     (2, 4)
     """
 

@@ -33,7 +33,7 @@ class Upsample(Module):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.Upsample(scale_factor=2)(dt.ones((1, 2, 3, 4), device="reference")).shape
+    >>> dt.nn.Upsample(scale_factor=2)(dt.ones((1, 2, 3, 4))).shape
     (1, 2, 6, 8)
     """
 
@@ -78,7 +78,7 @@ class UpsamplingNearest2d(Upsample):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.UpsamplingNearest2d(scale_factor=2)(dt.ones((1, 1, 2, 2), device="reference")).shape
+    >>> dt.nn.UpsamplingNearest2d(scale_factor=2)(dt.ones((1, 1, 2, 2))).shape
     (1, 1, 4, 4)
     """
 
@@ -93,7 +93,7 @@ class UpsamplingBilinear2d(Upsample):
     Raises: ArgumentError, ShapeError, DTypeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.UpsamplingBilinear2d(scale_factor=2)(dt.ones((1, 1, 2, 2), device="reference")).shape
+    >>> dt.nn.UpsamplingBilinear2d(scale_factor=2)(dt.ones((1, 1, 2, 2))).shape
     (1, 1, 4, 4)
     """
 
@@ -117,7 +117,7 @@ class Unfold(Module):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.Unfold(2)(dt.ones((1, 3, 4, 5), device="reference")).shape
+    >>> dt.nn.Unfold(2)(dt.ones((1, 3, 4, 5))).shape
     (1, 12, 12)
     """
 
@@ -148,7 +148,7 @@ class Fold(Module):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.Fold((4, 5), 2)(dt.ones((1, 12, 12), device="reference")).shape
+    >>> dt.nn.Fold((4, 5), 2)(dt.ones((1, 12, 12))).shape
     (1, 3, 4, 5)
     """
 
@@ -187,7 +187,7 @@ class PixelShuffle(Module):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.PixelShuffle(2)(dt.ones((1, 4, 2, 3), device="reference")).shape
+    >>> dt.nn.PixelShuffle(2)(dt.ones((1, 4, 2, 3))).shape
     (1, 1, 4, 6)
     """
 
@@ -211,7 +211,7 @@ class PixelUnshuffle(Module):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.PixelUnshuffle(2)(dt.ones((1, 1, 4, 6), device="reference")).shape
+    >>> dt.nn.PixelUnshuffle(2)(dt.ones((1, 1, 4, 6))).shape
     (1, 4, 2, 3)
     """
 
@@ -237,7 +237,7 @@ class ChannelShuffle(Module):
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> dt.nn.ChannelShuffle(2)(dt.ones((1, 4, 2, 3), device="reference")).shape
+    >>> dt.nn.ChannelShuffle(2)(dt.ones((1, 4, 2, 3))).shape
     (1, 4, 2, 3)
     """
 

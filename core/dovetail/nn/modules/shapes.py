@@ -19,7 +19,7 @@ class Flatten(Module):
     """A layer that merges the axes from `start_dim` to `end_dim` into one.
 
     >>> import dovetail as dt
-    >>> dt.nn.Flatten()(dt.zeros((2, 3, 4), device="reference")).shape
+    >>> dt.nn.Flatten()(dt.zeros((2, 3, 4))).shape
     (2, 12)
     """
 
@@ -40,7 +40,7 @@ class Unflatten(Module):
     """A layer that splits an axis into axes of `unflattened_size`; one size may be -1.
 
     >>> import dovetail as dt
-    >>> dt.nn.Unflatten(1, (3, 4))(dt.zeros((2, 12), device="reference")).shape
+    >>> dt.nn.Unflatten(1, (3, 4))(dt.zeros((2, 12))).shape
     (2, 3, 4)
     """
 

@@ -128,8 +128,8 @@ class TransformerEncoderLayer(_Layer):
     Source: Vaswani et al., "Attention is all you need", 2017.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8, device="reference").eval()
-    >>> layer(dt.ones((3, 1, 4), device="reference")).shape
+    >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8).eval()
+    >>> layer(dt.ones((3, 1, 4))).shape
     (3, 1, 4)
     """
 
@@ -189,8 +189,8 @@ class TransformerDecoderLayer(_Layer):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8, device="reference").eval()
-    >>> x, memory = (dt.ones((n, 1, 4), device="reference") for n in (3, 5))
+    >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8).eval()
+    >>> x, memory = (dt.ones((n, 1, 4)) for n in (3, 5))
     >>> layer(x, memory).shape
     (3, 1, 4)
     """
@@ -271,9 +271,9 @@ class TransformerEncoder(Module):
     `enable_nested_tensor`, `mask_check`: PyTorch's arguments; they have no effect.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8, device="reference")
+    >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8)
     >>> encoder = dt.nn.TransformerEncoder(layer, 2).eval()
-    >>> encoder(dt.ones((3, 1, 4), device="reference")).shape
+    >>> encoder(dt.ones((3, 1, 4))).shape
     (3, 1, 4)
     """
 
@@ -307,8 +307,8 @@ class TransformerDecoder(Module):
     """A stack of copies of `decoder_layer`, with an optional norm at the end.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8, device="reference")
-    >>> x, memory = (dt.ones((n, 1, 4), device="reference") for n in (3, 5))
+    >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8)
+    >>> x, memory = (dt.ones((n, 1, 4)) for n in (3, 5))
     >>> dt.nn.TransformerDecoder(layer, 2).eval()(x, memory).shape
     (3, 1, 4)
     """
@@ -354,8 +354,8 @@ class Transformer(Module):
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> model = dt.nn.Transformer(4, 2, 1, 1, 8, device="reference").eval()
-    >>> src, tgt = (dt.ones((n, 1, 4), device="reference") for n in (5, 3))
+    >>> model = dt.nn.Transformer(4, 2, 1, 1, 8).eval()
+    >>> src, tgt = (dt.ones((n, 1, 4)) for n in (5, 3))
     >>> model(src, tgt).shape
     (3, 1, 4)
     """

@@ -24,7 +24,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     Raises: ArgumentError for no parameters, DeviceError for parameters on several devices.
 
     >>> import dovetail as dt
-    >>> dt.nn.utils.parameters_to_vector(dt.nn.Linear(2, 3, device="reference").parameters()).shape
+    >>> dt.nn.utils.parameters_to_vector(dt.nn.Linear(2, 3).parameters()).shape
     (9,)
     """
     every = [x.reshape(-1) for x in parameters]
@@ -42,8 +42,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     Raises: ShapeError for a vector of another length; nothing is written then.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.Linear(2, 3, device="reference")
-    >>> dt.nn.utils.vector_to_parameters(dt.ones(9, device="reference"), layer.parameters())
+    >>> layer = dt.nn.Linear(2, 3)
+    >>> dt.nn.utils.vector_to_parameters(dt.ones(9), layer.parameters())
     >>> layer.bias.tolist()
     [1.0, 1.0, 1.0]
     """
@@ -82,9 +82,9 @@ def functional_call(
     Raises: ArgumentError, which lists all names that the module does not have.
 
     >>> import dovetail as dt
-    >>> layer = dt.nn.Linear(2, 1, device="reference")
+    >>> layer = dt.nn.Linear(2, 1)
     >>> ones = {name: dt.ones_like(x.detach()) for name, x in layer.named_parameters()}
-    >>> dt.nn.utils.functional_call(layer, ones, dt.ones(2, device="reference")).tolist()
+    >>> dt.nn.utils.functional_call(layer, ones, dt.ones(2)).tolist()
     [3.0]
     """
     dicts = parameter_and_buffer_dicts
@@ -148,7 +148,7 @@ def stack_module_state(
     names; ShapeError for parameters of different shapes.
 
     >>> import dovetail as dt
-    >>> layers = [dt.nn.Linear(2, 3, device="reference") for _ in range(4)]
+    >>> layers = [dt.nn.Linear(2, 3) for _ in range(4)]
     >>> dt.nn.utils.stack_module_state(layers)[0]["weight"].shape
     (4, 3, 2)
     """

@@ -36,7 +36,7 @@ class PackedSequence(NamedTuple):
     order; both are None if the sequences were sorted.
 
     >>> import dovetail as dt
-    >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
+    >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
     >>> packed = dt.nn.utils.rnn.pack_sequence(x)
     >>> packed.data.tolist(), packed.batch_sizes
     ([1, 4, 2, 3], (2, 1, 1))
@@ -77,7 +77,7 @@ def pack_padded_sequence(
     Raises: ShapeError; ArgumentError for lengths that are not sorted or not from 1 to the steps.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]], device="reference")
+    >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]])
     >>> dt.nn.utils.rnn.pack_padded_sequence(x, [3, 1]).data.tolist()
     [1, 4, 2, 3]
     """
@@ -134,7 +134,7 @@ def pad_packed_sequence(
     Raises: ArgumentError if `total_length` is less than the greatest length.
 
     >>> import dovetail as dt
-    >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
+    >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
     >>> padded, lengths = dt.nn.utils.rnn.pad_packed_sequence(dt.nn.utils.rnn.pack_sequence(x))
     >>> padded.tolist(), lengths.tolist()
     ([[1, 4], [2, 0], [3, 0]], [3, 1])
@@ -182,7 +182,7 @@ def pad_sequence(
     Raises: ArgumentError for no sequences or another side, ShapeError.
 
     >>> import dovetail as dt
-    >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
+    >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
     >>> dt.nn.utils.rnn.pad_sequence(x, batch_first=True).tolist()
     [[1, 2, 3], [4, 0, 0]]
     """
@@ -219,7 +219,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
+    >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
     >>> dt.nn.utils.rnn.pack_sequence(x).data.tolist()
     [1, 4, 2, 3]
     """
@@ -236,7 +236,7 @@ def unpad_sequence(
     Raises: ArgumentError, ShapeError.
 
     >>> import dovetail as dt
-    >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]], device="reference")
+    >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]])
     >>> [s.tolist() for s in dt.nn.utils.rnn.unpad_sequence(x, [3, 1])]
     [[1, 2, 3], [4]]
     """
@@ -254,7 +254,7 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """Return a list of the packed sequences, in the order in which they were packed.
 
     >>> import dovetail as dt
-    >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
+    >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
     >>> [s.tolist() for s in dt.nn.utils.rnn.unpack_sequence(dt.nn.utils.rnn.pack_sequence(x))]
     [[1, 2, 3], [4]]
     """
