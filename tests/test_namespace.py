@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
-import importlib.util
 import inspect
 import re
 import shutil
@@ -13,9 +12,9 @@ import sys
 import types
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import dovetail as dt
+import faces
 import pytest
 from dovetail import declarations, errors
 from dovetail.autograd.engine import TENSOR_METHODS
@@ -45,15 +44,6 @@ ROOT = Path(__file__).parent.parent
 FACES = ROOT / "tools" / "faces.py"
 
 
-def generator() -> Any:
-    """Return the module of `tools/faces.py`, for the dovetail of this process."""
-    spec = importlib.util.spec_from_file_location("faces", FACES)
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
 # --- generated files
 
 
@@ -64,7 +54,7 @@ def test_generated_files_are_current() -> None:
 
 def copied(tree: Path, change: str = "", into: str = "") -> subprocess.CompletedProcess[str]:
     """Return the check's output for a copy of the core with `change` replaced by `into`."""
-    for part in ("core/dovetail", "docs/reference", "tools"):
+    for part in ("core/dovetail", "tools"):
         skip = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / part, tree / part, ignore=skip, dirs_exist_ok=True)
     path = tree / "core" / "dovetail" / "functions" / "reductions" / "statistics.py"
@@ -86,7 +76,6 @@ def test_changed_parameter_fails_the_check_until_the_files_are_written(tmp_path:
                   " | None = None,\n) -> Tensor:\n    \"\"\"Return the variance")  # fmt: skip
     assert said.returncode == 1, said.stderr
     assert "--- core/dovetail/tensor/signatures.pyi" in said.stdout
-    assert "--- docs/reference/reductions.md" in said.stdout
     assert "+        correction: float = 1.0," in said.stdout
     assert checked(tmp_path).returncode == 0
     assert checked(tmp_path, "--check").returncode == 0
@@ -97,7 +86,7 @@ def test_added_and_removed_names_are_detected_by_the_generator(tmp_path: Path) -
     said = copied(tmp_path, '    "logsumexp",\n', "")
     assert said.returncode == 1, said.stderr
     assert "--- core/dovetail/__init__.py" in said.stdout
-    assert "-### logsumexp" in said.stdout
+    assert "logsumexp" in said.stdout
 
 
 def test_removed_method_is_detected_by_the_generator(tmp_path: Path) -> None:
@@ -263,14 +252,14 @@ INNER = (
 
 def test_every_module_with_public_functions_has_all() -> None:
     """The listed names exist."""
-    for name in generator().EXPORTED_NAMES:
+    for name in faces.EXPORTED_NAMES:
         module = importlib.import_module(f"dovetail.{name}")
         assert [n for n in module.__all__ if not hasattr(module, n)] == [], name
     folder = ROOT / "core" / "dovetail" / "functions"
     files = (p.relative_to(folder).with_suffix("") for p in folder.rglob("*.py"))
     own = {".".join(("functions", *p.parts)) for p in files if p.name != "__init__"}
     own -= {f"functions.{n}" for n in INNER}
-    assert own <= {*generator().EXPORTED_NAMES}
+    assert own <= {*faces.EXPORTED_NAMES}
 
 
 def test_every_public_name_is_in_the_reference() -> None:

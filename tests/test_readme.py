@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dovetail as dt
+import faces
 import numpy as np
 import pytest
 from dovetail.commands.cli import COMMANDS
@@ -26,22 +27,22 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "ARCHITECTURE.md",
     ROOT / "SECURITY.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "reference"),
 ]
 SESSION = re.compile(r"```python\n(>>>.*?)```", re.DOTALL)
 
 
-def failures(text: str, name: str, continues: bool = True) -> list[str]:
+def failures(text: str, name: str) -> list[str]:
     """Return the differences between the output of a page's sessions and its text.
 
-    continues: a session has the names of those above it.
+    A session has the names of those above it.
     """
     said, names = list[str](), dict[str, Any]()
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=flags)
     for number, session in enumerate(SESSION.findall(text), 1):
         test = doctest.DocTestParser().get_doctest(session, {}, f"{name}[{number}]", name, 0)
-        test.globs = names if continues else {}
+        test.globs = names
         runner.run(test, out=said.append, clear_globs=False)
     return said
 
@@ -58,14 +59,15 @@ def test_readme_has_a_session() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_sessions_print_the_output_of_the_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("dovetail.device_class"), "_default", None)
-    is_guide = page.parent.name != "reference"  # whose entries stand alone
-    assert failures(page.read_text(), page.name, is_guide) == []
+    assert failures(page.read_text(), page.name) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_links_exist(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
-    assert [t for t in targets if not (page.parent / t).exists()] == []
+    built = {p.resolve() for p in (faces.REFERENCE / f"{n}.md" for n in ("README", *faces.PAGES))}
+    paths = {(page.parent / t).resolve() for t in targets}
+    assert [p for p in paths - built if not p.exists()] == []
 
 
 def test_install_commands_are_documented() -> None:
@@ -102,7 +104,7 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
         (at,) = (i for i, line in enumerate(lines) if line.lstrip().startswith(start))
         lines.insert(at + 1, text)
         (tree / path).write_text("".join(lines))
-    ours = [str(tree / part) for part in ("core", "tests", "tests/support")]
+    ours = [str(tree / part) for part in ("core", "tests", "tests/support", "tools")]
     others = [p for p in sys.path if p and not Path(p).is_relative_to(ROOT)]
     backends = [str(p) for p in (ROOT / "backends").iterdir()]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*ours, *backends, *others])}
@@ -162,6 +164,7 @@ def test_ops_are_added_in_two_places_as_the_page_says(tmp_path: Path) -> None:
     stub = (tmp_path / "core" / "dovetail" / "tensor" / "signatures.pyi").read_text()
     assert "    def softsign(self, *, out: Tensor | None = None) -> Tensor: ...\n" in stub
     assert "    def softsign_(self) -> Tensor: ...\n" in stub
+    said(tmp_path, environment, "tools/faces.py", "--reference")
     reference = (tmp_path / "docs" / "reference" / "elementwise.md").read_text()
     assert "### softsign\n\n```python\ndt.softsign(x: Tensor, /, *, out: Ten" in reference
     chosen = "(softsign or every_row or namespace) and not cpu"

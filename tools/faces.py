@@ -2,6 +2,7 @@
 
 They are generated from the `__all__`, the declarations, signatures and docstrings of the modules.
 `python tools/faces.py` writes the files; `--check` compares them, and fails if they differ.
+`--reference` writes the reference pages, which the site builds and git ignores.
 """
 
 from __future__ import annotations
@@ -757,15 +758,14 @@ def generated_files() -> dict[Path, str]:
             CORE / name.replace(".", "/") / "__init__.pyi": package_stub(name)
             for name in STUBBED_PACKAGES
         },
-        **pages(),
     }
 
 
 def find_outdated() -> dict[Path, str]:
     """Return the outdated files, each with its diff to the expected text."""
     wanted, differences = generated_files(), {}
-    for path in {*wanted, *REFERENCE.glob("*.md")}:
-        have, want = path.read_text() if path.exists() else "", wanted.get(path, "")
+    for path, want in wanted.items():
+        have = path.read_text() if path.exists() else ""
         if have != want:
             name = path.relative_to(ROOT).as_posix()
             lines = difflib.unified_diff(
@@ -792,8 +792,13 @@ def load() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or compare them with `--check`; return the exit status."""
+    """Write the files, or the reference, or compare with `--check`; return the exit status."""
     load()
+    if arguments == ["--reference"]:
+        REFERENCE.mkdir(exist_ok=True)
+        for path, text in pages().items():
+            path.write_text(text)
+        return 0
     differences = find_outdated()
     if arguments == ["--check"]:
         for difference in differences.values():
@@ -805,12 +810,8 @@ def main(arguments: list[str]) -> int:
         )
         return bool(differences)
     wanted = generated_files()
-    REFERENCE.mkdir(exist_ok=True)
     for path in differences:
-        if path in wanted:
-            path.write_text(wanted[path])
-        else:
-            path.unlink()
+        path.write_text(wanted[path])
         print(path.relative_to(ROOT))
     return 0
 

@@ -1,8 +1,8 @@
 """Hooks of `mkdocs` that adapt the pages of the repository to the site.
 
-They build the navigation, add pages from outside docs/, rewrite links that lead out of docs/, and
-render notebooks with their outputs. The pages themselves are written for a forge. The hooks change
-them at build time and write nothing into docs/.
+They write the reference, build the navigation, add pages from outside docs/, rewrite links that
+lead out of docs/, and render notebooks with their outputs. The pages themselves are written for a
+forge, and the hooks change them at build time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import html
 import json
 import posixpath
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,7 +55,6 @@ LINK_TARGETS = {"README.md": f"{DOCS}/index.md"}  # replaces the targets of link
 # Pages that repeat names: a search must list the plain function first.
 SECONDARY_PAGES = ("nn", "functional", "optim", "data", "distributions", "onnx", "checkpoints")
 BOOSTS = {
-    **{f"reference/{p.name}": 4 for p in (ROOT / DOCS / "reference").glob("*.md")},
     **{f"reference/{name}.md": 0.7 for name in SECONDARY_PAGES},
     "benchmarks.md": 0.3, "project/changelog.md": 0.3,
 }  # fmt: skip
@@ -75,7 +76,9 @@ _outputs: dict[str, list[str]] = {}  # the HTML outputs by page of a notebook
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Set the navigation: all pages, each in its group."""
+    """Write the reference, and set the navigation: all pages, each in its group."""
+    if Path(config.docs_dir) == ROOT / DOCS:
+        subprocess.run([sys.executable, ROOT / "tools" / "faces.py", "--reference"], check=True)
     config.nav = navigation(pages(Path(config.docs_dir)))
     return config
 
@@ -152,7 +155,9 @@ def _is_file(path: str) -> bool:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrite links, mark interactive sessions, and set the rank of the page in searches."""
     uri = page.file.src_uri
-    page.meta.setdefault("search", {"boost": BOOSTS.get(uri, 1)})
+    page.meta.setdefault(
+        "search", {"boost": BOOSTS.get(uri, 4 if uri.startswith("reference/") else 1)}
+    )
     text = markdown.replace(ALL_PAGES, "", 1)  # the site has a navigation
     text = outside_code(text, lambda part: LINK.sub(lambda m: rewrite_link(m, uri), part))
     return SESSION.sub("```pycon\n", text)
