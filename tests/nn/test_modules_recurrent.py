@@ -352,3 +352,19 @@ def test_item_of_batch_equals_item_alone(kind: str) -> None:
         assert alone.grad.numpy().tobytes() == x.grad[item].numpy().tobytes()
         h, one_h = (s[0] if kind == "LSTM" else s for s in (state, one_state))
         assert one_h.detach().numpy().tobytes() == h[:, item].detach().numpy().tobytes()
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_layer_without_gradients_keeps_the_gates_of_one_step(kind: str) -> None:
+    steps, batch, n = 12, 8, 16
+    layer = getattr(dt.nn, kind)(n, n, device="reference")
+    x = dt.ones((steps, batch, n), device="reference")
+
+    def measure_peak() -> int:
+        dt.memory.reset_peak("reference")
+        dt.evaluate(layer(x)[0])
+        return dt.memory.stats("reference").peak_live_bytes
+
+    recorded = measure_peak()
+    with dt.no_grad():
+        assert recorded - measure_peak() >= (steps - 1) * batch * 4 * n * 4

@@ -240,7 +240,7 @@ def run_layer(
     if is_mapping():  # kernels with loops cannot be batched by vmap
         return _run_with_tensor_ops(x, state, weights, options)
     initial = (*state, None) if len(state) == 1 else state
-    out, *last = _Layer.apply(x, *initial, *weights, options)
+    out, *last = _Layer.apply(x, *initial, *weights, options, dt.is_grad_enabled())
     return out, tuple(last)
 
 
@@ -297,15 +297,18 @@ def _run_with_tensor_ops(
 
 
 class _Layer(dt.autograd.Function):
-    """A layer in one direction, of the input's rows, h, c, five weights and options."""
+    """A layer in one direction, of the input's rows, h, c, five weights, options and a flag.
+
+    The flag says if gradients are recorded.
+    """
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
         """Run the layer's kernels; save inputs, outputs, gates and cells."""
-        x, h, c, *weights, options = args
+        x, h, c, *weights, options, records = args
         state = (h,) if c is None else (h, c)
         run = _LayerRun(x, state, Weights(*weights), options)
-        results = run.forward()
+        results = run.forward(keeps_gates=records and any(ctx.needs_input_grad))
         ctx.options = options
         ctx.save_for_backward(x, h, c, *weights, results[0], run.gates, run.cells)
         return results
@@ -316,10 +319,10 @@ class _Layer(dt.autograd.Function):
         x, h, c, *saved = ctx.saved_tensors
         weights, outputs = Weights(*saved[:5]), saved[5:]
         if dt.is_grad_enabled() or is_mapping():
-            return (*_differentiable_backward(ctx, g), None)
+            return (*_differentiable_backward(ctx, g), None, None)
         state = (h,) if c is None else (h, c)
         run = _LayerRun(x, state, weights, ctx.options, *outputs)
-        return (*run.backward(g, ctx.needs_input_grad), None)
+        return (*run.backward(g, ctx.needs_input_grad), None, None)
 
 
 def _differentiable_backward(ctx: Any, g: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
@@ -358,9 +361,8 @@ class _LayerRun:
     ) -> None:
         self.x, self.state, self.weights, self.options = x, state, weights, options
         self.order, self.n = _step_slices(options), weights.hh.shape[0] // GATES[options.mode]
-        n = 4 * self.n if options.mode in ("LSTM", "GRU") else 0
         self.out = self._empty(weights.hh.shape[1]) if out is None else out
-        self.gates = self._empty(n) if gates is None else gates
+        self.gates = self._empty(0) if gates is None else gates
         self.cells = (
             self._empty(self.n if options.mode == "LSTM" else 0) if cells is None else cells
         )
@@ -376,11 +378,21 @@ class _LayerRun:
 
     # --- forward
 
-    def forward(self) -> tuple[Tensor, ...]:
-        """Run all steps and store their gates; return each step's output, and the last state."""
+    def forward(self, keeps_gates: bool) -> tuple[Tensor, ...]:
+        """Run all steps; return each step's output, and the last state.
+
+        keeps_gates: store the gates of all steps in `self`, for gradients. Otherwise the steps
+        share one piece of memory, which stays in the cache.
+        """
         w = self.weights
+        gates = 4 * self.n if self.options.mode in ("LSTM", "GRU") else 0
+        self.gates = self._empty(gates, None if keeps_gates else max(self.options.sizes))
+        self.keeps_gates = keeps_gates
         ih, hh = dt.copy(w.ih.mT), dt.copy(w.hh.mT)
-        x = _project_input(self.x, w._replace(ih=ih.mT), self.options.mode)
+        if self.options.mode == "LSTM":  # whose kernel adds both biases
+            x, self.biases = self.x @ ih, [self._bias(b) for b in (w.bias_ih, w.bias_hh)]
+        else:
+            x = _project_input(self.x, w._replace(ih=ih.mT), self.options.mode)
         carries = self._carries(self.state, self.order[0])
         step = _FORWARD[self.options.mode]
         for rows in self.order:
@@ -390,29 +402,33 @@ class _LayerRun:
                 s.current = value
         return (self.out, *[dt.copy(s.last()) for s in carries])
 
+    def _gates_of(self, rows: slice) -> Tensor:
+        """Return the memory for the gates of a step."""
+        return self.gates[rows if self.keeps_gates else slice(rows.stop - rows.start)]
+
     def lstm(self, rows: slice, x: Tensor, y: Tensor, state: State) -> State:
         """Compute a step of an LSTM into its rows of output, gates and cells; return the state."""
         h, c = self.out[rows], self.cells[rows]
         if self.weights.hr is None:
-            lstm_step(self.gates[rows], c, h, x, y, state[1])
+            lstm_step(self._gates_of(rows), c, h, x, *self.biases, y, state[1])
             return h, c
         unprojected = self._empty(self.n, rows.stop - rows.start)
-        lstm_step(self.gates[rows], c, unprojected, x, y, state[1])
+        lstm_step(self._gates_of(rows), c, unprojected, x, *self.biases, y, state[1])
         h[...] = unprojected @ dt.copy(self.weights.hr.mT)
         return h, c
 
     def gru(self, rows: slice, x: Tensor, y: Tensor, state: State) -> State:
         """Compute a step of a GRU into its rows of output and gates; return the state."""
         h = self.out[rows]
-        gru_step(self.gates[rows], h, x, y, self._bias(), state[0])
+        gru_step(self._gates_of(rows), h, x, y, self._bias(self.weights.bias_hh), state[0])
         return (h,)
 
-    def _bias(self) -> Tensor:
-        """Return the second bias, zeros if there is none."""
-        if self.weights.bias_hh is not None:
-            return self.weights.bias_hh
-        shape = self.weights.hh.shape[0]
-        return dt.zeros(shape, dtype=self.x.dtype, device=self.x.device)
+    def _bias(self, bias: Tensor | None) -> Tensor:
+        """Return the bias, or the neutral element of addition, -0.0, in its shape."""
+        if bias is not None:
+            return bias
+        rows = self.weights.hh.shape[0]
+        return dt.full(rows, -0.0, dtype=self.x.dtype, device=self.x.device)
 
     def rnn(
         self,

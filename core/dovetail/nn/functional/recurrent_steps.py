@@ -11,14 +11,23 @@ __all__ = ["gru_back", "gru_step", "lstm_back", "lstm_step"]
 
 
 @dt.kernel
-def lstm_step(gates: dt.Out, c: dt.Out, h: dt.Out, x: dt.In, y: dt.In, before: dt.In) -> None:
-    """Write `gates`, `c`, `h` of an LSTM step; `x`, `y`: the gates' parts of input and state."""
+def lstm_step(
+    gates: dt.Out,
+    c: dt.Out,
+    h: dt.Out,
+    x: dt.In,
+    bias_ih: dt.In,
+    bias_hh: dt.In,
+    y: dt.In,
+    before: dt.In,
+) -> None:
+    """Write `gates`, `c`, `h` of an LSTM step; `x`, `y`: the products of input and state."""
     rows, n = c.shape
     for b, j in dt.grid(rows, n):
-        i = dt.sigmoid(x[b, j] + y[b, j])
-        f = dt.sigmoid(x[b, n + j] + y[b, n + j])
-        g = dt.tanh(x[b, 2 * n + j] + y[b, 2 * n + j])
-        o = dt.sigmoid(x[b, 3 * n + j] + y[b, 3 * n + j])
+        i = dt.sigmoid(x[b, j] + bias_ih[j] + bias_hh[j] + y[b, j])
+        f = dt.sigmoid(x[b, n + j] + bias_ih[n + j] + bias_hh[n + j] + y[b, n + j])
+        g = dt.tanh(x[b, 2 * n + j] + bias_ih[2 * n + j] + bias_hh[2 * n + j] + y[b, 2 * n + j])
+        o = dt.sigmoid(x[b, 3 * n + j] + bias_ih[3 * n + j] + bias_hh[3 * n + j] + y[b, 3 * n + j])
         new = f * before[b, j] + i * g
         c[b, j] = new
         h[b, j] = o * dt.tanh(new)
