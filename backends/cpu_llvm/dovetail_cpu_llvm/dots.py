@@ -91,7 +91,7 @@ def _render_block_sums(r: Renderer) -> str:
 
 
 def _write_vectors(r: Renderer, w: FunctionWriter, sums: Sequence[Slot]) -> None:
-    """Append the sums of lanes that lie side by side."""
+    """Append the sums of lanes whose elements are contiguous at each k."""
     with w.loop("0", "%count") as k:
         starts = [r.move(w, f"%{m}", (k, f"%{m}_step")) for m in "ab"]
         for i, slot in enumerate(sums):
@@ -100,7 +100,7 @@ def _write_vectors(r: Renderer, w: FunctionWriter, sums: Sequence[Slot]) -> None
 
 
 def _write_lines(r: Renderer, w: FunctionWriter, sums: Sequence[Slot]) -> None:
-    """Append the sums of lanes that lie along k each. Those of a later call are prefetched."""
+    """Append the sums of lanes that are contiguous along k, and prefetches for a later call."""
     k, lanes = w.counter("0"), len(sums) * r.width
     ahead = {m: r.move(w, f"%{m}", (str(PREFETCH_CALLS * lanes), f"%{m}_pair")) for m in "ab"}
     far = {m: w.i64("mul", f"%{m}_pair", str(r.piece)) for m in "ab"}
@@ -127,7 +127,7 @@ def _write_lines(r: Renderer, w: FunctionWriter, sums: Sequence[Slot]) -> None:
 
 
 def _write_chains(r: Renderer, w: FunctionWriter, first: str, chains: int) -> None:
-    """Append the sums of some lanes as scalars, side by side."""
+    """Append the sums of `chains` lanes as independent scalar chains."""
     real, align = r.real, f"align {r.size}"
     sums = [w.slot(real, "0.0") for _ in range(chains)]
     lanes = [w.i64("add", first, str(i)) for i in range(chains)]
@@ -185,7 +185,7 @@ def _render_kernel(r: Renderer) -> str:
 def _copy_if_short(
     r: Renderer, w: FunctionWriter, m: str, start: str, valid: str, copy: str
 ) -> str:
-    """Append a copy of neighbouring short vectors; return their address, or that of the copy."""
+    """Append a copy of adjacent short vectors if it pays; return the address to read from."""
     is_short = w.let(f"icmp eq i64 %{m}_step, {r.size}")
     for test in (
         f"icmp sgt i64 %{m}_pair, 0",
@@ -240,7 +240,7 @@ def _write_long_pair(
 
 
 def _add_sum(r: Renderer, w: FunctionWriter, total: Slot, value: str, is_first: str) -> None:
-    """Append the addition of a value to a total; the first one starts it."""
+    """Append the addition of a value to a total; the first value replaces the total."""
     added = w.let(f"fadd {r.real} {w.load(total)}, {value}")
     w.store(total, w.let(f"select i1 {is_first}, {r.real} {value}, {r.real} {added}"))
 

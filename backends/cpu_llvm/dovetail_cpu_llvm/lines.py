@@ -1,4 +1,4 @@
-"""Lines as the lanes of vectors. A line is what a sum of products reads along k: a block of a row.
+"""Vector loads across rows: each lane reads along k in its own row, which is called a line.
 
 A sum takes one k after the other, so a vector register has one element of each of several sums,
 while the elements of one k lie in different lines. A load puts a piece of a line, 16 bytes, into
@@ -28,7 +28,7 @@ def prefetch(w: FunctionWriter, start: str, nbytes: int) -> None:
 
 
 class Lines:
-    """The lines in the lanes of a vector, and the addresses that are read next.
+    """The current addresses of the lines in the lanes of a vector.
 
     Consecutive lanes of a 128-bit lane are `near` bytes apart, the 128-bit lanes `far` bytes.
     """
@@ -43,7 +43,7 @@ class Lines:
         self.slots = [w.slot("ptr", start) for start in starts]
 
     def load(self) -> list[str]:
-        """Append loads of the next pieces; return a vector across lines for each k."""
+        """Append loads of the next 16 bytes of each line; return a vector of all lanes per k."""
         r, w, n = self.renderer, self.writer, self.renderer.piece
         starts, lines = [w.load(slot) for slot in self.slots], []
         for near in self.nears:
@@ -53,7 +53,7 @@ class Lines:
         return self._transpose(lines)
 
     def _join(self, pieces: list[str]) -> str:
-        """Append the concatenation of two pieces; return a single one as it is."""
+        """Append the concatenation of two 16-byte vectors; return a single one unchanged."""
         first, *others = pieces
         type_ = f"<{self.renderer.piece} x {self.renderer.real}>"
         for other in others:
@@ -61,7 +61,7 @@ class Lines:
         return first
 
     def _transpose(self, lines: list[str]) -> list[str]:
-        """Append the transposition of the square in each 128-bit lane: perfect shuffles."""
+        """Append the transposition of the square in each 128-bit lane, as perfect shuffles."""
         r, n, width = self.renderer, self.renderer.piece, self.renderer.width
         low = [start + i // 2 + i % 2 * width for start in range(0, width, n) for i in range(n)]
         high = [i + n // 2 for i in low]
@@ -75,7 +75,7 @@ class Lines:
         return lines
 
     def gather(self) -> str:
-        """Append loads of the next element of each line; return them as a vector."""
+        """Append scalar loads of the next element of each line; return them as one vector."""
         r, w, vector = self.renderer, self.writer, "poison"
         for half, slot in enumerate(self.slots):
             start = w.load(slot)
@@ -87,7 +87,7 @@ class Lines:
         return vector
 
     def prefetch(self, ahead: int) -> None:
-        """Append prefetches of what is `ahead` bytes further in each line."""
+        """Append prefetches of the memory `ahead` bytes further in each line."""
         r, w = self.renderer, self.writer
         for slot in self.slots:
             start = r.move(w, w.load(slot), ("1", str(ahead)))
@@ -95,7 +95,7 @@ class Lines:
                 prefetch(w, r.move(w, start, ("1", near)), CACHE_LINE_BYTES)
 
     def advance(self, nbytes: str) -> None:
-        """Append the step to the element that is `nbytes` further.
+        """Append the move of all addresses by `nbytes` bytes.
 
         LLVM does not see through the empty assembly. Else it would keep the address of every line,
         in memory, in place of two for each 128-bit lane.

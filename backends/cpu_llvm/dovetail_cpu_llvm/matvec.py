@@ -1,4 +1,4 @@
-"""Products of a matrix and a vector, whose rows lie along k, as machine code.
+"""Products of a matrix and a vector, for matrices that are contiguous along k, as machine code.
 
 The lanes of a vector register sum blocks of BLOCK products: blocks of several rows, or neighbouring
 blocks of one row if it has many. Lanes in one row read memory that is nearly contiguous; in rows
@@ -67,7 +67,7 @@ def render(r: Renderer) -> list[str]:
 
 
 def _render_row_sums(r: Renderer, groups: int) -> str:
-    """Return the function that sums %count products in each lane of `groups` vectors into %out.
+    """Return the function that sums %count products in each lane of `groups` vectors.
 
     Lane i of group g reads the line at %a + g * %group and the offset of `Lines`; %x has vectors
     of the elements of all lanes. With %prefetches the memory at %next, that of the tile after this
@@ -107,7 +107,7 @@ def _render_row_sums(r: Renderer, groups: int) -> str:
 
 
 def _render_pack_vector(r: Renderer) -> str:
-    """Return the function that copies a vector to %to: for each k, the elements of all lanes."""
+    """Return the function that packs the vector for all lanes: one element per lane and k."""
     w = r.writer()
     lines, to, k = Lines(r, w, "%x", "%near", "%far"), w.slot("ptr", "%to"), w.counter("0")
 
@@ -129,7 +129,7 @@ def _render_pack_vector(r: Renderer) -> str:
 
 
 def _render_add_sums(r: Renderer) -> str:
-    """Return the function that adds the sums of blocks, in order, to the sums of their rows.
+    """Return the function that adds the sums of blocks to the sums of their rows, in order of k.
 
     %from: the first row of a group that is not in %sums yet. The steps are in bytes of %out.
     """
@@ -197,7 +197,7 @@ class _KernelWriter:
         return r.function("matvec", "ptr %slots, i64 %begin, i64 %end", w)
 
     def _write_results(self, result: str, count: str, is_later: str) -> None:
-        """Write the sums of a group to the result; those of a later group are added."""
+        """Append the store of a group's sums; those of a later group are added to the result."""
         r, w = self.renderer, self.w
         with w.loop("0", count) as i:
             at = r.move(w, result, (i, "%y_step"))
@@ -211,7 +211,7 @@ class _KernelWriter:
             w.emit(f"store {r.real} {w.load(total)}, ptr {at}, align {r.size}")
 
     def _write_group(self, a: str, x: str, group: str, stop: str, rows: str) -> None:
-        """Write the sums of one group of blocks: as many blocks at once as there are, or lanes."""
+        """Append the sums of a group of blocks, as many blocks at once as fit into the lanes."""
         w = self.w
         k = w.counter(group)
         for blocks in sorted({self.renderer.width, self.renderer.piece, self._halves(), 1})[::-1]:
@@ -222,13 +222,13 @@ class _KernelWriter:
             self._write_blocks(1, left, a, x, w.load(k), group, rows)
 
     def _halves(self) -> int:
-        """Return the number of 128-bit lanes."""
+        """Return the number of 128-bit lanes of a vector register."""
         return self.renderer.width // self.renderer.piece
 
     def _write_blocks(
         self, blocks: int, count: str, a: str, x: str, start: str, group: str, rows: str
     ) -> None:
-        """Write the sums of `blocks` blocks of each row, from k = `start` on.
+        """Append the sums of `blocks` blocks of each row, from k = `start` on.
 
         Neighbouring lanes have blocks if there are enough, else rows; likewise 128-bit lanes.
         """

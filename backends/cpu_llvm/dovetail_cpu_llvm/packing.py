@@ -1,4 +1,4 @@
-"""Copies of the operands of products into panels, where elements of other dtypes are cast."""
+"""Packing of the operands of products into contiguous panels, with a cast from other dtypes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ K_PER_ELEMENT = {"s": 1, "d": 1, "i": 2}  # an element of an int32 product is a 
 
 
 class Packer:
-    """Renders the copies from operands of one dtype; `cast` is None for the product's own.
+    """Renders the packing functions for one operand dtype; `cast` is None for the product's own.
 
     `element_bytes`: the bytes of the operand along k that become an element.
     """
@@ -83,7 +83,7 @@ class Packer:
     # --- elements
 
     def load_along(self, w: FunctionWriter, at: str) -> str:
-        """Append the load of a vector of elements along k, which lie side by side."""
+        """Append the load and cast of a vector of consecutive elements along k."""
         r = self.renderer
         if self.cast is None:
             return r.load(w, at)
@@ -93,7 +93,7 @@ class Packer:
     def _load_across(
         self, w: FunctionWriter, at: str, stride: str, mask: str | None, is_pair: bool
     ) -> str:
-        """Append the load of a vector of elements at one k; lanes outside of the mask are 0.
+        """Append the load and cast of a vector of elements at one k; masked-off lanes are 0.
 
         stride: the register of the bytes from k to k + 1; is_pair: False if k is the last one, so
         that the second half of the pairs is 0.
@@ -119,7 +119,7 @@ class Packer:
         return self._cast_vector(w, w.shuffle(t, halves[0], halves[1], picks))
 
     def _cast_vector(self, w: FunctionWriter, x: str) -> str:
-        """Append the cast of a vector of the operand's bits to elements."""
+        """Append the conversion of a vector of raw operand bits to the product's dtype."""
         r, cast = self.renderer, self.cast
         assert cast is not None
         n = r.width * self.k_per_element
@@ -132,7 +132,7 @@ class Packer:
     def load_one(
         self, w: FunctionWriter, at: str, stride: str = "0", is_pair: str = "false"
     ) -> str:
-        """Append the load of an element.
+        """Append the load and cast of one element.
 
         stride: the register of the bytes from k to k + 1; is_pair: the register that is false at an
         odd end of k.
@@ -151,11 +151,11 @@ class Packer:
         return w.let(f"or i32 {low}, {w.let(f'shl i32 {high}, 16')}")
 
     def _find_stride(self, w: FunctionWriter, stride: str) -> str:
-        """Return the bytes from k to k + 1, given an element's: half if elements are pairs of k."""
+        """Return the register of the bytes from k to k + 1; `stride` is that of an element."""
         return w.let(f"ashr i64 {stride}, 1") if self.renderer.pairs else stride
 
     def _find_pairs(self, w: FunctionWriter) -> str:
-        """Append the number of elements that are whole: all, or the pairs below %limit."""
+        """Append the count of complete elements along k: all, or the pairs below %limit."""
         return w.let("ashr i64 %limit, 1") if self.renderer.pairs else "%count"
 
     def load_scales(self, w: FunctionWriter, valid: str) -> list[str | None]:
@@ -178,13 +178,13 @@ class Packer:
         return scales
 
     def scale(self, w: FunctionWriter, vector: str, factor: str | None) -> str:
-        """Append the product of a vector and its scales, if any."""
+        """Append the product of a vector and its scales; without scales return the vector."""
         return vector if factor is None else w.let(f"fmul {self.renderer.type} {vector}, {factor}")
 
     # --- rows of the first operand
 
     def _render_rows(self, rows: int) -> str:
-        """Return the function that copies rows, elements of a k together."""
+        """Return the function that packs rows: the elements of all rows at one k are adjacent."""
         r = self.renderer
         w = r.writer()
         with w.loop("0", "%count") as k:
@@ -197,7 +197,7 @@ class Packer:
         return r.function(f"pack_{rows}", parameters, w, "internal ")
 
     def _render_cast_rows(self) -> str:
-        """Return the function that casts rows, each to PRODUCT_BLOCK elements side by side."""
+        """Return the function that casts rows, each into PRODUCT_BLOCK contiguous elements."""
         r = self.renderer
         w = r.writer()
         pairs, stride = self._find_pairs(w), self._find_stride(w, "%a_col")
@@ -230,7 +230,7 @@ class Packer:
     # --- columns of the second operand
 
     def _render_columns(self) -> str:
-        """Return the function that copies %valid columns to a panel, with zeros after them."""
+        """Return the function that packs %valid columns into a panel and pads it with zeros."""
         r = self.renderer
         w = r.writer()
         end = w.new_label()
@@ -291,7 +291,7 @@ class Packer:
         factors: Sequence[str | None],
         is_pair: bool,
     ) -> None:
-        """Append the copy of a row of a panel, from columns that lie side by side."""
+        """Append the packing of one k: a row of the panel, from contiguous columns."""
         r = self.renderer
         source = r.move(w, "%b", (k, "%b_row"))
         target = r.move(w, "%to", (k, str(r.panel * r.size)))
@@ -301,7 +301,7 @@ class Packer:
             r.store(w, vector, r.move(w, target, (str(j), str(r.native))))
 
     def _copy_lines(self, w: FunctionWriter, slot: Slot) -> None:
-        """Append the copy of a panel whose columns lie along k."""
+        """Append the packing of columns that are contiguous along k, transposed in registers."""
         whole, r = self.renderer, self.renderer.narrow
         far = w.i64("mul", "%b_col", str(r.piece))
         starts = [(str(j), "%b_col") for j in range(0, whole.panel, r.width)]
@@ -315,7 +315,7 @@ class Packer:
                     self._copy_pieces(w, vectors, start)
 
     def _copy_pieces(self, w: FunctionWriter, vectors: Sequence[Lines], k: str) -> None:
-        """Append the transposed copy of each column's next piece to rows from `k` on."""
+        """Append the transposed copy of 16 bytes of each column to the rows from `k` on."""
         row_bytes, r = str(self.renderer.panel * self.renderer.size), self.renderer.narrow
         target = r.move(w, "%to", (k, row_bytes))
         for j, lines in enumerate(vectors):
@@ -327,7 +327,7 @@ class Packer:
     def _copy_turned(
         self, w: FunctionWriter, slot: Slot, stop: str, factors: Sequence[str | None]
     ) -> None:
-        """Append the casts to a panel of columns that lie along k: squares are transposed."""
+        """Append the cast and packing of columns contiguous along k: squares are transposed."""
         r = self.renderer
         with w.loop_from(slot, stop, r.width) as k:
             for j in range(self._vectors):
@@ -339,12 +339,12 @@ class Packer:
 
 
 def column_packers(packers: Sequence[Packer]) -> list[str]:
-    """Return the names of the functions that copy columns, by the number of the cast."""
+    """Return the names of the column packing functions, indexed by the number of the cast."""
     return [f"{p.renderer.letter}{p.columns_name}" for p in packers]
 
 
 def list_turned_tiles(packers: Sequence[Packer]) -> list[str]:
-    """Return the names of the tiles that read columns along k in place, by the number of the cast.
+    """Return the names of the tiles that read columns contiguous along k in place, by cast.
 
     Products of pairs have none.
     """

@@ -46,7 +46,7 @@ Shape = tuple[int, ...]
 def choose_convolution(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
 ) -> Product:
-    """Return the call of a convolution: of weights, line, table, and perhaps a bias.
+    """Return the kernel call of a convolution of weights, line, offset table and optional bias.
 
     Weights are (*stack, rows, taps), the line (*stack, *positions), a bias (*stack, rows), the
     result (*stack, rows, positions).
@@ -66,7 +66,7 @@ def choose_convolution(
 def choose_gradient(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
 ) -> Product:
-    """Return the call of a gradient of weights: of line, table and other operand.
+    """Return the kernel call of a weight gradient of line, offset table and output gradient.
 
     The line is (*stack, *positions), the other operand (*stack, channels, *positions), the result
     (*stack, channels, taps).
@@ -91,7 +91,7 @@ def _choose_blocks(
     depth: int,
     threads: int,
 ) -> Product:
-    """Return a call whose result is divided into blocks."""
+    """Return a kernel call whose result is divided into blocks, one per task."""
     size, (m, n, k) = operands[0][4].itemsize, sizes
     rows, columns = choose_block(m, n, k, size, threads)
     across, down = -(-n // columns), -(-m // rows)
@@ -107,7 +107,7 @@ def _choose_blocks(
 
 
 def _merge_axes(shape: Shape, strides: Shape, size: int) -> list[int]:
-    """Merge axes; return POSITION_AXES extents and byte strides, those of neighbours last.
+    """Merge contiguous axes; return POSITION_AXES extents and byte strides, the innermost last.
 
     Axes that are walked as one are merged. The last one has neighbours.
     """
@@ -151,7 +151,7 @@ def ir(triple: str, native: int, letter: str) -> str:
 
 
 def _render_copy_taps(r: Renderer) -> str:
-    """Return the function that copies %length neighbours, a vector at most, of each tap."""
+    """Return the function that packs %length adjacent positions (a vector at most) of each tap."""
     w = r.writer()
     end, row = w.new_label(), str(r.panel * r.size)
     mask = w.prefix_mask("%length", r.width)
@@ -167,7 +167,7 @@ def _render_copy_taps(r: Renderer) -> str:
 
 
 def _render_copy_rows(r: Renderer) -> str:
-    """Return the function that copies %length neighbouring positions of each of %rows taps.
+    """Return the function that packs %length adjacent positions of each of %rows taps.
 
     The last vector may be written beyond them: the next run follows, or the end of a row.
     """
@@ -191,7 +191,7 @@ def _render_copy_rows(r: Renderer) -> str:
 
 
 def _render_copy_channels(r: Renderer) -> str:
-    """Return the function that copies %length neighbouring positions of channels to a panel.
+    """Return the function that packs %length adjacent positions of channels into a panel.
 
     Squares are transposed. Lanes without a channel repeat the last one; rows beyond the positions
     are written, too.
@@ -214,7 +214,7 @@ def _render_copy_channels(r: Renderer) -> str:
 
 
 def _row_bytes(r: Renderer) -> int:
-    """Return the bytes from row to row of copied taps: a block of positions, and a vector more."""
+    """Return the row stride of packed taps in bytes: a block of positions and one spare vector."""
     return BLOCK * r.size + r.native
 
 
@@ -222,7 +222,7 @@ def _row_bytes(r: Renderer) -> int:
 
 
 class _Walk:
-    """The current position of a line in registers: an index for each axis, and the address."""
+    """A cursor over the positions of a line: the index along each axis, and the address."""
 
     def __init__(self, r: Renderer, w: FunctionWriter, axes: Sequence[tuple[str, str]]) -> None:
         self.r, self.w, self.axes = r, w, axes
@@ -230,7 +230,7 @@ class _Walk:
         self.at = w.slot("ptr")
 
     def seek(self, base: str, position: str) -> None:
-        """Write the start at a position, in row-major order."""
+        """Append the move of the cursor to a position, counted in row-major order."""
         w, r = self.w, self.r
         for (extent, stride), index in zip(self.axes[::-1], self.indices[::-1], strict=True):
             w.store(index, w.let(f"urem i64 {position}, {extent}"))
@@ -239,16 +239,16 @@ class _Walk:
         w.store(self.at, base)
 
     def count_neighbours(self) -> str:
-        """Write the number of positions from the current one to the end of its row."""
+        """Append the number of positions from the cursor to the end of its row."""
         w = self.w
         return w.i64("sub", self.axes[-1][0], w.load(self.indices[-1]))
 
     def advance(self, count: str) -> None:
-        """Write the step over `count` positions, which are in one row."""
+        """Append the move of the cursor by `count` positions of the same row."""
         self._step(len(self.axes) - 1, count)
 
     def _step(self, axis: int, count: str) -> None:
-        """Write `count` steps along an axis, and a carry at its end."""
+        """Append the step by `count` along an axis, with a carry to the next axis at its end."""
         w, (extent, stride) = self.w, self.axes[axis]
         index = w.i64("add", w.load(self.indices[axis]), count)
         w.store(self.indices[axis], index)
@@ -262,7 +262,7 @@ class _Walk:
 
 
 class _Operands:
-    """The operands of a kernel by name, and the sets of axes of positions that it has."""
+    """The named operands of a kernel call, and the axes of their positions."""
 
     def __init__(
         self, r: Renderer, w: FunctionWriter, names: Sequence[str], axes_count: int
@@ -270,7 +270,7 @@ class _Operands:
         self.r, self.w, self.names, self.axes_count = r, w, names, axes_count
 
     def read(self) -> None:
-        """Write the loads of a call's words at %slots to registers, each named by its word."""
+        """Append the loads of a call's words from %slots, each to the register of its name."""
         w = self.w
         axes = [f"{axis}_{i}" for i in range(self.axes_count) for axis in _AXES]
         words = [*[f"{x}_address" for x in self.names], *_INTS, *axes]
@@ -278,7 +278,7 @@ class _Operands:
         w.entry += [f"  %{x} = inttoptr i64 %{x}_address to ptr" for x in self.names]
 
     def walk(self, number: int) -> _Walk:
-        """Return a walk along a set of axes."""
+        """Return a new cursor along set `number` of axes."""
         axes = [(f"%extent{a}_{number}", f"%stride{a}_{number}") for a in range(POSITION_AXES)]
         return _Walk(self.r, self.w, axes)
 

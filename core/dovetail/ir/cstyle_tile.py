@@ -1,4 +1,4 @@
-"""A product as C-family text in which a group of work items computes a tile (`staging`).
+"""Renders a staged matrix product: a work group computes a tile, with operands in local memory.
 
 Each work item has arrays of sums, an element for each of its points. A step of the innermost loop
 over tiles copies a strip of both operands to local memory, then adds its products.
@@ -28,7 +28,7 @@ TILE_WORDS = frozenset((*_WORDS.split(), "part", "place", "column", "r", "c")) |
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One axis of a tile, and the operand whose strip has a row of local memory along it.
+    """One axis of a tile, and the operand that is staged in local memory along this axis.
 
     `name` is "row" or "column". A work item has `item_points` of the tile's `points`, of which
     `width` are neighbours. `counter` counts them, and `registers` begins the names of their values.
@@ -50,24 +50,24 @@ class _Side:
         return f"i{self.axis}"
 
     def arrays(self) -> list[tuple[Value, str, str]]:
-        """Return each staged value, its array in local memory, and the array of its registers."""
+        """Return the staged values, each with the names of its local-memory and register arrays."""
         named = enumerate(self.values)
         return [(v, f"{self.name}s{i}", f"{self.registers}{i}") for i, v in named]
 
     def loop(self) -> str:
-        """Return the head of the C loop over the points of a work item."""
+        """Return the head of the C loop over the points that a work item has along this axis."""
         c = self.counter
         return f"for (int {c} = 0; {c} < {self.item_points}; ++{c})"
 
     def position(self) -> str:
-        """Return the place in the tile of a work item's point."""
+        """Return the C expression of a point's position in the tile along this axis."""
         step, width = self.points // self.item_points * self.width, self.width
         own = f"{self.counter} / {width} * {step} + {self.counter} % {width}"
         return f"item_{self.name} * {width} + ({own})"
 
 
 class TileWriter:
-    """A writer of the statements of a group that computes one tile."""
+    """A writer of the kernel body that a work group runs for one tile of the result."""
 
     def __init__(self, text: KernelWriter, tile: Tile) -> None:
         staging, rank = find_staging(text.kernel), len(text.kernel.grid)
@@ -82,7 +82,7 @@ class TileWriter:
         self.sides = (self.row, self.column)
 
     def local_lines(self) -> list[str]:
-        """Return the declarations of local memory, an array for each staged value."""
+        """Return the declarations of the local-memory arrays, one for each staged value."""
         return [
             self.style.local(
                 self.style.type(v.dtype), f"{name}[{self.tile.depth}][{side.points + PADDING}]"
@@ -92,7 +92,7 @@ class TileWriter:
         ]
 
     def write(self) -> None:
-        """Write the body of the kernel, and declare the local memory that it needs."""
+        """Write the kernel body: the folds, then the stores of the points inside the grid."""
         self.text.shared["tile"] = self.local_lines()
         number = f"item_row * {self.tile.items[1]} + item_column"
         self.text.write_lines(f"const int item = {number};")
@@ -113,7 +113,7 @@ class TileWriter:
                     self.text.write_effect(s)
 
     def write_block(self, block: Block) -> None:
-        """Write the values of a block that all points share, and its fold."""
+        """Write the values of a block that do not depend on the point, and the folds in it."""
         for s in block:
             if isinstance(s, Loop):
                 self.write_fold(s)
@@ -121,7 +121,7 @@ class TileWriter:
                 self.write_values([s])
 
     def missing(self, wanted: Iterable[Value], declared: Iterable[Value]) -> list[Value]:
-        """Return the values that `wanted` need and that are not `declared` here, in order."""
+        """Return the values that `wanted` depend on, without those `declared`, in program order."""
         needed, declared = set(wanted), set(declared)
         for v in reversed(self.values):
             if v in needed and v not in declared:
@@ -129,12 +129,12 @@ class TileWriter:
         return [v for v in self.values if v in needed and v not in declared]
 
     def write_values(self, values: Iterable[Value]) -> None:
-        """Write declarations of values."""
+        """Write the declaration of each value."""
         for v in values:
             self.text.declare(v.dtype, self.text.new_name(v, "v"), self.text.expression(v))
 
     def write_point_values(self, wanted: Sequence[Value], declared: Iterable[Value]) -> None:
-        """Write what a point's values need, its indices included, and that is not `declared`."""
+        """Write the values that `wanted` depend on at one point, with the indices that they use."""
         values = self.missing(wanted, declared)
         used = [a for v in values for a in v.args] + [*wanted]
         axes = {v.axis for v in used if v.op == "index"}
@@ -142,20 +142,20 @@ class TileWriter:
         self.write_values(values)
 
     def write_indices(self, sides: Iterable[_Side]) -> None:
-        """Write a point's offset in the tile and its index."""
+        """Write the offset in the tile and the grid index of a point, for each of `sides`."""
         for side in sides:
             self.text.write_lines(f"const int {side.name} = {side.position()};")
             self.write_index(side, side.name)
 
     def write_index(self, side: _Side, offset: str) -> None:
-        """Write the index at an offset in the tile; one beyond the grid has the last one."""
+        """Write the grid index at an offset in the tile, clamped to the last index of the grid."""
         inside = f"{offset} < {side.name}_last ? {offset} : {side.name}_last"
         index = f"tile_{side.name} + ({inside})"
         self.text.write_lines(f"const {self.int} {side.index} = {index};")
 
     @contextmanager
     def points(self) -> Iterator[None]:
-        """Write loops over the points of a work item around what is written in the context."""
+        """Write unrolled loops over the points of a work item around the code of the context."""
         put, unrolled = self.text.write_lines, self.style.tile_unrolled
         put(unrolled)
         with self.text.braces(self.row.loop()):
@@ -166,7 +166,7 @@ class TileWriter:
     # --- folds
 
     def write_fold(self, loop: Loop) -> None:
-        """Write a fold whose carries are arrays over the points of a work item."""
+        """Write a fold that carries one value for each point of a work item, in arrays."""
         text, start, stop = self.text, self.text.name(loop.start), self.text.name(loop.stop)
         k = text.new_name(loop.var, "k")
         point = f"[{self.row.counter}][{self.column.counter}]"
@@ -189,13 +189,13 @@ class TileWriter:
                 self.write_update(loop, rows, self.staging.uniform)
 
     def step_head(self, k: str, start: str, stop: str, step: int = 1) -> str:
-        """Return the head of a C loop."""
+        """Return the head of the C loop from `start` to `stop` in steps of `step`."""
         return f"for ({self.int} {k} = {start}; {k} < {stop}; {k} += {step})"
 
     def write_update(
         self, loop: Loop, rows: Sequence[tuple[str, str, str]], declared: Iterable[Value]
     ) -> None:
-        """Write the update of all points; a row has the type, carry and result of a carry."""
+        """Write one step of a fold for all points; `rows` has each carry's type, name and result."""
         with self.points():
             self.text.write_rows("const {0} {1} = {2};", *zip(*rows, strict=True))
             self.write_point_values(loop.update, declared)
@@ -205,7 +205,7 @@ class TileWriter:
     # --- the innermost fold
 
     def write_step(self, loop: Loop, k: str, stop: str, rows: list[tuple[str, str, str]]) -> None:
-        """Write up to `depth` steps from `first` on: stage both operands, update the carries."""
+        """Write up to `depth` steps of the innermost fold, with both operands staged in local memory."""
         put, staging, depth = self.text.write_lines, self.staging, self.tile.depth
         put(f"const int depth = {stop} - first < {depth} ? (int)({stop} - first) : {depth};")
         for side in self.sides:
@@ -221,7 +221,7 @@ class TileWriter:
         put(*self.style.local_barrier)
 
     def write_copy(self, loop: Loop, k: str, side: _Side) -> None:
-        """Write the copy of one operand's strip to local memory, by neighbouring work items.
+        """Write the copy of an operand's strip to local memory; adjacent work items read adjacently.
 
         Elements beyond the end repeat the last one; no point within the grid uses them.
         """
@@ -239,14 +239,14 @@ class TileWriter:
                 put(f"{name}[part][place] = {self.text.name(v)};")
 
     def reads_along_k(self, loop: Loop, side: _Side) -> bool:
-        """Return True if successive steps read neighbouring elements of an operand."""
+        """Return True if an operand is contiguous along k, so that work items should copy along k."""
         kernel, along_k = self.text.kernel, stride_along(loop.body, loop.var)
         along_axis = stride_along(kernel.body, grid_index(side.axis, kernel.index))
         loads = [s for s in loop.body if isinstance(s, Value) and s.op == "load"]
         return any(along_axis(v.index) != 0 and along_k(v.index) == 1 for v in loads)
 
     def write_registers(self, side: _Side) -> None:
-        """Write the copies of one step's staged values to registers."""
+        """Write the copy of one step's staged values from local memory to registers."""
         for v, name, registers in side.arrays():
             self.text.write_lines(
                 f"{self.style.type(v.dtype)} {registers}[{side.item_points}];",
