@@ -101,7 +101,7 @@ class Context:
         outputs: Sequence[Tensor],
         is_batched: bool,
     ) -> None:
-        """Save the values of tensors.
+        """Save the values of the tensors in `saved`, for `saved_tensors`.
 
         results: the tensors that `forward` returned; outputs: those over the same memory on the
         tape. A saved result is saved without its tape, which refers to this context: the cycle
@@ -113,11 +113,11 @@ class Context:
                 self._saved_values.append(None)
                 continue
             number = numbers.get(id(t), -1)
-            e = t._expr if number < 0 else outputs[number]._expr
+            expr = t._expr if number < 0 else outputs[number]._expr
             if number >= 0 and outputs[number] is not t and not is_batched:
                 self._saved_results[place] = number
-                e = create_taped_leaf(e, None)
-            self._saved_values.append(save_value(e))
+                expr = create_taped_leaf(expr, None)
+            self._saved_values.append(save_value(expr))
 
     def _load_tensor(self, i: int, saved: SavedValue) -> Tensor:
         """Return saved tensor `i`. Raises: GradientError if it was overwritten since."""

@@ -195,7 +195,7 @@ class TileWriter:
     def write_update(
         self, loop: Loop, rows: Sequence[tuple[str, str, str]], declared: Iterable[Value]
     ) -> None:
-        """Write one step of a fold for all points; `rows` has each carry's type, name and result."""
+        """Write one step of a fold for all points; `rows`: type, name and result of each carry."""
         with self.points():
             self.text.write_rows("const {0} {1} = {2};", *zip(*rows, strict=True))
             self.write_point_values(loop.update, declared)
@@ -205,7 +205,7 @@ class TileWriter:
     # --- the innermost fold
 
     def write_step(self, loop: Loop, k: str, stop: str, rows: list[tuple[str, str, str]]) -> None:
-        """Write up to `depth` steps of the innermost fold, with both operands staged in local memory."""
+        """Write up to `depth` steps of the innermost fold; stage both operands in local memory."""
         put, staging, depth = self.text.write_lines, self.staging, self.tile.depth
         put(f"const int depth = {stop} - first < {depth} ? (int)({stop} - first) : {depth};")
         for side in self.sides:
@@ -221,7 +221,7 @@ class TileWriter:
         put(*self.style.local_barrier)
 
     def write_copy(self, loop: Loop, k: str, side: _Side) -> None:
-        """Write the copy of an operand's strip to local memory; adjacent work items read adjacently.
+        """Write the copy of an operand's strip to local memory; adjacent items read adjacent data.
 
         Elements beyond the end repeat the last one; no point within the grid uses them.
         """
@@ -239,7 +239,7 @@ class TileWriter:
                 put(f"{name}[part][place] = {self.text.name(v)};")
 
     def reads_along_k(self, loop: Loop, side: _Side) -> bool:
-        """Return True if an operand is contiguous along k, so that work items should copy along k."""
+        """Return True if an operand is contiguous along k, so work items should copy along k."""
         kernel, along_k = self.text.kernel, stride_along(loop.body, loop.var)
         along_axis = stride_along(kernel.body, grid_index(side.axis, kernel.index))
         loads = [s for s in loop.body if isinstance(s, Value) and s.op == "load"]
