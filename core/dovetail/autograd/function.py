@@ -108,14 +108,14 @@ class Context:
         would keep the memory until a garbage collection. `saved_tensors` puts it on the tape.
         """
         numbers = {id(t): i for i, t in enumerate(results)}
-        for place, t in enumerate(saved):
+        for i, t in enumerate(saved):
             if t is None:
                 self._saved_values.append(None)
                 continue
             number = numbers.get(id(t), -1)
             expr = t._expr if number < 0 else outputs[number]._expr
             if number >= 0 and outputs[number] is not t and not is_batched:
-                self._saved_results[place] = number
+                self._saved_results[i] = number
                 expr = create_taped_leaf(expr, None)
             self._saved_values.append(save_value(expr))
 
