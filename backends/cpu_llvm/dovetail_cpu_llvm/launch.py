@@ -44,7 +44,7 @@ SHARE_POINTS_MIN = 16_384
 # that with so many operations for each byte that is loaded or stored (log2 of 64 K: 14 us, not 24),
 # or loads and stores so many bytes, which one thread takes some 0.2 ms for, ...
 DISTANT_SHARE_FACTOR, OPERATIONS_PER_BYTE_MIN, DISTANT_SHARE_BYTES_MIN = 32, 4, 1 << 22
-# ... and products only with this many multiplications for each number that is read or written.
+# ... and products with this many multiplications for each number that is read or written.
 OPERATIONS_PER_NUMBER_MIN = 64
 
 ChooseProduct = Callable[[Sequence[StridedOperand], StridedOperand, int, int], gemm.Product | None]
@@ -111,13 +111,16 @@ class Launcher:
         slots = [0] * product.addresses + [*product.ints]
         code, n = self._get_product_code(product.kernel), product.operations
         share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
-        numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
+        sizes = [math.prod(operand[2]) for operand in (*inputs, output)]
+        numbers = sum(sizes)
         if product.blocks > 1 and (n >= SHARE_OPERATIONS_MIN or numbers >= SHARE_POINTS_MIN):
-            share_mode = encode_weight(
-                n,
+            items = (operand[4].itemsize for operand in (*inputs, output))
+            bytes_moved = sum(a * b for a, b in zip(sizes, items, strict=True))
+            shares_when_distant = bytes_moved >= DISTANT_SHARE_BYTES_MIN or (
                 n >= DISTANT_SHARE_FACTOR * SHARE_OPERATIONS_MIN
-                and n >= OPERATIONS_PER_NUMBER_MIN * numbers,
+                and n >= OPERATIONS_PER_NUMBER_MIN * numbers
             )
+            share_mode = encode_weight(n, shares_when_distant)
             self.pool.start()
         shared = share_mode if share_mode > 1 else 0
         address = code[product.kernel]
