@@ -121,10 +121,21 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward block, each with a residual connection.
 
-    `activation`: "relu", "gelu" or a function. `norm_first`: normalise before attention and the
-    feed-forward network, not after them. `batch_first`: the layout of the input and the result.
+    - `d_model`: the size of the features of a position.
+    - `nhead`: the number of heads; it divides `d_model`.
+    - `dim_feedforward`: the size between the two linear layers of the feed-forward block.
+    - `dropout`: the dropout probability of attention weights, of the hidden values of the
+      feed-forward block and of the output of each block.
+    - `activation`: "relu", "gelu" or a function of a tensor, between the two linear layers.
+    - `layer_norm_eps`: the `eps` of each `LayerNorm`.
+    - `batch_first`: True if inputs and the result are (batch, positions, features), else
+      (positions, batch, features).
+    - `norm_first`: normalise before each block, not after it.
+    - `bias`: False: linear and norm layers have no bias.
+
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `TransformerEncoder`, `TransformerDecoderLayer`, `MultiheadAttention`.
     Source: Vaswani et al., "Attention is all you need", 2017.
 
     >>> import dovetail as dt
@@ -168,8 +179,9 @@ class TransformerEncoderLayer(_Layer):
     ) -> Tensor:
         """Return the layer's output for a sequence.
 
+        - `is_causal`: position i sees positions up to i; `src_mask` may be left out then.
+
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
-        `is_causal`: position i sees positions up to i; `src_mask` may be left out then.
         """
 
         def attend_to_itself(x: Tensor) -> Tensor:
@@ -184,9 +196,21 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to a memory, and a feed-forward block, each with a residual.
 
-    Arguments: those of `TransformerEncoderLayer`.
+    - `d_model`: the size of the features of a position.
+    - `nhead`: the number of heads; it divides `d_model`.
+    - `dim_feedforward`: the size between the two linear layers of the feed-forward block.
+    - `dropout`: the dropout probability of attention weights, of the hidden values of the
+      feed-forward block and of the output of each block.
+    - `activation`: "relu", "gelu" or a function of a tensor, between the two linear layers.
+    - `layer_norm_eps`: the `eps` of each `LayerNorm`.
+    - `batch_first`: True if inputs and the result are (batch, positions, features), else
+      (positions, batch, features).
+    - `norm_first`: normalise before each block, not after it.
+    - `bias`: False: linear and norm layers have no bias.
+
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `TransformerDecoder`, `TransformerEncoderLayer`, `MultiheadAttention`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8).eval()
@@ -268,7 +292,10 @@ def _copy_layer(name: str, layer: Module, n: int, norm: Module | None) -> Module
 class TransformerEncoder(Module):
     """A stack of copies of `encoder_layer`, with an optional norm at the end.
 
-    `enable_nested_tensor`, `mask_check`: PyTorch's arguments; they have no effect.
+    - `encoder_layer`: the layer to copy; copies begin with the same parameters.
+    - `num_layers`: the number of copies.
+    - `norm`: a module that is applied to the result, or None.
+    - `enable_nested_tensor`, `mask_check`: PyTorch's arguments; they have no effect.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8)
@@ -305,6 +332,10 @@ class TransformerEncoder(Module):
 
 class TransformerDecoder(Module):
     """A stack of copies of `decoder_layer`, with an optional norm at the end.
+
+    - `decoder_layer`: the layer to copy; copies begin with the same parameters.
+    - `num_layers`: the number of copies.
+    - `norm`: a module that is applied to the result, or None.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8)
@@ -348,10 +379,24 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder, and a decoder that attends to the encoder's output.
 
-    `custom_encoder`, `custom_decoder`: modules to use instead. Other arguments: as of the layers.
+    - `d_model`: the size of the features of a position.
+    - `nhead`: the number of heads; it divides `d_model`.
+    - `num_encoder_layers`, `num_decoder_layers`: the numbers of layers.
+    - `dim_feedforward`: the size between the two linear layers of a feed-forward block.
+    - `dropout`: the dropout probability of attention weights, of the hidden values of the
+      feed-forward block and of the output of each block.
+    - `activation`: "relu", "gelu" or a function of a tensor.
+    - `custom_encoder`, `custom_decoder`: modules to use instead of an encoder and a decoder.
+    - `layer_norm_eps`: the `eps` of each `LayerNorm`.
+    - `batch_first`: True if inputs and the result are (batch, positions, features), else
+      (positions, batch, features).
+    - `norm_first`: normalise before each block, not after it.
+    - `bias`: False: linear and norm layers have no bias.
+
     Shapes: src (s, n, d_model), tgt (t, n, d_model), the result (t, n, d_model); without n, or with
     `batch_first` n in front.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `TransformerEncoder`, `TransformerDecoder`, `MultiheadAttention`.
 
     >>> import dovetail as dt
     >>> model = dt.nn.Transformer(4, 2, 1, 1, 8).eval()
@@ -473,7 +518,10 @@ class Transformer(Module):
     def generate_square_subsequent_mask(
         sz: int, device: DeviceLike = None, dtype: DTypeLike = None
     ) -> Tensor:
-        """Return a causal mask to add to scores: -inf above the diagonal, zeros elsewhere."""
+        """Return a causal mask to add to scores: -inf above the diagonal, zeros elsewhere.
+
+        - `sz`: the number of positions: the mask is (sz, sz).
+        """
         numbers = dt.arange(sz, device=device)
         zeros = dt.zeros((sz, sz), dtype=dtype, device=device)
         return dt.where(numbers[:, None] >= numbers, zeros, -math.inf)
