@@ -16,7 +16,9 @@ __all__ = ["Independent"]
 class Independent(Distribution):
     """A distribution that takes the last dimensions of the batch as dimensions of an event.
 
-    `base_distribution`: the distribution. `reinterpreted_batch_ndims`: the number of dimensions.
+    - `base_distribution`: the distribution.
+    - `reinterpreted_batch_ndims`: the number of dimensions.
+
     Raises: ShapeError if its batch has fewer.
 
     >>> import dovetail as dt
