@@ -276,13 +276,18 @@ class Distribution(Explained):
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         """Draw samples of shape (*sample_shape, *batch_shape, *event_shape), without gradients.
 
-        - `generator`: the source of random numbers; by default the default generator.
+        - `generator`: the source of random numbers; None is the global generator.
+
+        See also: `rsample`.
         """
         with dt.no_grad():
             return self.rsample(sample_shape, generator=generator)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        """Draw samples with gradients to the parameters."""
+        """Draw samples with gradients to the parameters.
+
+        See also: `sample`.
+        """
         raise dt.UnsupportedError(
             f"{type(self).__name__} has no rsample; use sample(), which has no gradient"
         )
@@ -301,11 +306,17 @@ class Distribution(Explained):
         raise self._unsupported_error("cdf")
 
     def icdf(self, value: Value) -> Tensor:
-        """Return the quantile: the value below which values have this probability."""
+        """Return the quantile: the value below which values have this probability.
+
+        - `value`: the probability, from 0 to 1.
+        """
         raise self._unsupported_error("icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values along a first dimension; `expand`: for each element of the batch."""
+        """Return all values along a first dimension.
+
+        - `expand`: True returns them for each element of the batch, False once.
+        """
         raise self._unsupported_error("enumerate_support")
 
     def entropy(self) -> Tensor:

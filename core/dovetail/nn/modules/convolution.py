@@ -375,6 +375,7 @@ class ConvTranspose1d(_Transposed):
     - `bias`: False has no bias.
     - `padding_mode`: only "zeros".
 
+    A call accepts `output_size`, the sizes of the result's last axes, in place of `output_padding`.
     It is the transpose of `Conv1d`, not its inverse.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
@@ -432,6 +433,7 @@ class ConvTranspose2d(_Transposed):
     - `bias`: False has no bias.
     - `padding_mode`: only "zeros".
 
+    A call accepts `output_size`, the sizes of the result's last axes, in place of `output_padding`.
     It is the transpose of `Conv2d`, not its inverse.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
@@ -489,6 +491,7 @@ class ConvTranspose3d(_Transposed):
     - `bias`: False has no bias.
     - `padding_mode`: only "zeros".
 
+    A call accepts `output_size`, the sizes of the result's last axes, in place of `output_padding`.
     It is the transpose of `Conv3d`, not its inverse.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.

@@ -64,7 +64,7 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Rows of a weight (num_embeddings, embedding_dim), by their indices: `embedding`.
+    """A table of vectors, which are read by their indices: `embedding`.
 
     - `num_embeddings`: the number of rows: indices are from 0 to `num_embeddings - 1`.
     - `embedding_dim`: the number of elements of a row.
@@ -75,6 +75,7 @@ class Embedding(_Table):
     - `sparse`: the gradient of the weight is a sparse COO tensor.
     - `_weight`, `_freeze`: arguments of `from_pretrained`.
 
+    The weight is (num_embeddings, embedding_dim), initially normally distributed.
     See also: `EmbeddingBag`, `dt.nn.functional.embedding`, `dt.nn.functional.one_hot`.
 
     >>> import dovetail as dt
@@ -180,7 +181,7 @@ def _changed_options(layer: Embedding | EmbeddingBag) -> str:
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of rows of a weight: `embedding_bag`.
+    """A table of vectors, whose sum, mean or maximum is returned for each bag: `embedding_bag`.
 
     - `num_embeddings`: the number of rows: indices are from 0 to `num_embeddings - 1`.
     - `embedding_dim`: the number of elements of a row.
@@ -192,6 +193,8 @@ class EmbeddingBag(_Table):
     - `include_last_offset`: True if the offsets of a call have the end of the last bag, too.
     - `padding_idx`: a row that is ignored.
 
+    A call `bag(input, offsets, per_sample_weights)` reads a bag in each row of `input`, or bags
+    that begin at `offsets` of a vector.
     See also: `Embedding`, `dt.nn.functional.embedding_bag`.
 
     >>> import dovetail as dt

@@ -68,7 +68,7 @@ def _parse_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 class LayerNorm(_Affine):
-    """Mean 0 and variance 1 over the last axes, times weight, plus bias: `layer_norm`.
+    """A layer that normalises the last axes to mean 0 and variance 1: `layer_norm`.
 
     - `normalized_shape`: the sizes of these axes, or the size of the last axis.
     - `eps`: is added to the variance.
@@ -116,7 +116,7 @@ class LayerNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """Mean square 1 over the last axes, times weight: `rms_norm`.
+    """A layer that divides by the root of the mean square over the last axes: `rms_norm`.
 
     - `normalized_shape`: the sizes of these axes, or the size of the last axis.
     - `eps`: is added to the mean square. Default: `dt.finfo(dtype).eps` of the input's dtype.
@@ -163,7 +163,7 @@ class RMSNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Mean 0 and variance 1 in each group of channels of each example: `group_norm`.
+    """A layer that normalises each group of channels of each example: `group_norm`.
 
     - `num_groups`: the number of groups of equal size; it divides `num_channels`.
     - `num_channels`: the number of channels.
@@ -171,6 +171,7 @@ class GroupNorm(_Affine):
     - `affine`: have a weight and a bias, initially ones and zeros, one number for each channel.
     - `bias`: with `affine`, have a bias.
 
+    Each group gets mean 0 and variance 1. `weight` scales it and `bias` shifts it.
     Raises: ArgumentError if the number of channels is not a multiple of the number of groups.
     See also: `LayerNorm`, `InstanceNorm2d`, `dt.nn.functional.group_norm`.
 
@@ -220,7 +221,7 @@ class GroupNorm(_Affine):
 
 
 class LocalResponseNorm(Module):
-    """Values divided by the mean square of channels around them: `local_response_norm`.
+    """A layer that divides by the mean square of channels around each: `local_response_norm`.
 
     - `size`: the number of neighbouring channels in each mean.
     - `alpha`, `beta`, `k`: the divisor is (k + alpha * mean)**beta.
@@ -347,7 +348,7 @@ class _BatchNorm(_RunningStatsNorm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Mean 0 and variance 1 in each channel of (batch, channels) or (batch, channels, length).
+    """A layer that normalises each channel of (batch, channels) or (batch, channels, length).
 
     - `num_features`: the number of channels.
     - `eps`: is added to the variance.
@@ -358,6 +359,8 @@ class BatchNorm1d(_BatchNorm):
       uses the statistics of each batch, also after `eval()`.
     - `bias`: with `affine`, have a bias.
 
+    In training each channel gets mean 0 and variance 1 over the batch. `weight` scales
+    it, and `bias` shifts it.
     See also: `LayerNorm`, `GroupNorm`, `InstanceNorm2d`, `dt.nn.functional.batch_norm`.
 
     >>> import dovetail as dt
@@ -370,7 +373,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Mean 0 and variance 1 in each channel of (batch, channels, height, width).
+    """A layer that normalises each channel of (batch, channels, height, width).
 
     - `num_features`: the number of channels.
     - `eps`: is added to the variance.
@@ -381,6 +384,8 @@ class BatchNorm2d(_BatchNorm):
       uses the statistics of each batch, also after `eval()`.
     - `bias`: with `affine`, have a bias.
 
+    In training each channel gets mean 0 and variance 1 over the batch. `weight` scales
+    it, and `bias` shifts it.
     See also: `LayerNorm`, `GroupNorm`, `InstanceNorm2d`, `dt.nn.functional.batch_norm`.
 
     >>> import dovetail as dt
@@ -393,7 +398,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Mean 0 and variance 1 in each channel of (batch, channels, depth, height, width).
+    """A layer that normalises each channel of (batch, channels, depth, height, width).
 
     - `num_features`: the number of channels.
     - `eps`: is added to the variance.
@@ -404,6 +409,8 @@ class BatchNorm3d(_BatchNorm):
       uses the statistics of each batch, also after `eval()`.
     - `bias`: with `affine`, have a bias.
 
+    In training each channel gets mean 0 and variance 1 over the batch. `weight` scales
+    it, and `bias` shifts it.
     See also: `LayerNorm`, `GroupNorm`, `InstanceNorm2d`, `dt.nn.functional.batch_norm`.
 
     >>> import dovetail as dt
@@ -458,7 +465,7 @@ class _InstanceNorm(_RunningStatsNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Mean 0 and variance 1 in each channel of each example, (batch, channels, length).
+    """A layer that normalises each channel of each example of (batch, channels, length).
 
     - `num_features`: the number of channels.
     - `eps`: is added to the variance.
@@ -467,6 +474,7 @@ class InstanceNorm1d(_InstanceNorm):
     - `track_running_stats`: have a running mean and variance, which are used after `eval()`.
     - `bias`: with `affine`, have a bias.
 
+    Each channel of each example gets mean 0 and variance 1.
     By default it is without weight, bias and running statistics.
     See also: `BatchNorm2d`, `GroupNorm`, `dt.nn.functional.instance_norm`.
 
@@ -479,7 +487,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Mean 0 and variance 1 in each channel of each example, (batch, channels, height, width).
+    """A layer that normalises each channel of each example of (batch, channels, height, width).
 
     - `num_features`: the number of channels.
     - `eps`: is added to the variance.
@@ -488,6 +496,7 @@ class InstanceNorm2d(_InstanceNorm):
     - `track_running_stats`: have a running mean and variance, which are used after `eval()`.
     - `bias`: with `affine`, have a bias.
 
+    Each channel of each example gets mean 0 and variance 1.
     See also: `BatchNorm2d`, `GroupNorm`, `dt.nn.functional.instance_norm`.
 
     >>> import dovetail as dt
@@ -499,7 +508,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Mean 0 and variance 1 in each channel of each example, with three axes of space.
+    """A layer that normalises each channel of each example, with three axes of space.
 
     - `num_features`: the number of channels.
     - `eps`: is added to the variance.
@@ -508,6 +517,7 @@ class InstanceNorm3d(_InstanceNorm):
     - `track_running_stats`: have a running mean and variance, which are used after `eval()`.
     - `bias`: with `affine`, have a bias.
 
+    Each channel of each example gets mean 0 and variance 1.
     See also: `BatchNorm2d`, `GroupNorm`, `dt.nn.functional.instance_norm`.
 
     >>> import dovetail as dt

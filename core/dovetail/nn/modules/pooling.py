@@ -520,6 +520,8 @@ class MaxUnpool1d(_MaxUnpool):
     - `kernel_size`, `stride`, `padding`: those of the pooling layer that returned the indices.
       Default of `stride`: `kernel_size`.
 
+    A call `unpool(input, indices, output_size)` needs the indices that the pooling layer returned;
+    `output_size` is for sizes that the windows leave undetermined.
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -539,6 +541,8 @@ class MaxUnpool2d(_MaxUnpool):
     - `kernel_size`, `stride`, `padding`: those of the pooling layer that returned the indices.
       Default of `stride`: `kernel_size`.
 
+    A call `unpool(input, indices, output_size)` needs the indices that the pooling layer returned;
+    `output_size` is for sizes that the windows leave undetermined.
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -558,6 +562,8 @@ class MaxUnpool3d(_MaxUnpool):
     - `kernel_size`, `stride`, `padding`: those of the pooling layer that returned the indices.
       Default of `stride`: `kernel_size`.
 
+    A call `unpool(input, indices, output_size)` needs the indices that the pooling layer returned;
+    `output_size` is for sizes that the windows leave undetermined.
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 

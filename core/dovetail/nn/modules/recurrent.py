@@ -293,6 +293,7 @@ class RNN(RNNBase):
     - `dropout`: the dropout probability of the output of all layers but the last, in training.
     - `bidirectional`: run each layer in both directions and concatenate the outputs.
 
+    A call `rnn(input, hx)` starts with the states `hx`, or with zeros without it.
     Shapes: input (steps, batch, input_size) or without batch; h (layers * directions, batch,
     hidden_size); the result (steps, batch, directions * hidden_size), and h after the last step.
     The result for a `PackedSequence` is packed, too.
@@ -356,6 +357,7 @@ class LSTM(RNNBase):
     - `proj_size`: the size to which the hidden state is projected, less than `hidden_size`; 0
       projects nothing.
 
+    A call `lstm(input, (h, c))` starts with these states, or with zeros without them.
     Shapes: input (steps, batch, input_size) or without batch; h (layers * directions, batch,
     hidden_size, or proj_size), c (layers * directions, batch, hidden_size); the result (steps,
     batch, directions * hidden_size), and (h, c) after the last step. The result for a
@@ -409,6 +411,7 @@ class GRU(RNNBase):
     - `dropout`: the dropout probability of the output of all layers but the last, in training.
     - `bidirectional`: run each layer in both directions and concatenate the outputs.
 
+    A call `gru(input, hx)` starts with the states `hx`, or with zeros without it.
     Shapes: as of `RNN`.
     Raises: ShapeError, DTypeError, ArgumentError.
     See also: `LSTM`, `RNN`, `GRUCell`, `dt.nn.utils.rnn.pack_padded_sequence`.

@@ -133,6 +133,8 @@ class TransformerEncoderLayer(_Layer):
     - `norm_first`: normalise before each block, not after it.
     - `bias`: False: linear and norm layers have no bias.
 
+    A call `layer(src)` accepts `src_mask`, `src_key_padding_mask` and `is_causal`. Masks are bool,
+    True where a key is *not* seen, or floats that are added to scores.
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
     Raises: ShapeError, DTypeError, ArgumentError.
     See also: `TransformerEncoder`, `TransformerDecoderLayer`, `MultiheadAttention`.
@@ -179,6 +181,9 @@ class TransformerEncoderLayer(_Layer):
     ) -> Tensor:
         """Return the layer's output for a sequence.
 
+        - `src`: the sequences.
+        - `src_mask`: for each position, of shape (positions, positions).
+        - `src_key_padding_mask`: for all positions, of shape (batch, positions).
         - `is_causal`: position i sees positions up to i; `src_mask` may be left out then.
 
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
@@ -208,6 +213,8 @@ class TransformerDecoderLayer(_Layer):
     - `norm_first`: normalise before each block, not after it.
     - `bias`: False: linear and norm layers have no bias.
 
+    A call `layer(tgt, memory)` accepts `tgt_mask`, `memory_mask`, `tgt_key_padding_mask`,
+    `memory_key_padding_mask`, `tgt_is_causal` and `memory_is_causal`. Masks are as in the encoder.
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
     Raises: ShapeError, DTypeError, ArgumentError.
     See also: `TransformerDecoder`, `TransformerEncoderLayer`, `MultiheadAttention`.
@@ -259,7 +266,15 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Return the layer's output for a sequence and `memory`; masks are as in the encoder."""
+        """Return the layer's output for a sequence and `memory`.
+
+        - `tgt`, `memory`: the sequences, and the encoder's output to which they attend.
+        - `tgt_mask`, `memory_mask`: for each position of `tgt`, masks of `tgt` and of `memory`.
+        - `tgt_key_padding_mask`, `memory_key_padding_mask`: for all positions of `tgt`.
+        - `tgt_is_causal`, `memory_is_causal`: position i sees positions up to i.
+
+        Masks are bool, True where a key is *not* seen, or floats that are added to scores.
+        """
 
         def attend_to_itself(x: Tensor) -> Tensor:
             """Return the self-attention of `x` under the target masks."""
@@ -296,6 +311,8 @@ class TransformerEncoder(Module):
     - `num_layers`: the number of copies.
     - `norm`: a module that is applied to the result, or None.
     - `enable_nested_tensor`, `mask_check`: PyTorch's arguments; they have no effect.
+
+    A call `encoder(src)` accepts `mask`, `src_key_padding_mask` and `is_causal`, for each layer.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8)
@@ -336,6 +353,8 @@ class TransformerDecoder(Module):
     - `decoder_layer`: the layer to copy; copies begin with the same parameters.
     - `num_layers`: the number of copies.
     - `norm`: a module that is applied to the result, or None.
+
+    A call `decoder(tgt, memory)` accepts the masks of `TransformerDecoderLayer`, for each layer.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8)
@@ -393,6 +412,9 @@ class Transformer(Module):
     - `norm_first`: normalise before each block, not after it.
     - `bias`: False: linear and norm layers have no bias.
 
+    A call `transformer(src, tgt)` accepts `src_mask`, `tgt_mask`, `memory_mask`, a key padding mask
+    for each of the three, and `src_is_causal`, `tgt_is_causal` and `memory_is_causal`. The method
+    `generate_square_subsequent_mask` returns a causal mask.
     Shapes: src (s, n, d_model), tgt (t, n, d_model), the result (t, n, d_model); without n, or with
     `batch_first` n in front.
     Raises: ShapeError, DTypeError, ArgumentError.
