@@ -271,8 +271,10 @@ def random_split(
     - `dataset`: a data set with a length and items by index.
     - `lengths`: numbers of items whose sum is the length, or fractions whose sum is 1; items left
       over by rounding go to the first subsets, one each.
+    - `generator`: the random generator; None is the global one.
 
     Raises: ArgumentError for lengths with another sum.
+    See also: `Subset`, `DataLoader`.
 
     >>> import dovetail as dt
     >>> rng = dt.random.default_rng(0)

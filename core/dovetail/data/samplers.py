@@ -67,6 +67,7 @@ class RandomSampler(Sampler[int]):
     - `data_source`: the data set, of which only the length is used.
     - `replacement`: an index may be drawn more than once.
     - `num_samples`: the number of indices. Default: the number of items.
+    - `generator`: the random generator; None is the global one.
 
     Raises: ArgumentError, also for samples of an empty data set.
 

@@ -114,6 +114,7 @@ class Categorical(_OfKinds):
     - `logits`: logarithms of such weights, any numbers.
 
     Raises: ArgumentError for both or neither, and for invalid values; ShapeError.
+    See also: `OneHotCategorical`, `Multinomial`, `Bernoulli`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Categorical(dt.asarray([1.0, 3.0]))

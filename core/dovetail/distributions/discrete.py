@@ -76,6 +76,7 @@ class Bernoulli(_OfChance, ExponentialFamily):
     - `logits`: log(probs / (1 - probs)).
 
     Raises: ArgumentError for both or neither, and for invalid values.
+    See also: `Binomial`, `Categorical`, `Geometric`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Bernoulli(dt.asarray([0.5]))

@@ -20,6 +20,7 @@ class Independent(Distribution):
     - `reinterpreted_batch_ndims`: the number of dimensions.
 
     Raises: ShapeError if its batch has fewer.
+    See also: `MultivariateNormal`, `MixtureSameFamily`.
 
     >>> import dovetail as dt
     >>> D = dt.distributions

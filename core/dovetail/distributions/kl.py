@@ -27,6 +27,7 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
       for the nearest of its bases.
 
     Raises: ArgumentTypeError unless both are classes of distributions.
+    See also: `kl_divergence`.
 
     >>> import dovetail as dt
     >>> class Mine(dt.distributions.Normal):
@@ -80,6 +81,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
     Shapes: that of the batch, to which both broadcast.
     Raises: UnsupportedError for a pair of classes without a rule; see `register_kl`.
+    See also: `register_kl`, `dt.nn.functional.kl_div`.
 
     >>> import dovetail as dt
     >>> D = dt.distributions

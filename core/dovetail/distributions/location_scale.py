@@ -24,6 +24,7 @@ class Uniform(Distribution):
     - `low`, `high`: its ends, numbers or tensors.
 
     Raises: ArgumentError unless low < high, ShapeError, DTypeError.
+    See also: `dt.random.uniform`, `Normal`, `Beta`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Uniform(dt.zeros(2), 4.0)

@@ -30,6 +30,7 @@ class MultivariateNormal(Distribution):
 
     Raises: ShapeError, ArgumentError for invalid matrices, and unless exactly one is passed;
     LinAlgError, DTypeError.
+    See also: `Normal`, `Independent`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros(2)

@@ -23,6 +23,7 @@ class Normal(ExponentialFamily):
     - `loc`, `scale`: its mean and its standard deviation, which is positive; numbers or tensors.
 
     Raises: ArgumentError for invalid parameters, ShapeError, DTypeError.
+    See also: `LogNormal`, `MultivariateNormal`, `HalfNormal`, `dt.random.normal`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Normal(dt.zeros(2), 1.0)

@@ -98,6 +98,7 @@ class Gamma(ExponentialFamily):
     - `concentration`, `rate`: positive numbers.
 
     Both `rsample` and `cdf` have gradients by the concentration; that of `rsample` is implicit.
+    See also: `Exponential`, `Chi2`, `InverseGamma`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Gamma(dt.asarray([1.0]), 2.0)

@@ -25,6 +25,7 @@ class Dirichlet(ExponentialFamily):
 
     `rsample` has the implicit gradient.
     Raises: ShapeError unless it is a vector or a batch, ArgumentError, DTypeError.
+    See also: `Beta`, `Categorical`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Dirichlet(dt.asarray([1.0, 3.0]))
@@ -100,6 +101,7 @@ class Beta(ExponentialFamily):
     - `concentration1`, `concentration0`: positive numbers, alpha and beta.
 
     `rsample` has the implicit gradient.
+    See also: `Dirichlet`, `Uniform`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Beta(dt.asarray([1.0]), 3.0)

@@ -24,6 +24,7 @@ class TransformedDistribution(Distribution):
     - `transforms`: a Transform, or a list applied in order.
 
     Raises: ArgumentTypeError for others, ShapeError if the base has too few dimensions.
+    See also: `Transform`, `ComposeTransform`, `LogNormal`.
 
     >>> import dovetail as dt
     >>> D = dt.distributions

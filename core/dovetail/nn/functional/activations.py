@@ -61,6 +61,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Shapes: any; the result's is the input's.
     Dtypes: integers and real floats; the result has the input's.
     Raises: DTypeError for bool and complex numbers.
+    See also: `leaky_relu`, `gelu`, `silu`.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.relu(dt.asarray([-1.0, 2.0])).tolist()
@@ -300,6 +301,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError for another `approximate`; DTypeError for other than floats.
+    See also: `silu`, `relu`, `dt.nn.GELU`.
     Source: Hendrycks, Gimpel, "Gaussian error linear units", 2016.
 
     >>> import dovetail as dt

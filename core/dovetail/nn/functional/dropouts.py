@@ -73,6 +73,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError, DTypeError.
+    See also: `dropout2d`, `alpha_dropout`, `dt.nn.Dropout`.
     Source: Hinton, Srivastava, Krizhevsky, Sutskever, Salakhutdinov, "Improving neural networks by
     preventing co-adaptation of feature detectors", 2012.
 

@@ -338,6 +338,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     Shapes: any; the result (*tensor.shape, num_classes).
     Dtypes: integers; the result int64.
     Raises: DTypeError, ArgumentError; OutOfRangeError for a class that is none, when the work runs.
+    See also: `embedding`, `cross_entropy`.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.one_hot(dt.asarray([1, 0])).tolist()

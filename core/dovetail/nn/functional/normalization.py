@@ -78,6 +78,7 @@ def layer_norm(
     Shapes: weight and bias have `normalized_shape`.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError.
+    See also: `rms_norm`, `batch_norm`, `dt.nn.LayerNorm`.
     Source: Ba, Kiros, Hinton, "Layer normalization", 2016.
 
     >>> import dovetail as dt
@@ -107,6 +108,7 @@ def rms_norm(
     Shapes: weight has `normalized_shape`.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError.
+    See also: `layer_norm`, `dt.nn.RMSNorm`.
     Source: Zhang, Sennrich, "Root mean square layer normalization", 2019.
 
     >>> import dovetail as dt
@@ -182,6 +184,7 @@ def batch_norm(
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel while training, and
     without running statistics otherwise.
+    See also: `layer_norm`, `group_norm`, `instance_norm`, `dt.nn.BatchNorm1d`.
     Source: Ioffe, Szegedy, "Batch normalization", 2015.
 
     >>> import dovetail as dt

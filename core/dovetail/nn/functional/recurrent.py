@@ -62,6 +62,7 @@ def lstm_cell(
     Shapes: input (..., i), states (..., n), w_ih (4 n, i), w_hh (4 n, n), biases (4 n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.
+    See also: `gru_cell`, `dt.nn.LSTM`, `dt.scan`.
     Source: Hochreiter, Schmidhuber, "Long short-term memory", 1997; Gers et al., 2000.
 
     >>> import dovetail as dt
@@ -93,6 +94,7 @@ def gru_cell(
     Shapes: input (..., i), hx (..., n), w_ih (3 n, i), w_hh (3 n, n), biases (3 n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.
+    See also: `lstm_cell`, `dt.nn.GRU`.
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014; the reset
     gate is applied after the product, as PyTorch and cuDNN do.
 

@@ -66,6 +66,7 @@ def interpolate(
     Shapes: (n, c, *axes), of one to three axes; the result has other sizes of axes.
     Dtypes: floats; the nearest modes accept others, too.
     Raises: ShapeError, ArgumentError, DTypeError.
+    See also: `grid_sample`, `pixel_shuffle`, `conv_transpose2d`, `dt.nn.Upsample`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[[1.0, 3.0]]])
@@ -563,6 +564,7 @@ def grid_sample(
     (n, c, p, q).
     Dtypes: floats, the same for both.
     Raises: ShapeError, ArgumentError, DTypeError.
+    See also: `affine_grid`, `interpolate`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[[[1.0, 3.0]]]])

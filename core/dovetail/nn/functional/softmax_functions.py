@@ -186,6 +186,7 @@ def normalize(
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: AxisError; DTypeError for other than floats.
+    See also: `dt.linalg.norm`, `cosine_similarity`.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.normalize(dt.asarray([[3.0, 4.0]])).tolist()
@@ -204,6 +205,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     Shapes: both are broadcast; `dim` is an axis of their common shape, which the result lacks.
     Dtypes: floats; halves are computed as float32, and the result has that of x1.
     Raises: ShapeError, AxisError; DTypeError for other than floats.
+    See also: `pairwise_distance`, `normalize`, `cosine_embedding_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones((1, 4)), dt.ones((3, 4))

@@ -84,6 +84,8 @@ class LeakyReLU(_InPlace):
 
     - `negative_slope`: the factor of negative elements.
 
+    See also: `PReLU`, `RReLU`, `ReLU`.
+
     >>> import dovetail as dt
     >>> dt.nn.LeakyReLU(0.5)(dt.asarray([-1.0, 2.0])).tolist()
     [-0.5, 2.0]
@@ -187,6 +189,8 @@ class ReLU6(Hardtanh):
 
 class Sigmoid(Module):
     """1 / (1 + exp(-x)).
+
+    See also: `Tanh`, `Hardsigmoid`, `BCEWithLogitsLoss`.
 
     >>> import dovetail as dt
     >>> dt.nn.Sigmoid()(dt.zeros(1)).tolist()
@@ -348,6 +352,8 @@ class GELU(Module):
 
 class SiLU(_InPlace):
     """x * sigmoid(x): `silu`.
+
+    See also: `GELU`, `Mish`, `Hardswish`.
 
     >>> import dovetail as dt
     >>> dt.nn.SiLU()(dt.zeros(1)).tolist()

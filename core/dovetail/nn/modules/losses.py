@@ -156,6 +156,8 @@ class KLDivLoss(_Loss):
       which is the divergence's definition.
     - `log_target`: True if targets are logarithms of probabilities, too.
 
+    See also: `CrossEntropyLoss`, `dt.distributions.kl_divergence`.
+
     >>> import dovetail as dt
     >>> x = dt.log(dt.asarray([[0.5, 0.5]]))
     >>> dt.nn.KLDivLoss(reduction="batchmean", log_target=True)(x, x).item()
@@ -529,6 +531,7 @@ class TripletMarginLoss(_Loss):
     - `swap`: use the lesser of the distances from anchor and from positive to the negative.
 
     It applies `triplet_margin_loss`.
+    See also: `TripletMarginWithDistanceLoss`, `CosineEmbeddingLoss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))

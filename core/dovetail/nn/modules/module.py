@@ -31,6 +31,7 @@ class Module(Explained):
     `training` is the mode of layers such as dropout and batch norm, which differ in training;
     `train` and `eval` set it.
     Functions captured with `dt.jit` read the tensors of their modules again at each call.
+    See also: `Sequential`, `Parameter`, `ModuleList`, `dt.nn.utils.functional_call`.
 
     >>> import dovetail as dt
     >>> class Scale(dt.nn.Module):

@@ -135,6 +135,7 @@ class Unfold(Module):
 
     Shapes: (n, c, h, w) or (c, h, w).
     Raises: ArgumentError, ShapeError.
+    See also: `Fold`, `dt.unfold`.
 
     >>> import dovetail as dt
     >>> dt.nn.Unfold(2)(dt.ones((1, 3, 4, 5))).shape
@@ -210,6 +211,7 @@ class PixelShuffle(Module):
 
     Shapes: (..., c * r * r, h, w) gives (..., c, h * r, w * r).
     Raises: ArgumentError, ShapeError.
+    See also: `PixelUnshuffle`, `Upsample`, `ConvTranspose2d`.
 
     >>> import dovetail as dt
     >>> dt.nn.PixelShuffle(2)(dt.ones((1, 4, 2, 3))).shape

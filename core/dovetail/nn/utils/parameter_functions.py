@@ -23,6 +23,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     Shapes: any; the result (n,), with n the number of all elements.
     Dtypes: all; the result has the dtype to which they promote.
     Raises: ArgumentError for no parameters, DeviceError for parameters on several devices.
+    See also: `vector_to_parameters`.
 
     >>> import dovetail as dt
     >>> dt.nn.utils.parameters_to_vector(dt.nn.Linear(2, 3).parameters()).shape

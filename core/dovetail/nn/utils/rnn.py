@@ -78,6 +78,7 @@ def pack_padded_sequence(
     Shapes: input (steps, sequences, ...), or with `batch_first` the first two exchanged.
     Gradient: flows to the elements.
     Raises: ShapeError; ArgumentError for lengths that are not sorted or not from 1 to the steps.
+    See also: `pack_sequence`, `pad_packed_sequence`, `PackedSequence`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]])
@@ -191,6 +192,7 @@ def pad_sequence(
     Shapes: (length, ...) each, which differ only in the length; the result (steps, sequences, ...),
     or with `batch_first` the first two exchanged.
     Raises: ArgumentError for no sequences or another side, ShapeError.
+    See also: `unpad_sequence`, `pack_sequence`.
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
