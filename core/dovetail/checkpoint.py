@@ -52,15 +52,19 @@ def save(
 ) -> Path:
     """Write a checkpoint atomically and return its path.
 
-    An earlier file of the same name stays until the new one is on the disk. `path`: may contain
-    "{step}" or "{step:06}", which is replaced by the step. `model`, `optimizer`, `scheduler`:
-    objects with a `state_dict`. `step`: the number of steps so far, which `load` returns. `random`:
-    include the random states of `dt.random`, Python and NumPy. `keep`: the number of latest
-    checkpoints to keep in the folder, among those whose names differ only in digits. `more`: other
-    objects with a `state_dict`, random generators, tensors, arrays, numbers, strings, and lists,
-    tuples and dicts of them.
+    - `path`: the file. "{step}" or "{step:06}" in it is replaced by the step.
+    - `model`, `optimizer`, `scheduler`: objects with a `state_dict`.
+    - `step`: the number of steps so far, which `load` returns.
+    - `random`: include the random states of `dt.random`, Python and NumPy.
+    - `keep`: the number of latest checkpoints to keep in the folder, among those whose names differ
+      only in digits. None keeps all.
+    - `more`: other objects with a `state_dict`, random generators, tensors, arrays, numbers,
+      strings, and lists, tuples and dicts of them, by name.
+
+    An earlier file of the same name stays until the new one is on the disk.
     Raises: ArgumentTypeError for other values; ArgumentError for other braces beside "{step}", a
     path without a name, or `keep` below 1, before a file is written; OSError.
+    See also: `load`, `latest`, `dt.save`.
 
     >>> import os, tempfile
     >>> import dovetail as dt
@@ -108,12 +112,16 @@ def load(
 ) -> dict[str, Any]:
     """Load a checkpoint: restore the states of the given objects and return the other values.
 
+    - `path`: a file, or a folder, of which the latest undamaged checkpoint is loaded.
+    - `model`, `optimizer`, `scheduler`: objects that receive the states saved under these names.
+    - `random`: restore the random states.
+    - `device`: the device of returned tensors.
+    - `more`: other such objects by name.
+
     If a state does not fit its object, all objects keep the states they had before.
-    `path`: a file, or a folder, of which the latest undamaged checkpoint is loaded. `model`,
-    `optimizer`, `scheduler`, `more`: objects that receive the states saved under these names.
-    `random`: restore the random states. `device`: the device of returned tensors.
     Raises: CheckpointError for a damaged file, or one without a requested state; errors of
     `load_state_dict`; OSError for a file that cannot be opened.
+    See also: `save`, `latest`, `dt.load`.
 
     >>> import tempfile
     >>> import dovetail as dt
@@ -148,8 +156,10 @@ def load(
 def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
     """Return the path of the newest undamaged checkpoint in a folder, or None if there is none.
 
-    Damaged files are skipped with a DovetailWarning. `folder`: the folder to search. `pattern`: a
-    glob pattern of file names.
+    - `folder`: the folder to search.
+    - `pattern`: a glob pattern of file names.
+
+    Damaged files are skipped with a DovetailWarning.
     Raises: ArgumentError for another pattern, OSError for files that cannot be read.
 
     >>> import tempfile

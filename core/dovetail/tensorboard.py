@@ -43,9 +43,13 @@ _INT64 = (-(1 << 63), (1 << 63) - 1)
 class SummaryWriter(Explained):
     """A writer of training logs that TensorBoard shows: `tensorboard --logdir runs`.
 
-    `log_dir`: the folder, by default one in runs/ named for the time, the machine and `comment`.
-    `purge_step`: TensorBoard hides what was written before for this step and later ones.
-    `max_queue`, `flush_secs`: the greatest number of queued events and their longest wait.
+    - `log_dir`: the folder. Default: one in runs/ named for the time, the machine and `comment`.
+    - `comment`: the end of the name of the default folder.
+    - `purge_step`: TensorBoard hides what was written before for this step and later ones.
+    - `max_queue`: the greatest number of events that wait to be written.
+    - `flush_secs`: the longest wait of an event, in seconds.
+    - `filename_suffix`: the end of the names of files.
+
     As a context manager it closes itself.
     Raises: ModuleNotFoundError if TensorBoard is not installed, OSError.
 
@@ -148,8 +152,13 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add a number: a Python number, or a tensor of one element.
 
-        `tag`: its name, with "/" between groups. `global_step`: the training step; `walltime`: the
-        time in seconds since 1970, by default now. `double_precision`: store it as float64.
+        - `tag`: its name, with "/" between groups.
+        - `scalar_value`: the number.
+        - `global_step`: the training step.
+        - `walltime`: the time in seconds since 1970; None is now.
+        - `new_style`: write it as a tensor, in TensorBoard's newer format.
+        - `double_precision`: store it as float64.
+
         Raises: ArgumentTypeError.
         """
         op = "SummaryWriter.add_scalar"
@@ -171,7 +180,12 @@ class SummaryWriter(Explained):
         global_step: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """Add several numbers to one chart; each is written to a sub-folder, as its own run."""
+        """Add several numbers to one chart; each is written to a sub-folder, as its own run.
+
+        - `main_tag`: the name of the chart.
+        - `tag_scalar_dict`: the numbers by name.
+        - `global_step`, `walltime`: those of `add_scalar`.
+        """
         op = "SummaryWriter.add_scalars"
         for tag, scalar in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
@@ -190,9 +204,13 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add a histogram of a tensor's finite elements.
 
-        `bins`: "tensorflow", whose width grows with the distance from 0, or a value that
-        `np.histogram` accepts; elements outside of all bins are in none. `max_bins`: merge bins
-        until there are at most so many.
+        - `tag`: its name, with "/" between groups.
+        - `values`: a tensor or an array.
+        - `global_step`, `walltime`: those of `add_scalar`.
+        - `bins`: "tensorflow", whose width grows with the distance from 0, or a value that
+          `np.histogram` accepts; elements outside of all bins are in none.
+        - `max_bins`: merge bins until there are at most so many.
+
         Raises: ArgumentError for no finite values and for bins that np.histogram refuses.
         """
         op = "SummaryWriter.add_histogram"
@@ -230,7 +248,12 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add a picture: uint8, or floats between 0 and 1, with 1, 3 or 4 channels.
 
-        `dataformats`: its axes, one of "CHW", "HWC" and "HW". Raises: ShapeError.
+        - `tag`: its name, with "/" between groups.
+        - `img_tensor`: the picture, a tensor or an array.
+        - `global_step`, `walltime`: those of `add_scalar`.
+        - `dataformats`: its axes, one of "CHW", "HWC" and "HW".
+
+        Raises: ShapeError.
         """
         op = "SummaryWriter.add_image"
         pixels = _convert_pixels(op, tag, _read_array(op, "img_tensor", img_tensor), dataformats)
@@ -246,7 +269,10 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add several pictures of one size as one picture, in a square grid.
 
-        Arguments: those of `add_image`, with an axis "N" in `dataformats`.
+        - `tag`: its name, with "/" between groups.
+        - `img_tensor`: the pictures, a tensor or an array.
+        - `global_step`, `walltime`: those of `add_scalar`.
+        - `dataformats`: its axes, one of "NCHW", "NHWC", "NHW" and others with "N".
         """
         op = "SummaryWriter.add_images"
         array = _read_array(op, "img_tensor", img_tensor)
@@ -283,6 +309,10 @@ class SummaryWriter(Explained):
     ) -> None:
         """Add a text, which TensorBoard shows as Markdown.
 
+        - `tag`: its name, with "/" between groups.
+        - `text_string`: the text.
+        - `global_step`, `walltime`: those of `add_scalar`.
+
         Raises: ArgumentTypeError.
         """
         op = "SummaryWriter.add_text"
@@ -305,8 +335,11 @@ class SummaryWriter(Explained):
     ) -> None:
         """Run a model to capture it, and add the graph of its launches.
 
-        `model`: a module, a function, or the result of `dt.jit`; `input_to_model`: its argument, a
-        tensor or a tuple of arguments. `verbose`: also print the launches.
+        - `model`: a module, a function, or the result of `dt.jit`.
+        - `input_to_model`: its argument, a tensor or a tuple of arguments.
+        - `verbose`: also print the launches.
+        - `use_strict_trace`: accepted for PyTorch's programs, without effect.
+
         Raises: CaptureError, ArgumentError if the model cannot be captured.
         """
         args = input_to_model if isinstance(input_to_model, (tuple, list)) else (input_to_model,)

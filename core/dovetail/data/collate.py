@@ -38,10 +38,12 @@ class HostArray(NamedTuple):
 def default_collate(batch: Sequence[Any]) -> Any:
     """Stack tensors, arrays and numbers of items into a batch, without gradients.
 
+    - `batch`: at least one item.
+
     The new axis is the first. Items may be nested in tuples, lists and mappings; the batch has the
     same structure, with lists for tuples. Strings and bytes are collected in a list. As in PyTorch,
     Python floats become float64 and ints int64. Tensors of several dtypes become one of the
-    promoted dtype. Those that NumPy can read go to the default device. `batch`: at least one item.
+    promoted dtype. Those that NumPy can read go to the default device.
     Raises: ArgumentTypeError for other types and for items of different kinds, ArgumentError for
     different keys, ShapeError for different shapes or lengths.
 

@@ -74,9 +74,12 @@ class IterableDataset(Dataset[T]):
 class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
     """A data set of tensor rows: item i is a tuple of row i of each tensor.
 
+    - `tensors`: tensors of as many rows, such as inputs and targets.
+
     A loader gathers all rows of a batch at once.
     Raises: ArgumentError for no tensors, ArgumentTypeError for other objects, ShapeError for
     different numbers of rows.
+    See also: `DataLoader`, `StackDataset`.
 
     >>> import dovetail as dt
     >>> rows = dt.data.TensorDataset(dt.arange(3))
@@ -114,6 +117,8 @@ class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
 
 class ConcatDataset(Dataset[Any]):
     """The concatenation of several data sets with items by index.
+
+    - `datasets`: data sets with items by index and a length.
 
     Raises: ArgumentError for no data sets, ArgumentTypeError for an IterableDataset.
 
@@ -155,6 +160,8 @@ class ConcatDataset(Dataset[Any]):
 class ChainDataset(IterableDataset[Any]):
     """The concatenation of several iterable data sets.
 
+    - `datasets`: data sets of class `IterableDataset`.
+
     Raises: ArgumentTypeError for a data set that is not an IterableDataset.
 
     >>> import dovetail as dt
@@ -183,6 +190,9 @@ class ChainDataset(IterableDataset[Any]):
 
 class StackDataset(Dataset[Any]):
     """A data set whose item i is a tuple, or a dict, of item i of several data sets.
+
+    - `args`: data sets, for tuples.
+    - `kwargs`: data sets by name, for dicts. Pass either `args` or `kwargs`.
 
     Raises: ArgumentError for no data sets or different lengths, ArgumentTypeError for an object
     that is no data set.
@@ -222,6 +232,11 @@ class StackDataset(Dataset[Any]):
 class Subset(Dataset[Any]):
     """A subset of a data set: item i is item `indices[i]` of the data set.
 
+    - `dataset`: the data set.
+    - `indices`: a sequence of indices of items.
+
+    See also: `random_split`.
+
     >>> import dovetail as dt
     >>> [*map(dt.data.Subset("abcd", [3, 0]).__getitem__, range(2))]
     ['d', 'a']
@@ -253,10 +268,13 @@ def random_split(
 ) -> list[Subset]:
     """Split a data set at random into disjoint subsets of the given lengths.
 
-    `dataset`: a data set with a length and items by index. `lengths`: numbers of items whose sum is
-    the length, or fractions whose sum is 1; items left over by rounding go to the first subsets,
-    one each. `generator`: the random generator, by default the global one.
+    - `dataset`: a data set with a length and items by index.
+    - `lengths`: numbers of items whose sum is the length, or fractions whose sum is 1; items left
+      over by rounding go to the first subsets, one each.
+    - `generator`: the random generator; None is the global one.
+
     Raises: ArgumentError for lengths with another sum.
+    See also: `Subset`, `DataLoader`.
 
     >>> import dovetail as dt
     >>> rng = dt.random.default_rng(0)

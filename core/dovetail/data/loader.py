@@ -51,23 +51,44 @@ class _WorkerTraceback(Exception):
 class DataLoader(Explained):
     """An iterable over the batches of a data set: `for x, y in loader`.
 
-    `batch_size`: items in a batch; None yields single items. `shuffle`: use a random order.
-    `sampler`, `batch_sampler`: iterables of indices, or of lists of indices. `num_workers`: the
-    number of processes that build batches ahead of time, `prefetch_factor` each (2); it does not
-    change the order. `collate_fn`: a function that turns a list of items into a batch. `drop_last`:
-    skip a last batch that is shorter. `device`: the device of the batches' tensors; the next batch
-    is copied there while the current one is used. `pin_memory`: put tensors in page-locked memory;
-    without a device that locks pages it warns and has no effect. `timeout`: the longest wait for a
-    batch, in seconds. `worker_init_fn(id)`: is called first in each worker. `generator`: the random
-    generator. `persistent_workers`: keep the workers for the next epoch. `in_order`: yield batches
-    in order; False yields them as workers finish them. `progress`: True, or the text before the
-    bar, shows a progress bar on a terminal, as `Track` does.
+    - `dataset`: a `Dataset`, or any object with `__getitem__` and `__len__` such as a list or a
+      tensor; or an `IterableDataset`.
+    - `batch_size`: the number of items in a batch; None yields single items.
+    - `shuffle`: True uses a random order, which is new in each epoch.
+    - `sampler`: an iterable of indices that replaces the order.
+    - `batch_sampler`: an iterable of lists of indices, which replaces `batch_size`, `shuffle`,
+      `sampler` and `drop_last`.
+    - `num_workers`: the number of processes that build batches ahead of time; 0 builds them in this
+      process. It does not change the order.
+    - `collate_fn`: a function that turns a list of items into a batch. Default: `default_collate`;
+      None if `batch_size` is None.
+    - `pin_memory`: put tensors in page-locked memory; without a device that locks pages it warns
+      and has no effect.
+    - `drop_last`: skip a last batch that is shorter.
+    - `timeout`: the longest wait for a batch of a worker, in seconds; 0 waits without end.
+    - `worker_init_fn`: a function that is called first in each worker, with the worker's number.
+    - `multiprocessing_context`: a `multiprocessing` context, or "spawn" (the default) or
+      "forkserver"; "fork" is not allowed.
+    - `generator`: the random generator of the order and of the workers' seeds; None is the global
+      one.
+    - `prefetch_factor`: the number of batches that each worker builds ahead. Default: 2.
+    - `persistent_workers`: keep the workers for the next epoch, which saves their start and the
+      pickling of the data set.
+    - `pin_memory_device`: the device whose page-locked memory `pin_memory` uses. Default: `device`.
+    - `in_order`: yield batches in order; False yields them as workers finish them.
+    - `device`: the device of the batches' tensors; None leaves them where the data set has them.
+      The next batch is copied while the current one is used.
+    - `progress`: True, or the text before the bar, shows a progress bar on a terminal, as `Track`
+      does.
 
     Workers are spawned processes. They receive the data set, without samplers, as a pickle. A
     script therefore has its work below `if __name__ == "__main__":`. Classes and functions that are
     sent must be defined above that line or in a module; a notebook must define them in a module.
+    Cost: a worker starts a Python process, which imports the modules of the data set; small data is
+    faster with `num_workers` 0.
     Raises: ArgumentError; during iteration the errors of the data set, with the traceback of the
     worker, or WorkerError.
+    See also: `default_collate`, `TensorDataset`, `get_worker_info`, `RandomSampler`.
 
     >>> import dovetail as dt
     >>> rows = dt.data.TensorDataset(dt.arange(5))

@@ -18,9 +18,12 @@ T = TypeVar("T")
 class Track(Explained, Generic[T]):
     """An iterator over batches, or any items, that shows a progress bar on a terminal.
 
-    `items`: a loader or another iterable. `description`: the text before the bar. `total`: the
-    number of items, if `items` has no length. `log(loss=...)` shows numbers after the bar.
-    Nothing is shown if standard error is not a terminal.
+    - `items`: a loader or another iterable.
+    - `description`: the text before the bar.
+    - `total`: the number of items, if `items` has no length.
+
+    `log(loss=...)` shows numbers after the bar. Nothing is shown if standard error is not a
+    terminal.
 
     >>> import dovetail as dt
     >>> batches = dt.data.Track(range(3), "epoch 1")
@@ -61,6 +64,9 @@ class Track(Explained, Generic[T]):
                 self._progress = None
 
     def log(self, **numbers: Any) -> None:
-        """Show numbers after the bar from the next item on; do nothing without a bar."""
+        """Show numbers after the bar from the next item on; do nothing without a bar.
+
+        - `numbers`: numbers, or tensors with one element, by name.
+        """
         if self._progress is not None:
             self._status = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())

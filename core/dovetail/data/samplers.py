@@ -44,6 +44,8 @@ class Sampler(Explained, Generic[T]):
 class SequentialSampler(Sampler[int]):
     """A sampler that yields the indices of all items in order.
 
+    - `data_source`: the data set, of which only the length is used.
+
     >>> import dovetail as dt
     >>> [*dt.data.SequentialSampler("abc")]
     [0, 1, 2]
@@ -62,9 +64,12 @@ class SequentialSampler(Sampler[int]):
 class RandomSampler(Sampler[int]):
     """A sampler that yields indices in random order, with or without `replacement`.
 
-    `num_samples`: the number of indices, by default the number of items. `generator`: the random
-    generator, by default the global one. Raises: ArgumentError, also for samples of an empty data
-    set.
+    - `data_source`: the data set, of which only the length is used.
+    - `replacement`: an index may be drawn more than once.
+    - `num_samples`: the number of indices. Default: the number of items.
+    - `generator`: the random generator; None is the global one.
+
+    Raises: ArgumentError, also for samples of an empty data set.
 
     >>> import dovetail as dt
     >>> sorted(dt.data.RandomSampler("abc"))
@@ -113,6 +118,8 @@ class RandomSampler(Sampler[int]):
 class SubsetRandomSampler(Sampler[int]):
     """A sampler that yields the given indices in random order.
 
+    - `indices`: the indices.
+
     >>> import dovetail as dt
     >>> sorted(dt.data.SubsetRandomSampler([7, 5]))
     [5, 7]
@@ -133,7 +140,10 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """A sampler that draws index i with a probability in proportion to `weights[i]`.
 
-    `num_samples`: the number of indices. `replacement`: an index may be drawn more than once.
+    - `weights`: a number >= 0 for each index; their sum may be any.
+    - `num_samples`: the number of indices.
+    - `replacement`: an index may be drawn more than once.
+
     Raises: ArgumentError for negative weights, or too few positive ones.
 
     >>> import dovetail as dt
@@ -193,7 +203,11 @@ class WeightedRandomSampler(Sampler[int]):
 class BatchSampler(Sampler[list[int]]):
     """A sampler that yields lists of `batch_size` indices of another sampler.
 
-    `drop_last`: skip a last list that is shorter. Raises: ArgumentError.
+    - `sampler`: an iterable of indices.
+    - `batch_size`: the number of indices in a list.
+    - `drop_last`: skip a last list that is shorter.
+
+    Raises: ArgumentError.
 
     >>> import dovetail as dt
     >>> [*dt.data.BatchSampler(range(5), batch_size=2, drop_last=False)]

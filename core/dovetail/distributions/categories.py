@@ -109,9 +109,12 @@ def _normalize(which: str, x: Tensor) -> Tensor:
 class Categorical(_OfKinds):
     """The distribution of the index, from 0, of one of several categories.
 
-    `probs` or `logits`: for each category along the last dimension, relative to their sum. Pass
-    one of them.
+    - `probs`: weights of the categories along the last dimension, >= 0, which are divided by their
+      sum. Pass either `probs` or `logits`.
+    - `logits`: logarithms of such weights, any numbers.
+
     Raises: ArgumentError for both or neither, and for invalid values; ShapeError.
+    See also: `OneHotCategorical`, `Multinomial`, `Bernoulli`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Categorical(dt.asarray([1.0, 3.0]))
@@ -186,8 +189,9 @@ class Categorical(_OfKinds):
 class OneHotCategorical(_OfKinds):
     """The distribution of one of several categories, as a vector of zeros with a 1.
 
-    `probs` or `logits`: for each category along the last dimension, relative to their sum. Pass
-    one of them.
+    - `probs`: weights of the categories along the last dimension, >= 0, which are divided by their
+      sum. Pass either `probs` or `logits`.
+    - `logits`: logarithms of such weights, any numbers.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.OneHotCategorical(dt.asarray([0.0, 3.0]))
@@ -263,6 +267,10 @@ class OneHotCategorical(_OfKinds):
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """OneHotCategorical with an `rsample` that has the gradient of the probabilities.
 
+    - `probs`: weights of the categories along the last dimension, >= 0, which are divided by their
+      sum. Pass either `probs` or `logits`.
+    - `logits`: logarithms of such weights, any numbers.
+
     Source: Bengio, Leonard, Courville, "Estimating or propagating gradients through stochastic
     neurons for conditional computation", 2013.
 
@@ -283,8 +291,10 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 class Multinomial(_OfKinds):
     """The distribution of the number of elements of each category, of `total_count` elements.
 
-    `total_count`: an int. `probs` or `logits`: for each category along the last dimension, relative
-    to their sum; pass one.
+    - `total_count`: the number of elements, an int.
+    - `probs`: weights of the categories along the last dimension, >= 0, which are divided by their
+      sum. Pass either `probs` or `logits`.
+    - `logits`: logarithms of such weights, any numbers.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Multinomial(6, dt.asarray([0.0, 1.0]))

@@ -18,8 +18,10 @@ __all__ = ["Independent", "MixtureSameFamily"]
 class MixtureSameFamily(Distribution):
     """A mixture: a random component, then a random value of it.
 
-    `mixture_distribution`: a Categorical. `component_distribution`: the last dimension of its batch
-    holds the components, as many as there are categories.
+    - `mixture_distribution`: a Categorical.
+    - `component_distribution`: the last dimension of its batch holds the components, as many as
+      there are categories.
+
     Raises: ArgumentTypeError, ShapeError if they do not fit.
 
     >>> import dovetail as dt

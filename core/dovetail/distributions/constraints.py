@@ -55,8 +55,8 @@ Bound: TypeAlias = "dt.Tensor | float"
 class Constraint(Explained):
     """The base class of constraints; a subclass implements `check`.
 
-    `event_dim`: the number of trailing dimensions of one value. `is_discrete`: True if values are
-    integers.
+    - `event_dim`: the number of trailing dimensions of one value.
+    - `is_discrete`: True if values are integers.
     """
 
     is_discrete: bool = False
@@ -84,7 +84,10 @@ def _all_last(valid: Tensor, dims: int) -> Tensor:
 
 
 class _Dependent(Constraint):
-    """A constraint that depends on other values, and cannot be checked by itself."""
+    """A constraint that depends on other values, and cannot be checked by itself.
+
+    - `is_discrete`, `event_dim`: those of the constraint, if they are known.
+    """
 
     def __init__(self, *, is_discrete: bool = False, event_dim: int = 0) -> None:
         self.is_discrete, self.event_dim = is_discrete, event_dim
@@ -104,7 +107,8 @@ class _Dependent(Constraint):
 class dependent_property(property):  # PyTorch's name
     """A property that builds a constraint from the object's parameters.
 
-    `is_discrete`, `event_dim`: those of the constraint, if they are equal for all objects.
+    - `fn`: the function of the object that returns the constraint.
+    - `is_discrete`, `event_dim`: those of the constraint, if they are equal for all objects.
     """
 
     is_discrete: bool
@@ -125,12 +129,20 @@ class dependent_property(property):  # PyTorch's name
 
 
 def is_dependent(constraint: object) -> bool:
-    """Return True if a constraint cannot be checked by itself."""
+    """Return True if a constraint cannot be checked by itself.
+
+    - `constraint`: a constraint, or a `dependent_property`.
+    """
     return isinstance(constraint, (_Dependent, dependent_property))
 
 
 class _Independent(Constraint):
-    """A constraint of vectors or matrices: each element must satisfy `base_constraint`."""
+    """A constraint of vectors or matrices: each element must satisfy `base_constraint`.
+
+    - `base_constraint`: the constraint of each element.
+    - `reinterpreted_batch_ndims`: the number of trailing dimensions that become dimensions of one
+      value.
+    """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -173,6 +185,11 @@ class _OneHot(Constraint):
 
 
 class _IntegerInterval(Constraint):
+    """Integers between two bounds, both included.
+
+    - `lower_bound`, `upper_bound`: numbers, or tensors of one for each value.
+    """
+
     is_discrete = True
 
     def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
@@ -183,6 +200,11 @@ class _IntegerInterval(Constraint):
 
 
 class _IntegerGreaterThan(Constraint):
+    """Integers from a bound on.
+
+    - `lower_bound`: a number, or a tensor of one for each value.
+    """
+
     is_discrete = True
 
     def __init__(self, lower_bound: Bound) -> None:
@@ -198,6 +220,11 @@ class _Real(Constraint):
 
 
 class _GreaterThan(Constraint):
+    """Numbers greater than a bound.
+
+    - `lower_bound`: a number, or a tensor of one for each value.
+    """
+
     def __init__(self, lower_bound: Bound) -> None:
         self.lower_bound = lower_bound
 
@@ -206,6 +233,11 @@ class _GreaterThan(Constraint):
 
 
 class _GreaterThanEq(Constraint):
+    """Numbers greater than or equal to a bound.
+
+    - `lower_bound`: a number, or a tensor of one for each value.
+    """
+
     def __init__(self, lower_bound: Bound) -> None:
         self.lower_bound = lower_bound
 
@@ -214,6 +246,11 @@ class _GreaterThanEq(Constraint):
 
 
 class _LessThan(Constraint):
+    """Numbers less than a bound.
+
+    - `upper_bound`: a number, or a tensor of one for each value.
+    """
+
     def __init__(self, upper_bound: Bound) -> None:
         self.upper_bound = upper_bound
 
@@ -222,6 +259,11 @@ class _LessThan(Constraint):
 
 
 class _Interval(Constraint):
+    """Numbers between two bounds, both included.
+
+    - `lower_bound`, `upper_bound`: numbers, or tensors of one for each value.
+    """
+
     def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
@@ -230,6 +272,11 @@ class _Interval(Constraint):
 
 
 class _HalfOpenInterval(Constraint):
+    """Numbers from a lower bound up to an upper bound, which is excluded.
+
+    - `lower_bound`, `upper_bound`: numbers, or tensors of one for each value.
+    """
+
     def __init__(self, lower_bound: Bound, upper_bound: Bound) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
@@ -247,6 +294,11 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
+    """Vectors of counts whose sum is at most a bound.
+
+    - `upper_bound`: a number, or a tensor of one for each value.
+    """
+
     is_discrete, event_dim = True, 1
 
     def __init__(self, upper_bound: Bound) -> None:
@@ -319,7 +371,12 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """The constraints of consecutive pieces of a dimension, of these lengths."""
+    """The constraints of consecutive pieces of a dimension, of these lengths.
+
+    - `cseq`: the constraints.
+    - `dim`: the dimension.
+    - `lengths`: the lengths of the pieces; None is 1 each.
+    """
 
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
@@ -349,7 +406,11 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """The constraints of the slices along a dimension."""
+    """The constraints of the slices along a dimension.
+
+    - `cseq`: the constraints, one for each slice.
+    - `dim`: the dimension.
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq, self.dim = list(cseq), dim

@@ -71,8 +71,12 @@ class _OfChance(Distribution):
 class Bernoulli(_OfChance, ExponentialFamily):
     """The Bernoulli distribution: 1 with probability `probs`, else 0.
 
-    `probs` or `logits`: pass one.
+    - `probs`: the probability of 1: a number or a tensor, between 0 and 1. Pass either `probs` or
+      `logits`.
+    - `logits`: log(probs / (1 - probs)).
+
     Raises: ArgumentError for both or neither, and for invalid values.
+    See also: `Binomial`, `Categorical`, `Geometric`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Bernoulli(dt.asarray([0.5]))
@@ -147,7 +151,9 @@ def enumerate_counts(like: Tensor, n: int, batch: tuple[int, ...], expand: bool)
 class Geometric(_OfChance):
     """The distribution of the number of failures before the first success.
 
-    `probs` or `logits`, of a success: pass one.
+    - `probs`: the probability of a success: a number or a tensor, above 0 and at most 1. Pass
+      either `probs` or `logits`.
+    - `logits`: log(probs / (1 - probs)).
 
     >>> import dovetail as dt
     >>> dt.distributions.Geometric(dt.asarray([0.25])).mean.tolist()
@@ -207,7 +213,7 @@ class Geometric(_OfChance):
 class Poisson(ExponentialFamily):
     """The Poisson distribution: the number of events if `rate` events are expected.
 
-    `rate`: numbers >= 0.
+    - `rate`: numbers >= 0.
 
     >>> import dovetail as dt
     >>> dt.distributions.Poisson(dt.asarray([0.0])).sample((2,)).tolist()
@@ -262,7 +268,11 @@ class Poisson(ExponentialFamily):
 class Binomial(_OfChance):
     """The distribution of the number of successes in `total_count` trials.
 
-    `total_count`: integers >= 0, a number or a tensor. `probs` or `logits`, of a success: pass one.
+    - `total_count`: integers >= 0, a number or a tensor.
+    - `probs`: the probability of a success: a number or a tensor, between 0 and 1. Pass either
+      `probs` or `logits`.
+    - `logits`: log(probs / (1 - probs)).
+
     The entropy and `enumerate_support` need one total_count for the whole batch; if it is a tensor,
     the host reads it.
 
@@ -360,7 +370,10 @@ class Binomial(_OfChance):
 class NegativeBinomial(_OfChance):
     """The distribution of the number of successes before `total_count` failures.
 
-    `total_count`: numbers >= 0, also fractions. `probs` or `logits`, of a success: pass one.
+    - `total_count`: numbers >= 0, also fractions.
+    - `probs`: the probability of a success: a number or a tensor, at least 0 and below 1. Pass
+      either `probs` or `logits`.
+    - `logits`: log(probs / (1 - probs)).
 
     >>> import dovetail as dt
     >>> d = dt.distributions.NegativeBinomial(2.0, dt.asarray([0.5]))

@@ -102,9 +102,10 @@ class computed:
 class Distribution(Explained):
     """The base class of distributions.
 
-    `batch_shape`: the shape of a batch of distributions, each with parameters of its own.
-    `event_shape`: the shape of one value. `validate_args`: check parameters and values, which waits
-    for them; captured functions do not check. True by default, False under `python -O`.
+    - `batch_shape`: the shape of a batch of distributions, each with parameters of its own.
+    - `event_shape`: the shape of one value.
+    - `validate_args`: check parameters and values, which waits for them; captured functions do not
+      check. True by default, False under `python -O`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Normal(dt.zeros(3), 1.0)
@@ -275,13 +276,18 @@ class Distribution(Explained):
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         """Draw samples of shape (*sample_shape, *batch_shape, *event_shape), without gradients.
 
-        `generator`: the source of random numbers; by default the default generator.
+        - `generator`: the source of random numbers; None is the global generator.
+
+        See also: `rsample`.
         """
         with dt.no_grad():
             return self.rsample(sample_shape, generator=generator)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        """Draw samples with gradients to the parameters."""
+        """Draw samples with gradients to the parameters.
+
+        See also: `sample`.
+        """
         raise dt.UnsupportedError(
             f"{type(self).__name__} has no rsample; use sample(), which has no gradient"
         )
@@ -300,11 +306,17 @@ class Distribution(Explained):
         raise self._unsupported_error("cdf")
 
     def icdf(self, value: Value) -> Tensor:
-        """Return the quantile: the value below which values have this probability."""
+        """Return the quantile: the value below which values have this probability.
+
+        - `value`: the probability, from 0 to 1.
+        """
         raise self._unsupported_error("icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values along a first dimension; `expand`: for each element of the batch."""
+        """Return all values along a first dimension.
+
+        - `expand`: True returns them for each element of the batch, False once.
+        """
         raise self._unsupported_error("enumerate_support")
 
     def entropy(self) -> Tensor:
@@ -402,8 +414,10 @@ widen_values(Distribution)
 class ExponentialFamily(Distribution):
     """The base class of distributions with density exp(t(x) . theta - F(theta) + k(x)).
 
-    `_natural_params`: theta; `_log_normalizer(*theta)`: F; `_mean_carrier_measure`: the mean of k.
-    The entropy follows from gradients of F.
+    - `batch_shape`, `event_shape`, `validate_args`: those of `Distribution`.
+
+    A subclass defines `_natural_params` (theta), `_log_normalizer(*theta)` (F) and
+    `_mean_carrier_measure` (the mean of k). The entropy follows from gradients of F.
 
     >>> import dovetail as dt
     >>> D = dt.distributions

@@ -16,8 +16,11 @@ __all__ = ["Independent"]
 class Independent(Distribution):
     """A distribution that takes the last dimensions of the batch as dimensions of an event.
 
-    `base_distribution`: the distribution. `reinterpreted_batch_ndims`: the number of dimensions.
+    - `base_distribution`: the distribution.
+    - `reinterpreted_batch_ndims`: the number of dimensions.
+
     Raises: ShapeError if its batch has fewer.
+    See also: `MultivariateNormal`, `MixtureSameFamily`.
 
     >>> import dovetail as dt
     >>> D = dt.distributions

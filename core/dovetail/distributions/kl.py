@@ -23,9 +23,11 @@ _RULES: dict[tuple[type, type], Rule] = {}
 def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Callable[[R], R]:
     """Return a decorator that registers a function (p, q) for the divergence of two classes.
 
-    `type_p`, `type_q`: classes of distributions; a subclass uses the function that is registered
-    for the nearest of its bases.
+    - `type_p`, `type_q`: classes of distributions; a subclass uses the function that is registered
+      for the nearest of its bases.
+
     Raises: ArgumentTypeError unless both are classes of distributions.
+    See also: `kl_divergence`.
 
     >>> import dovetail as dt
     >>> class Mine(dt.distributions.Normal):
@@ -75,9 +77,11 @@ def _resolve_rule(p: type, q: type) -> Rule | None:
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Return the divergence of q from p: the mean under p of log(p(x) / q(x)), in nats.
 
-    `p`, `q`: distributions of classes for which there is a rule.
+    - `p`, `q`: distributions of classes for which there is a rule.
+
     Shapes: that of the batch, to which both broadcast.
     Raises: UnsupportedError for a pair of classes without a rule; see `register_kl`.
+    See also: `register_kl`, `dt.nn.functional.kl_div`.
 
     >>> import dovetail as dt
     >>> D = dt.distributions

@@ -21,8 +21,10 @@ LOCATION_SCALE_CONSTRAINTS = {"loc": constraints.real, "scale": constraints.posi
 class Uniform(Distribution):
     """The uniform distribution over low <= x < high.
 
-    `low`, `high`: its ends, numbers or tensors.
+    - `low`, `high`: its ends, numbers or tensors.
+
     Raises: ArgumentError unless low < high, ShapeError, DTypeError.
+    See also: `dt.random.uniform`, `Normal`, `Beta`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Uniform(dt.zeros(2), 4.0)
@@ -114,7 +116,7 @@ def _as_text(x: Tensor) -> str:
 class Laplace(Distribution):
     """The Laplace distribution: exponential on both sides of `loc`.
 
-    `loc`, `scale`: its mean, and the mean distance from it.
+    - `loc`, `scale`: its mean, and the mean distance from it, which is positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.Laplace(dt.zeros(2), 1.0).variance.tolist()
@@ -174,7 +176,8 @@ class Laplace(Distribution):
 class Cauchy(Distribution):
     """The Cauchy distribution, which has no mean.
 
-    `loc`, `scale`: its median, and the distance from it within which half of the values lie.
+    - `loc`, `scale`: its median, and the positive distance from it within which half of the values
+      lie.
 
     >>> import dovetail as dt
     >>> dt.distributions.Cauchy(dt.zeros(2), 1.0).cdf(0.0).tolist()
@@ -231,7 +234,7 @@ class Cauchy(Distribution):
 class HalfCauchy(TransformedDistribution):
     """The distribution of the absolute value of a Cauchy variable around 0.
 
-    `scale`: the median.
+    - `scale`: the median.
 
     >>> import dovetail as dt
     >>> dt.distributions.HalfCauchy(dt.ones(2)).cdf(1.0).tolist()
@@ -285,7 +288,8 @@ class HalfCauchy(TransformedDistribution):
 class StudentT(Distribution):
     """Student's t distribution.
 
-    `df`: degrees of freedom; `loc`, `scale`: its median, and the factor of its width.
+    - `df`: degrees of freedom, positive.
+    - `loc`, `scale`: its median, and the factor of its width, which is positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.StudentT(dt.asarray([4.0])).variance.tolist()
@@ -371,7 +375,7 @@ def _log_ratio(df: Tensor) -> Tensor:
 class Gumbel(Distribution):
     """The Gumbel distribution, of the maximum of many values.
 
-    `loc`, `scale`: its mode, and the factor of its width.
+    - `loc`, `scale`: its mode, and the factor of its width, which is positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.Gumbel(dt.zeros(2), 1.0).mode.tolist()

@@ -21,11 +21,16 @@ MATRIX_PARAMETERS = ("covariance_matrix", "precision_matrix", "scale_tril")
 class MultivariateNormal(Distribution):
     """The normal distribution of vectors.
 
-    `loc`: the mean, a vector or a batch of them. Pass one of `covariance_matrix`,
-    `precision_matrix`, its inverse, and `scale_tril`, its lower Cholesky factor. The last one costs
-    least.
+    - `loc`: the mean, a vector or a batch of them.
+    - `covariance_matrix`: the covariance, a matrix or a batch of them. Pass one of the three
+      matrices.
+    - `precision_matrix`: the inverse of the covariance.
+    - `scale_tril`: the lower Cholesky factor of the covariance. It costs least: the others are
+      factored.
+
     Raises: ShapeError, ArgumentError for invalid matrices, and unless exactly one is passed;
     LinAlgError, DTypeError.
+    See also: `Normal`, `Independent`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros(2)

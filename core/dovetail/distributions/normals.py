@@ -20,8 +20,10 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 class Normal(ExponentialFamily):
     """The normal distribution.
 
-    `loc`, `scale`: its mean and its standard deviation, which is positive; numbers or tensors.
+    - `loc`, `scale`: its mean and its standard deviation, which is positive; numbers or tensors.
+
     Raises: ArgumentError for invalid parameters, ShapeError, DTypeError.
+    See also: `LogNormal`, `MultivariateNormal`, `HalfNormal`, `dt.random.normal`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Normal(dt.zeros(2), 1.0)
@@ -88,7 +90,7 @@ class Normal(ExponentialFamily):
 class LogNormal(TransformedDistribution):
     """The distribution of exp of a normal variable.
 
-    `loc`, `scale`: the mean and the standard deviation of the logarithm.
+    - `loc`, `scale`: the mean and the standard deviation of the logarithm.
 
     >>> import dovetail as dt
     >>> dt.distributions.LogNormal(dt.zeros(2), 1.0).median.tolist()
@@ -139,7 +141,7 @@ class LogNormal(TransformedDistribution):
 class HalfNormal(TransformedDistribution):
     """The distribution of the absolute value of a normal variable with mean 0.
 
-    `scale`: the standard deviation of the normal variable.
+    - `scale`: the standard deviation of the normal variable.
 
     >>> import dovetail as dt
     >>> dt.distributions.HalfNormal(dt.ones(2)).cdf(0.0).tolist()

@@ -35,7 +35,7 @@ __all__ = [
 class Exponential(ExponentialFamily):
     """The exponential distribution: of the time between events that occur at `rate`.
 
-    `rate`: positive numbers.
+    - `rate`: positive numbers.
 
     >>> import dovetail as dt
     >>> dt.distributions.Exponential(dt.asarray([2.0])).mean.tolist()
@@ -95,8 +95,10 @@ class Exponential(ExponentialFamily):
 class Gamma(ExponentialFamily):
     """The gamma distribution, whose mean is concentration / rate.
 
-    `concentration`, `rate`: positive numbers. Both `rsample` and `cdf` have gradients by the
-    concentration; that of `rsample` is implicit.
+    - `concentration`, `rate`: positive numbers.
+
+    Both `rsample` and `cdf` have gradients by the concentration; that of `rsample` is implicit.
+    See also: `Exponential`, `Chi2`, `InverseGamma`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Gamma(dt.asarray([1.0]), 2.0)
@@ -162,7 +164,7 @@ class Gamma(ExponentialFamily):
 class Chi2(Gamma):
     """The chi-squared distribution: of the sum of `df` squared normal variables.
 
-    `df`: degrees of freedom, positive.
+    - `df`: degrees of freedom, positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.Chi2(dt.asarray([3.0])).variance.tolist()
@@ -184,7 +186,7 @@ class Chi2(Gamma):
 class InverseGamma(TransformedDistribution):
     """The distribution of 1 / x of a gamma variable x.
 
-    `concentration`, `rate`: positive numbers.
+    - `concentration`, `rate`: positive numbers.
 
     >>> import dovetail as dt
     >>> dt.distributions.InverseGamma(dt.asarray([3.0]), 1.0).mean.tolist()
@@ -236,7 +238,7 @@ class InverseGamma(TransformedDistribution):
 class FisherSnedecor(Distribution):
     """The F distribution: of the ratio of two chi-squared variables, each over its `df`.
 
-    `df1`, `df2`: degrees of freedom, positive.
+    - `df1`, `df2`: degrees of freedom, positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.FisherSnedecor(dt.asarray([1.0]), 4.0).mean.tolist()
@@ -293,7 +295,8 @@ class FisherSnedecor(Distribution):
 class Weibull(TransformedDistribution):
     """The Weibull distribution.
 
-    `scale`: the factor of its values; `concentration`: its shape. Both are positive.
+    - `scale`: the factor of its values, positive.
+    - `concentration`: its shape, positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.Weibull(dt.asarray([2.0]), 1.0).mean.tolist()
@@ -373,7 +376,8 @@ class Weibull(TransformedDistribution):
 class Pareto(TransformedDistribution):
     """The Pareto distribution, over x >= scale.
 
-    `scale`: the least value; `alpha`: the exponent of the tail. Both are positive.
+    - `scale`: the least value, positive.
+    - `alpha`: the exponent of the tail, positive.
 
     >>> import dovetail as dt
     >>> dt.distributions.Pareto(dt.asarray([1.0]), 2.0).mean.tolist()

@@ -20,6 +20,8 @@ Factory: TypeAlias = "Callable[[Any], Transform]"
 class ConstraintRegistry(Explained):
     """A registry of transforms to constraints; call it with a constraint to get the transform.
 
+    - `constraint`: the constraint of a call, an object of a registered class.
+
     >>> import dovetail as dt
     >>> t = dt.distributions.biject_to(dt.distributions.constraints.positive)
     >>> t(dt.asarray([0.0])).tolist()
@@ -34,7 +36,8 @@ class ConstraintRegistry(Explained):
     ) -> Any:
         """Register a function of a constraint that returns its transform, or return a decorator.
 
-        `constraint`: a class of constraints, or one of its objects.
+        - `constraint`: a class of constraints, or one of its objects.
+        - `factory`: a function from the constraint to a transform; None returns a decorator.
         """
         if factory is None:
             return lambda function: self.register(constraint, function)

@@ -18,7 +18,7 @@ __all__ = ["CatTransform", "ReshapeTransform", "StackTransform"]
 class ReshapeTransform(Transform):
     """A transform that reshapes the last dimensions.
 
-    `in_shape`, `out_shape`: the shapes of inputs and outputs, with equal numbers of elements.
+    - `in_shape`, `out_shape`: the shapes of inputs and outputs, with equal numbers of elements.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0, 3.0, 4.0])
@@ -72,7 +72,9 @@ class ReshapeTransform(Transform):
 class CatTransform(Transform):
     """A transform for each piece of a dimension.
 
-    `tseq`: the transforms; `dim`: the dimension; `lengths`: of the pieces, 1 each by default.
+    - `tseq`: the transforms.
+    - `dim`: the dimension.
+    - `lengths`: of the pieces, 1 each by default.
 
     >>> import dovetail as dt
     >>> D, x = dt.distributions, dt.asarray([0.0, -1.0, -2.0])
@@ -158,7 +160,8 @@ class CatTransform(Transform):
 class StackTransform(Transform):
     """A transform for each slice along a dimension.
 
-    `tseq`: the transforms; `dim`: the dimension.
+    - `tseq`: the transforms.
+    - `dim`: the dimension.
 
     >>> import dovetail as dt
     >>> D, x = dt.distributions, dt.asarray([[0.0, 0.0], [-1.0, -2.0]])

@@ -21,9 +21,11 @@ __all__ = ["Beta", "Dirichlet"]
 class Dirichlet(ExponentialFamily):
     """The Dirichlet distribution, of vectors of shares.
 
-    `concentration`: a vector of positive numbers, or a batch of them. `rsample` has the implicit
-    gradient.
+    - `concentration`: a vector of positive numbers, or a batch of them.
+
+    `rsample` has the implicit gradient.
     Raises: ShapeError unless it is a vector or a batch, ArgumentError, DTypeError.
+    See also: `Beta`, `Categorical`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Dirichlet(dt.asarray([1.0, 3.0]))
@@ -96,8 +98,10 @@ class Dirichlet(ExponentialFamily):
 class Beta(ExponentialFamily):
     """The beta distribution, of a share in 0..1.
 
-    `concentration1`, `concentration0`: positive numbers, alpha and beta. `rsample` has the implicit
-    gradient.
+    - `concentration1`, `concentration0`: positive numbers, alpha and beta.
+
+    `rsample` has the implicit gradient.
+    See also: `Dirichlet`, `Uniform`.
 
     >>> import dovetail as dt
     >>> d = dt.distributions.Beta(dt.asarray([1.0]), 3.0)

@@ -24,9 +24,11 @@ Shape: TypeAlias = tuple[int, ...]
 class Transform(Explained):
     """The base class of transforms; implement `_call`, `_inverse` and `log_abs_det_jacobian`.
 
-    `domain`, `codomain`: constraints of inputs and outputs. `bijective`: True if `inv` returns the
-    input. `sign`: +1 if it is increasing, -1 if decreasing. `cache_size`: 0, or 1 for an inverse
-    that caches the last input and output.
+    - `cache_size`: 0, or 1 for an inverse that caches the last input and output.
+
+    A subclass has the attributes `domain` and `codomain`, constraints of inputs and outputs;
+    `bijective`, True if `inv` returns the input; and `sign`, +1 if it is increasing, -1 if
+    decreasing.
 
     >>> import dovetail as dt
     >>> t = dt.distributions.transforms.ExpTransform()
@@ -211,7 +213,7 @@ class _Inverse(Transform):
 class ComposeTransform(Transform):
     """A composition of transforms, applied in order; of none, the identity.
 
-    `parts`: a list of transforms.
+    - `parts`: a list of transforms.
 
     >>> import dovetail as dt
     >>> T = dt.distributions.transforms
@@ -315,7 +317,8 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """A transform that takes the last dimensions of the batch as dimensions of an event.
 
-    `base_transform`: the transform. `reinterpreted_batch_ndims`: the number of dimensions.
+    - `base_transform`: the transform.
+    - `reinterpreted_batch_ndims`: the number of dimensions.
 
     >>> import dovetail as dt
     >>> T = dt.distributions.transforms

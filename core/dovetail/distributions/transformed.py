@@ -20,8 +20,11 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """The distribution of y = f(x), for x from a base and f a composition of transforms.
 
-    `base_distribution`: that of x. `transforms`: a Transform, or a list applied in order.
+    - `base_distribution`: that of x.
+    - `transforms`: a Transform, or a list applied in order.
+
     Raises: ArgumentTypeError for others, ShapeError if the base has too few dimensions.
+    See also: `Transform`, `ComposeTransform`, `LogNormal`.
 
     >>> import dovetail as dt
     >>> D = dt.distributions

@@ -179,7 +179,7 @@ class TanhTransform(Transform):
 class PowerTransform(Transform):
     """y = x ** exponent, for positive x.
 
-    `exponent`: a number or a tensor.
+    - `exponent`: a number or a tensor.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([3.0])
@@ -251,7 +251,8 @@ def _broadcast_shape(*operands: Any) -> Shape:
 class AffineTransform(Transform):
     """y = loc + scale * x.
 
-    `loc`, `scale`: numbers or tensors. `event_dim`: the number of dimensions of one value.
+    - `loc`, `scale`: numbers or tensors.
+    - `event_dim`: the number of dimensions of one value.
 
     >>> import dovetail as dt
     >>> t = dt.distributions.transforms.AffineTransform(1.0, 2.0)
@@ -314,7 +315,7 @@ class AffineTransform(Transform):
 class CumulativeDistributionTransform(Transform):
     """y = cdf(x) of a distribution; the inverse is `icdf`.
 
-    `distribution`: of real values.
+    - `distribution`: of real values.
 
     >>> import dovetail as dt
     >>> D, zero = dt.distributions, dt.zeros(1)

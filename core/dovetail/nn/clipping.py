@@ -23,9 +23,11 @@ def get_total_norm(
 ) -> dt.Tensor:
     """Return the norm of all tensors, as if they were one vector.
 
-    `tensors`: one tensor, or several. `norm_type`: the order of the norm; infinity is the greatest
-    magnitude. `error_if_nonfinite`: raise an error for an infinite or NaN norm, which the host has
-    to read. `foreach` has no effect.
+    - `tensors`: one tensor, or several.
+    - `norm_type`: the order of the norm; infinity is the greatest magnitude.
+    - `error_if_nonfinite`: raise an error for an infinite or NaN norm, which the host has to read.
+    - `foreach`: has no effect.
+
     Shapes: any; the norm ().
     Dtypes: floats and complex; the norm has the dtype to which the norms of all tensors promote.
     Raises: GradientError for such a norm; DTypeError for integers and for values that are not
@@ -84,12 +86,16 @@ def clip_grad_norm_(
 ) -> dt.Tensor:
     """Scale all gradients in place to a norm of at most `max_norm`, and return their old norm.
 
-    `parameters`: one tensor, or several; tensors without a gradient are ignored. `norm_type`,
-    `error_if_nonfinite`: as of `get_total_norm`. `foreach` has no effect.
+    - `parameters`: one tensor, or several; tensors without a gradient are ignored.
+    - `max_norm`: the greatest norm allowed.
+    - `norm_type`, `error_if_nonfinite`: as of `get_total_norm`.
+    - `foreach`: has no effect.
+
     Shapes: any; the norm ().
     Dtypes: gradients of floats and complex numbers, which keep their dtypes.
     Raises: ArgumentError for a norm below 0; GradientError for an infinite or NaN norm with
     `error_if_nonfinite`; DTypeError for values that are not tensors.
+    See also: `clip_grad_value_`, `get_total_norm`.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grad_norm_
@@ -112,8 +118,11 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scale all gradients in place by max_norm / total_norm, if that is less than 1.
 
-    `parameters`: one tensor, or several. `max_norm`: the greatest norm allowed; `total_norm`: the
-    current norm, of `get_total_norm`. `foreach` has no effect.
+    - `parameters`: one tensor, or several; tensors without a gradient are ignored.
+    - `max_norm`: the greatest norm allowed.
+    - `total_norm`: the current norm, of `get_total_norm`.
+    - `foreach`: has no effect.
+
     Shapes: any; total_norm ().
     Dtypes: gradients of floats and complex numbers, which keep their dtypes.
     Raises: ArgumentError for a max_norm below 0; DTypeError for values that are not tensors.
@@ -146,7 +155,10 @@ def _scale_grads(op: str, tensors: list[dt.Tensor], limit: float, total_norm: dt
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Clip all gradients in place to the range from -clip_value to clip_value.
 
-    `parameters`: one tensor, or several. `clip_value`: the bound. `foreach` has no effect.
+    - `parameters`: one tensor, or several; tensors without a gradient are ignored.
+    - `clip_value`: the bound.
+    - `foreach`: has no effect.
+
     Shapes: any.
     Dtypes: gradients of floats, which keep their dtypes.
     Raises: ArgumentError for a value below 0; DTypeError for values that are not tensors.

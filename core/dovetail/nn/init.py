@@ -51,8 +51,10 @@ _LINEAR = frozenset(
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return the factor that keeps the standard deviation of values through a nonlinearity.
 
-    `nonlinearity`: "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu", or the name of a
-    convolution ("conv2d"), which is linear. `param`: the slope of "leaky_relu", by default 0.01.
+    - `nonlinearity`: "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu", or the name of a
+      convolution ("conv2d"), which is linear.
+    - `param`: the slope of "leaky_relu", by default 0.01.
+
     Raises: ArgumentError for another name, ArgumentTypeError for a slope that is not a number.
 
     >>> import dovetail as dt
@@ -82,7 +84,8 @@ def uniform_(
 ) -> Tensor:
     """Fill a tensor from the uniform distribution over a <= x < b.
 
-    `a`, `b`: the bounds.
+    - `a`, `b`: the bounds.
+
     Shapes: any.
     Dtypes: floats.
     Raises: DTypeError for others.
@@ -102,10 +105,12 @@ def normal_(
 ) -> Tensor:
     """Fill a tensor from the normal distribution.
 
-    `mean`, `std`: the mean and the standard deviation.
+    - `mean`, `std`: the mean and the standard deviation.
+
     Shapes: any.
     Dtypes: floats and complex.
     Raises: DTypeError for integers and bool; ArgumentError for a negative std.
+    See also: `trunc_normal_`, `uniform_`, `kaiming_normal_`.
 
     >>> import dovetail as dt
     >>> dt.nn.init.normal_(dt.empty((2, 3))).shape
@@ -127,8 +132,10 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill a tensor from the normal distribution between the bounds a and b.
 
-    Values are drawn by the inverse distribution function, without rejection. `mean`, `std`: of the
-    distribution that is cut off at `a` and `b`.
+    - `mean`, `std`: those of the normal distribution before it is cut off.
+    - `a`, `b`: the least and the greatest value.
+
+    Values are drawn by the inverse distribution function, without rejection.
     Shapes: any.
     Dtypes: floats.
     Raises: DTypeError for others.
@@ -155,7 +162,8 @@ def trunc_normal_(
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill a tensor with a number.
 
-    `val`: the number.
+    - `val`: the number.
+
     Shapes: any.
     Dtypes: all; the number has to fit.
     Raises: as `Tensor.fill_`: DTypeError for a value that is not a number, ValueOverflowError.
@@ -216,6 +224,8 @@ def eye_(tensor: Tensor) -> Tensor:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the weight of a convolution so that it copies as many channels as it can.
 
+    - `groups`: the number of groups of the convolution; each copies its own channels.
+
     Shapes: 3 to 5 dimensions, (out, in, ...).
     Dtypes: all.
     Raises: ShapeError for another number of dimensions, or `out` that `groups` does not divide.
@@ -267,6 +277,7 @@ def xavier_uniform_(
     Shapes: (out, in, ...).
     Dtypes: floats.
     Raises: ShapeError for fewer dimensions; DTypeError for others.
+    See also: `kaiming_normal_`, `calculate_gain`.
     Source: Glorot, Bengio, "Understanding the difficulty of training deep feedforward neural
     networks", AISTATS 2010.
 
@@ -286,6 +297,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     Shapes: (out, in, ...).
     Dtypes: floats and complex.
     Raises: ShapeError for fewer dimensions; DTypeError for integers and bool.
+    See also: `kaiming_normal_`, `calculate_gain`.
     Source: Glorot, Bengio, AISTATS 2010.
 
     >>> import dovetail as dt
@@ -318,12 +330,16 @@ def kaiming_uniform_(
 ) -> Tensor:
     """Fill a weight uniformly so that values keep their variance through the nonlinearity.
 
-    `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
-    `nonlinearity`: as of `calculate_gain`.
+    - `a`: the slope of "leaky_relu".
+    - `mode`: "fan_in" keeps the variance on the way forward, "fan_out" that of gradients on the way
+      back.
+    - `nonlinearity`: the function after the layer, as of `calculate_gain`.
+
     Shapes: (out, in, ...).
     Dtypes: floats.
     Raises: ShapeError for fewer dimensions; ArgumentError for another mode or nonlinearity;
     DTypeError for other than floats.
+    See also: `xavier_uniform_`, `calculate_gain`.
     Source: He, Zhang, Ren, Sun, "Delving deep into rectifiers", ICCV 2015.
 
     >>> import dovetail as dt
@@ -344,12 +360,16 @@ def kaiming_normal_(
 ) -> Tensor:
     """Fill a weight from a normal distribution so that values keep their variance.
 
-    `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
-    `nonlinearity`: as of `calculate_gain`.
+    - `a`: the slope of "leaky_relu".
+    - `mode`: "fan_in" keeps the variance on the way forward, "fan_out" that of gradients on the way
+      back.
+    - `nonlinearity`: the function after the layer, as of `calculate_gain`.
+
     Shapes: (out, in, ...).
     Dtypes: floats and complex.
     Raises: ShapeError for fewer dimensions; ArgumentError for another mode or nonlinearity;
     DTypeError for integers and bool.
+    See also: `xavier_uniform_`, `calculate_gain`.
     Source: He, Zhang, Ren, Sun, ICCV 2015.
 
     >>> import dovetail as dt
@@ -366,6 +386,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     Shapes: (out, ...): a matrix of `out` rows.
     Dtypes: float32, float64; the others by way of float32.
     Raises: ShapeError for fewer than two dimensions.
+    See also: `xavier_uniform_`, `kaiming_uniform_`.
     Source: Saxe, McClelland, Ganguli, "Exact solutions to the nonlinear dynamics of learning in
     deep linear neural networks", ICLR 2014; Mezzadri, "How to generate random matrices from the
     classical compact groups", 2007, for the signs.
@@ -402,8 +423,9 @@ def sparse_(
 ) -> Tensor:
     """Fill a matrix from the normal distribution, with a fraction of zeros in each column.
 
-    `sparsity`: the fraction of zeros; their number is rounded up. `std`: the standard deviation of
-    the other elements.
+    - `sparsity`: the fraction of zeros; their number is rounded up.
+    - `std`: the standard deviation of the other elements.
+
     Shapes: a matrix.
     Dtypes: floats and complex.
     Raises: ShapeError for another number of dimensions; DTypeError for integers and bool.

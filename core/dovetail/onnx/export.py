@@ -39,18 +39,23 @@ def export(
 ) -> Proto:
     """Export a function or a module as an ONNX model, for inputs like `args`.
 
-    `function`: takes and returns tensors, or containers of them; its numbers and bools become
-    constants. Parameters and buffers of a module are initialisers under their names. `args`: a
-    tensor, or a sequence of arguments. `path`: a file to write the model to. `input_names`,
-    `output_names`: of the model; by default the function's parameter names and "output". `opset`:
-    the version of the operators, 17 or later. `dynamic_axes`: for the name of an input, the axes
-    that may have any size, with names of these sizes, or only the axes.
+    - `function`: a function or a module of tensors, or of containers of them; its numbers and bools
+      become constants. Parameters and buffers of a module are initialisers under their names.
+    - `args`: a tensor, or a sequence of arguments: examples of the inputs.
+    - `path`: a file to write the model to; None writes none.
+    - `input_names`, `output_names`: names of the model's inputs and outputs. Default: the
+      function's parameter names and "output".
+    - `opset`: the version of the operators, 17 or later.
+    - `dynamic_axes`: for the name of an input, the axes that may have any size: a dict of names of
+      these sizes, or a list of axes.
+
     Shapes: any; the model takes those of `args`, except for `dynamic_axes`.
     Dtypes: those that ONNX has; UnsupportedError for others.
     Returns: an `onnx.ModelProto` that passed onnx's checker.
     Raises: UnsupportedError with all ops that ONNX has no operators for, and their lines;
     CaptureError if the function reads values; ArgumentError; UnavailableError without the package
     onnx.
+    See also: `load`.
     Source: https://onnx.ai/onnx/repo-docs/IR.html
     See: docs/onnx.md.
 

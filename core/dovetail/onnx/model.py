@@ -27,9 +27,13 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | Proto"
 class Model(Explained):
     """A loaded model: call it with its inputs, in order.
 
-    `inputs`, `outputs`: descriptions of them (`name`, `dtype`, `shape`). `metadata`: properties of
-    the file. `device`: the device that runs it. Calls are captured (`dt.jit`) unless shapes depend
-    on values.
+    - `graph`: the parsed graph, which `load` makes.
+    - `run`: the interpreter of its operators, which `load` makes.
+    - `metadata`: properties of the file, by name.
+
+    `inputs` and `outputs` describe the values (`name`, `dtype`, `shape`); `device` is the device
+    that runs the model. Calls are captured (`dt.jit`) unless shapes depend on values.
+    See also: `load`, `export`.
 
     >>> import dovetail as dt
     >>> made = dt.onnx.export(lambda x: dt.tanh(x) * 2, dt.ones(3))
@@ -70,6 +74,8 @@ class Model(Explained):
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model on inputs by name, and return its outputs by name.
+
+        - `inputs`: tensors or arrays by name.
 
         Raises: ArgumentError, ShapeError, DTypeError for inputs that do not fit.
         """
@@ -164,12 +170,15 @@ def _require_shape(v: ValueInfo, shape: tuple[int, ...], sizes: dict[str, int]) 
 def load(model: Source, device: Any = None, *, limit: int | None = None) -> Model:
     """Load an ONNX model as a function of tensors.
 
-    `model`: a path, the bytes of a file, or a ModelProto. `device`: the device that runs it, by
-    default the default device. `limit`: the number of bytes its values may take at one time, 8 GiB
-    by default; a value beyond it raises an error before it is allocated.
+    - `model`: a path, the bytes of a file, or a ModelProto.
+    - `device`: the device that runs the model; None is the default device.
+    - `limit`: the number of bytes its values may take at one time; None is 8 GiB. A value beyond it
+      raises an error before it is allocated.
+
     Raises: UnavailableError if the package onnx is not installed; UnsupportedError with all
     operators that are unknown; ArgumentError, ShapeError, DTypeError, OutOfMemoryError for damaged
     or malicious files; OSError for one that cannot be opened. No code in a file is executed.
+    See also: `export`, `Model`.
     Source: https://onnx.ai/onnx/repo-docs/IR.html
     See: docs/onnx.md.
 

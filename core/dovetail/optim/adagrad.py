@@ -34,10 +34,15 @@ def _add_decay(options: tuple[bool, ...], decay: float, p: dt.Tensor, g: dt.Tens
 class Adagrad(_Scaled):
     """Adagrad: divides the gradient by the root of the sum of its squares over all steps.
 
-    `lr_decay`: the rate is lr / (1 + steps * lr_decay). `initial_accumulator_value`: the initial
-    value of the sum. `weight_decay`, `eps`, `maximize`: as Adam's. A step with a sparse gradient
-    reads and writes only the rows of the gradient.
+    - `lr_decay`: the rate is lr / (1 + steps * lr_decay).
+    - `weight_decay`: the multiple of the parameter that is added to its gradient; it must be 0 for
+      sparse gradients.
+    - `initial_accumulator_value`: the initial value of the sum.
+    - `eps`: is added to the root of the sum.
+
+    A step with a sparse gradient reads and writes only the rows of the gradient.
     Raises: ArgumentError for numbers that are out of range.
+    See also: `RMSprop`, `Adadelta`.
     Source: Duchi, Hazan and Singer, Adaptive subgradient methods (2011).
 
     >>> import dovetail as dt
@@ -130,9 +135,14 @@ class Adagrad(_Scaled):
 class RMSprop(_Scaled):
     """RMSprop: divides the gradient by the root of a moving mean of its squares.
 
-    `alpha`: the weight of the old mean. `centered`: subtract the square of the gradient's mean.
-    `momentum`: the momentum of the scaled gradients. `weight_decay`, `eps`, `maximize`: as Adam's.
+    - `alpha`: the weight of the old mean at each step.
+    - `eps`: is added to the root of the mean.
+    - `momentum`: the momentum of the scaled gradients.
+    - `centered`: subtract the square of the gradient's mean from the mean of squares: scale by the
+      deviation.
+
     Raises: ArgumentError for numbers that are out of range.
+    See also: `Adagrad`, `Adam`, `SGD`.
     Source: Tieleman and Hinton, Lecture 6.5 (2012); Graves, Generating sequences (2013).
 
     >>> import dovetail as dt
@@ -213,7 +223,10 @@ class RMSprop(_Scaled):
 class Adadelta(_Scaled):
     """Adadelta: scales the gradient by the ratio of the RMS of earlier steps to that of gradients.
 
-    `rho`: the weight of the old means. `weight_decay`, `eps`, `maximize`: as Adam's.
+    - `lr`: a factor of the steps.
+    - `rho`: the weight of the old means at each step.
+    - `eps`: is added to both means before their roots.
+
     Raises: ArgumentError for numbers that are out of range.
     Source: Zeiler, ADADELTA (2012).
 

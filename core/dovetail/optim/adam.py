@@ -57,11 +57,16 @@ def _apply_decay(
 class Adam(_Moments):
     """The Adam optimizer: bias-corrected running means of the gradient and its square.
 
-    `betas`: the weights of the old means. `eps`: is added to the root of the second mean.
-    `weight_decay`: the multiple of the parameter that is added to its gradient; with
-    `decoupled_weight_decay` the parameter shrinks instead, as in AdamW. `amsgrad`: use the greatest
-    second mean so far. `maximize`: go up the gradient.
+    - `betas`: the weights of the old mean of the gradient and of its square, at each step.
+    - `eps`: is added to the root of the second mean, by which the first one is divided.
+    - `weight_decay`: the multiple of the parameter that is added to its gradient.
+    - `amsgrad`: use the greatest second mean so far.
+    - `maximize`: go up the gradient.
+    - `decoupled_weight_decay`: True multiplies parameters by 1 - lr * weight_decay instead, as
+      `AdamW` does.
+
     Raises: ArgumentError for numbers that are out of range.
+    See also: `AdamW`, `NAdam`, `RAdam`, `SGD`.
     Source: Kingma and Ba, Adam (2015); Reddi et al., On the convergence of Adam (2018).
 
     >>> import dovetail as dt
@@ -133,7 +138,13 @@ class Adam(_Moments):
 class AdamW(Adam):
     """Adam with decoupled weight decay: parameters shrink by lr * weight_decay at each step.
 
-    Arguments: as Adam's. Source: Loshchilov and Hutter, Decoupled weight decay (2019).
+    - `betas`: the weights of the old mean of the gradient and of its square, at each step.
+    - `eps`: is added to the root of the second mean, by which the first one is divided.
+    - `weight_decay`: each step first multiplies the parameter by 1 - lr * weight_decay.
+    - `amsgrad`: use the greatest second mean so far.
+
+    See also: `Adam`, `SGD`.
+    Source: Loshchilov and Hutter, Decoupled weight decay (2019).
 
     >>> import dovetail as dt
     >>> w = dt.ones(2).requires_grad_()
@@ -178,7 +189,10 @@ class AdamW(Adam):
 class SparseAdam(Adam):
     """Adam for sparse gradients: only the rows of the gradient, and their means, change.
 
-    Arguments: as Adam's. A dense gradient changes all rows.
+    - `betas`: the weights of the old mean of the gradient and of its square, at each step.
+    - `eps`: is added to the root of the second mean.
+
+    A dense gradient changes all rows.
 
     >>> import dovetail as dt
     >>> table = dt.ones((3, 2)).requires_grad_()
@@ -212,7 +226,12 @@ class SparseAdam(Adam):
 class Adamax(_Moments):
     """Adam with a decaying maximum of the gradient's magnitude in place of the second mean.
 
-    Arguments: as Adam's. Source: Kingma and Ba, Adam (2015), section 7.
+    - `betas`: the weight of the old mean of the gradient, and the decay of the maximum, at each
+      step.
+    - `eps`: is added to the gradient's magnitude before the maximum.
+
+    See also: `Adam`, `AdamW`.
+    Source: Kingma and Ba, Adam (2015), section 7.
 
     >>> import dovetail as dt
     >>> w = dt.ones(2).requires_grad_()
@@ -273,7 +292,13 @@ class Adamax(_Moments):
 class NAdam(_Moments):
     """Adam with Nesterov's momentum.
 
-    `momentum_decay`: the rate at which the momentum grows to betas[0]. Other arguments: as Adam's.
+    - `betas`: the weights of the old mean of the gradient and of its square, at each step.
+    - `eps`: is added to the root of the second mean.
+    - `momentum_decay`: the rate at which the momentum grows to betas[0].
+    - `decoupled_weight_decay`: True multiplies parameters by 1 - lr * weight_decay instead, as
+      `AdamW` does.
+
+    See also: `Adam`, `AdamW`.
     Source: Dozat, Incorporating Nesterov momentum into Adam (2016).
 
     >>> import dovetail as dt
@@ -359,7 +384,13 @@ class NAdam(_Moments):
 class RAdam(_Moments):
     """Adam that uses only the first mean while the variance of the second one is too large.
 
-    Arguments: as Adam's. Source: Liu et al., On the variance of the adaptive learning rate (2020).
+    - `betas`: the weights of the old mean of the gradient and of its square, at each step.
+    - `eps`: is added to the root of the second mean.
+    - `decoupled_weight_decay`: True multiplies parameters by 1 - lr * weight_decay instead, as
+      `AdamW` does.
+
+    See also: `Adam`, `AdamW`.
+    Source: Liu et al., On the variance of the adaptive learning rate (2020).
 
     >>> import dovetail as dt
     >>> w = dt.ones(2).requires_grad_()

@@ -23,10 +23,12 @@ def _round_to_float32(rate: float) -> float:
 class ASGD(Optimizer):
     """Averaged SGD: steps against the gradient and averages the parameters.
 
+    - `lambd`: the decay: each step multiplies parameters by 1 - lambd * rate.
+    - `alpha`: the exponent of the rate, which is lr / (1 + lambd * lr * step) ** alpha.
+    - `t0`: the step at which averaging begins.
+
     The mean of a parameter is `state[p]["ax"]`: a copy of it until step `t0`, then the mean. The
     mean of float16 and bfloat16 parameters is float32, and averages values before rounding.
-    `lambd`: the decay of parameters; `alpha`: the exponent of the rate, which is
-    lr / (1 + lambd * lr * step) ** alpha. `weight_decay`, `maximize`: as Adam's.
     Raises: ArgumentError for numbers that are out of range.
     Source: Polyak and Juditsky, Acceleration of stochastic approximation by averaging (1992).
 

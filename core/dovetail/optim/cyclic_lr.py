@@ -63,9 +63,20 @@ class _Moving(LRScheduler):
 class CyclicLR(_Moving):
     """A schedule that cycles the rates between `base_lr` and `max_lr`.
 
-    `step_size_up`, `step_size_down`: steps of each half. `mode`: "triangular"; "triangular2" halves
-    the height in each cycle; "exp_range" multiplies it by `gamma` at each step. `scale_fn` replaces
-    the mode: a function of the cycle or of the step, as `scale_mode` ("cycle", "iterations") says.
+    - `base_lr`, `max_lr`: the bounds of the rates: numbers, or lists of one for each group.
+    - `step_size_up`: the number of steps from `base_lr` to `max_lr`.
+    - `step_size_down`: the number of steps back. Default: `step_size_up`.
+    - `mode`: "triangular"; "triangular2" halves the height in each cycle; "exp_range" multiplies it
+      by `gamma` at each step.
+    - `gamma`: the factor of mode "exp_range".
+    - `scale_fn`: a function that returns the height, from 0 to 1; it replaces `mode`.
+    - `scale_mode`: the argument of `scale_fn`: "cycle", the number of the cycle, from 1, or
+      "iterations", the number of steps.
+    - `cycle_momentum`: move the momentum, or the first of `betas`, in the opposite direction. False
+      is for optimizers without these.
+    - `base_momentum`, `max_momentum`: the bounds of the momentum.
+
+    See also: `OneCycleLR`.
     Source: Smith, Cyclical learning rates (2017).
     """
 
@@ -138,7 +149,10 @@ class CyclicLR(_Moving):
         return {**super().state_dict(), "_scale_fn_custom": rule_state(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state, with the attributes of a `scale_fn` that is an object."""
+        """Load a state, with the attributes of a `scale_fn` that is an object.
+
+        - `state_dict`: the result of `state_dict()`.
+        """
         state = dict(state_dict)
         attributes, rule = state.pop("_scale_fn_custom", None), self._scale_fn_custom
         super().load_state_dict(state)
@@ -149,10 +163,20 @@ class CyclicLR(_Moving):
 class OneCycleLR(_Moving):
     """A schedule that raises the rates to `max_lr` and then lowers them, once.
 
-    `total_steps`: the length, or give `epochs` and `steps_per_epoch`. `pct_start`: the fraction of
-    steps that rise; `anneal_strategy`: "cos" or "linear". The first rate is max_lr / div_factor,
-    the last one is the first / final_div_factor. `three_phase`: fall as long as the rates rose,
-    and then to the last rate. The momentum changes in the opposite direction.
+    - `max_lr`: the greatest rate: a number, or a list of one for each group.
+    - `total_steps`: the number of steps. Default: epochs * steps_per_epoch.
+    - `epochs`, `steps_per_epoch`: the number of steps, as a product.
+    - `pct_start`: the fraction of steps that rise, from 0 to 1.
+    - `anneal_strategy`: "cos" or "linear".
+    - `cycle_momentum`: move the momentum, or the first of `betas`, in the opposite direction. False
+      is for optimizers without these.
+    - `base_momentum`, `max_momentum`: the bounds of the momentum, which begins with the upper one.
+    - `div_factor`: the first rate is max_lr / div_factor.
+    - `final_div_factor`: the last rate is the first / final_div_factor.
+    - `three_phase`: fall to the first rate as long as the rates rose, and then to the last rate.
+
+    Call `step()` after each batch, `total_steps` times at most.
+    See also: `CyclicLR`, `CosineAnnealingLR`.
     Source: Smith and Topin, Super-convergence (2018).
     """
 
@@ -241,9 +265,13 @@ def _phases(up: float, last: float, three: bool) -> list[Any]:
 class CosineAnnealingWarmRestarts(LRScheduler):
     """A schedule that lowers the rates to `eta_min` by half a cosine wave, and restarts.
 
-    `T_0`: epochs until the first restart; `T_mult`: the factor by which each period is longer.
-    `step` accepts an epoch, which may be fractional. With `last_epoch` the schedule continues its
-    period; PyTorch begins a new period there. Source: Loshchilov and Hutter, SGDR (2017).
+    - `T_0`: epochs until the first restart.
+    - `T_mult`: the factor by which each period is longer than the one before.
+    - `eta_min`: the least rate.
+    - `last_epoch`: the number of epochs after which to continue, in the same period; -1 begins.
+      PyTorch begins a new period there.
+
+    Source: Loshchilov and Hutter, SGDR (2017).
     """
 
     T_cur: float
@@ -268,7 +296,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (b - self.eta_min) * wave for b in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Set the rates of the next epoch, or those of `epoch` and its position in the cycle."""
+        """Set the rates of the next epoch, or those of `epoch` and its position in the cycle.
+
+        - `epoch`: an epoch, which may be a fraction: epoch + batch / batches. None is the next
+          epoch.
+        """
         self._step_count += 1
         if epoch is None and self._is_initial:
             epoch = self.last_epoch + 1

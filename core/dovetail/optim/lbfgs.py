@@ -17,12 +17,17 @@ __all__ = ["LBFGS"]
 class LBFGS(Optimizer):
     """L-BFGS: each call of `step(closure)` runs several iterations, which evaluate the loss again.
 
-    `max_iter`, `max_eval`: limits of iterations and evaluations in a call. `tolerance_grad`,
-    `tolerance_change`: bounds of gradient and change below which a call ends. `history_size`: the
-    number of stored gradient differences. `line_search_fn`: "strong_wolfe", or None for steps of
-    `lr`. All parameters are in one group.
-    It reads losses on the host, so `dt.jit` cannot capture it; the closure may be captured.
+    - `lr`: the factor of a step without a line search, or of the first trial with one.
+    - `max_iter`: the greatest number of iterations in a call.
+    - `max_eval`: the greatest number of evaluations in a call. Default: 5/4 of `max_iter`.
+    - `tolerance_grad`, `tolerance_change`: bounds of gradient and change below which a call ends.
+    - `history_size`: the number of stored gradient differences.
+    - `line_search_fn`: "strong_wolfe", or None for steps of `lr`.
+
+    All parameters are in one group. It reads losses on the host, so `dt.jit` cannot capture it; the
+    closure may be captured.
     Raises: ArgumentError, CaptureError.
+    See also: `Adam`, `SGD`.
     Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 7.4.
 
     >>> import dovetail as dt

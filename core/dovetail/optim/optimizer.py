@@ -52,8 +52,9 @@ _keys = itertools.count()
 class Optimizer(Explained):
     """The base class of optimisers: `param_groups`, `state`, and fused steps of all parameters.
 
-    `params`: tensors, pairs of names and tensors, or dicts with "params" and their own options.
-    `defaults`: options for groups that do not set them.
+    - `params`: tensors, pairs of names and tensors, or dicts with "params" and their own options.
+    - `defaults`: options for groups that do not set them.
+
     A step replays prepared launches. In a function captured by `dt.jit` it becomes part of that
     function, which reads options and counts of steps again at each call.
     Raises: ArgumentTypeError, ArgumentError.
@@ -131,7 +132,9 @@ class Optimizer(Explained):
 
     # --- groups
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Add a group of parameters with its own options: a dict with "params".
+        """Add a group of parameters with its own options.
+
+        - `param_group`: a dict with "params" and options by name; others are the defaults.
 
         Raises: ArgumentTypeError, ArgumentError for no parameters, parameters of another group, and
         options that are out of range or misspelt.
@@ -209,7 +212,10 @@ class Optimizer(Explained):
         """Raise ArgumentError for options that are out of range."""
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or to zeros."""
+        """Set the gradients of all parameters to None, or to zeros.
+
+        - `set_to_none`: False writes zeros into existing gradients.
+        """
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
@@ -228,7 +234,8 @@ class Optimizer(Explained):
     def step(self, closure: Closure | None = None) -> Any:
         """Do a step against the gradients.
 
-        `closure`: a function that computes the gradients again. Its result is returned.
+        - `closure`: a function without arguments that computes the loss and its gradients again.
+          Its result is returned.
         """
         args, named = (() if closure is None else (closure,)), dict[str, Any]()
         for hook in [*self._pre_hooks.values()]:
@@ -404,6 +411,8 @@ class Optimizer(Explained):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a copy of a state, on the devices of the parameters and in their dtypes.
+
+        - `state_dict`: the result of `state_dict()`, of dovetail or PyTorch.
 
         The state of float16 and bfloat16 parameters is float32.
 

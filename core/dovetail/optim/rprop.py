@@ -24,10 +24,13 @@ __all__ = ["Rprop"]
 class Rprop(Optimizer):
     """Rprop: steps by the gradient's sign, with a step size for each element.
 
-    `etas`: factors of the step size after the sign changed, and after it did not; after a change
-    the element skips one step. `step_sizes`: bounds of the step sizes, which begin with lr.
-    `maximize`: go up the gradient. Use it with gradients of a whole data set: those of batches
-    change their signs at random.
+    - `lr`: the first step size of each element.
+    - `etas`: factors of the step size after the sign changed, and after it did not; after a change
+      the element skips one step.
+    - `step_sizes`: the least and the greatest step size.
+    - `maximize`: go up the gradient.
+
+    Use it with gradients of a whole data set: those of batches change their signs at random.
     Raises: ArgumentError for factors that are not in (0, 1) and above 1, and rates below 0.
     Source: Riedmiller and Braun, A direct adaptive method (1993).
 

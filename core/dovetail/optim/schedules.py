@@ -73,9 +73,12 @@ def load_rule_state(name: str, rule: object, state: dict[str, Any] | None) -> No
 class LRScheduler(Explained):
     """The base class of schedules, which define `get_lr()`.
 
+    - `last_epoch`: the number of steps after which to continue; -1 begins, and sets the first
+      rates.
+
     Call `step()` after each epoch, or after each step of the optimiser.
-    `last_epoch`: the number of steps after which to continue; -1 begins. The first rates are set by
-    the constructor. Raises: ArgumentTypeError, ArgumentError.
+    Raises: ArgumentTypeError, ArgumentError.
+    See also: `LambdaLR`, `dt.optim.Optimizer`.
 
     >>> import dovetail as dt
     >>> w = dt.ones(1).requires_grad_()
@@ -174,7 +177,12 @@ class LRScheduler(Explained):
         return {n: v for n, v in self.__dict__.items() if n not in self._unsaved_attributes}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state. Raises: ArgumentError if it is not the state of a schedule."""
+        """Load a state.
+
+        - `state_dict`: the result of `state_dict()`.
+
+        Raises: ArgumentError if it is not the state of a schedule.
+        """
         if not isinstance(state_dict, Mapping) or "last_epoch" not in state_dict:
             raise dt.ArgumentError(
                 f"{self._name}.load_state_dict: expected the state of a schedule, a dict with "
@@ -208,7 +216,13 @@ class _Scaled(LRScheduler):
 
 
 class StepLR(_Scaled):
-    """A schedule that multiplies the rates by `gamma` every `step_size` epochs."""
+    """A schedule that multiplies the rates by `gamma` every `step_size` epochs.
+
+    - `step_size`: the number of epochs between changes.
+    - `gamma`: the factor at each change.
+
+    See also: `MultiStepLR`, `ExponentialLR`, `CosineAnnealingLR`.
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -223,7 +237,13 @@ class StepLR(_Scaled):
 
 
 class MultiStepLR(_Scaled):
-    """A schedule that multiplies the rates by `gamma` at each of the epochs `milestones`."""
+    """A schedule that multiplies the rates by `gamma` at each of the epochs `milestones`.
+
+    - `milestones`: the epochs of changes; a repeated one changes twice.
+    - `gamma`: the factor at each change.
+
+    See also: `StepLR`, `SequentialLR`.
+    """
 
     def __init__(
         self,
@@ -240,13 +260,22 @@ class MultiStepLR(_Scaled):
         return float(self.gamma ** self.milestones[self.last_epoch])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state. Milestones may be strings, which JSON makes of integer keys."""
+        """Load a state. Milestones may be strings, which JSON makes of integer keys.
+
+        - `state_dict`: the result of `state_dict()`.
+        """
         super().load_state_dict(state_dict)
         self.milestones = Counter({int(n): k for n, k in self.milestones.items()})
 
 
 class ConstantLR(_Scaled):
-    """A schedule that multiplies the rates by `factor` for the first `total_iters` epochs."""
+    """A schedule that multiplies the rates by `factor` for the first `total_iters` epochs.
+
+    - `factor`: the factor of the first rates, greater than 0 and at most 1; afterwards it is 1.
+    - `total_iters`: the number of epochs with the factor.
+
+    See also: `LinearLR`, `SequentialLR`.
+    """
 
     def __init__(
         self,
@@ -267,7 +296,14 @@ class ConstantLR(_Scaled):
 
 
 class LinearLR(_Scaled):
-    """A schedule that moves the rates' factor from `start_factor` to `end_factor` linearly."""
+    """A schedule that moves the rates' factor from `start_factor` to `end_factor` linearly.
+
+    - `start_factor`: the factor of the first epoch, greater than 0 and at most 1.
+    - `end_factor`: the factor from epoch `total_iters` on, from 0 to 1.
+    - `total_iters`: the number of epochs between them.
+
+    See also: `ConstantLR`, `SequentialLR`, `OneCycleLR`.
+    """
 
     def __init__(
         self,
@@ -294,7 +330,12 @@ class LinearLR(_Scaled):
 
 
 class ExponentialLR(_Scaled):
-    """A schedule that multiplies the rates by `gamma` at each epoch."""
+    """A schedule that multiplies the rates by `gamma` at each epoch.
+
+    - `gamma`: the factor at each epoch.
+
+    See also: `StepLR`, `CosineAnnealingLR`.
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -306,7 +347,11 @@ class ExponentialLR(_Scaled):
 
 
 class PolynomialLR(_Scaled):
-    """A schedule that lowers the rates to 0 in `total_iters` epochs, as a power of the rest."""
+    """A schedule that lowers the rates to 0 in `total_iters` epochs, as a power of the rest.
+
+    - `total_iters`: the number of epochs until the rates are 0.
+    - `power`: the exponent: the factor of epoch i is (1 - i / total_iters) ** power.
+    """
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -328,6 +373,10 @@ class PolynomialLR(_Scaled):
 class CosineAnnealingLR(LRScheduler):
     """A schedule that lowers the rates to `eta_min` by half a cosine wave in `T_max` epochs.
 
+    - `T_max`: the number of epochs of half a wave; afterwards the rates rise again.
+    - `eta_min`: the least rate.
+
+    See also: `CosineAnnealingWarmRestarts`, `OneCycleLR`.
     Source: Loshchilov and Hutter, SGDR (2017), without restarts.
     """
 
@@ -390,7 +439,10 @@ class _Ruled(LRScheduler):
         return {**super().state_dict(), "lr_lambdas": [*map(rule_state, self.lr_lambdas)]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state, with the attributes of functions that are objects."""
+        """Load a state, with the attributes of functions that are objects.
+
+        - `state_dict`: the result of `state_dict()`.
+        """
         state = dict(state_dict)
         lr_lambdas = state.pop("lr_lambdas", [])
         super().load_state_dict(state)
@@ -399,7 +451,10 @@ class _Ruled(LRScheduler):
 
 
 class LambdaLR(_Ruled):
-    """A schedule that multiplies the first rates by a function of the epoch."""
+    """A schedule that multiplies the first rates by a function of the epoch.
+
+    See also: `MultiplicativeLR`, `LRScheduler`.
+    """
 
     def get_lr(self) -> Rates:
         """Return the rates of `last_epoch`: the first ones times the functions' results."""
@@ -476,6 +531,8 @@ class _OfOthers(LRScheduler):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a state, then those of the schedules in turn.
 
+        - `state_dict`: the result of `state_dict()`.
+
         Raises: ArgumentError for another number of schedules.
         """
         own_state = dict(state_dict)
@@ -491,7 +548,13 @@ class _OfOthers(LRScheduler):
 
 
 class SequentialLR(_OfOthers):
-    """A sequence of schedules; the next one begins at each of the epochs `milestones`."""
+    """A sequence of schedules; the next one begins at each of the epochs `milestones`.
+
+    - `schedulers`: the schedules of `optimizer`, in order.
+    - `milestones`: the epochs at which the second and later ones begin.
+
+    See also: `ChainedScheduler`, `LinearLR`.
+    """
 
     def __init__(
         self,
@@ -545,7 +608,13 @@ def _undo_first_steps(sequence: _OfOthers) -> None:
 
 
 class ChainedScheduler(_OfOthers):
-    """Several schedules at once; each one changes the rates that the one before it has set."""
+    """Several schedules at once; each one changes the rates that the one before it has set.
+
+    - `schedulers`: the schedules of one optimizer.
+    - `optimizer`: their optimizer; None reads it from the first one.
+
+    See also: `SequentialLR`.
+    """
 
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
@@ -569,10 +638,17 @@ class ChainedScheduler(_OfOthers):
 class ReduceLROnPlateau(LRScheduler):
     """A schedule that multiplies the rates by `factor` when a metric stops improving.
 
-    `patience`: the epochs without improvement that are allowed. `mode`: "min" if a smaller metric
-    is better, "max" if a greater one is. `threshold`: the least improvement, relative or absolute
-    as `threshold_mode` says ("rel", "abs"). `cooldown`: epochs after a reduction without another
-    one; `min_lr`: the least rate; `eps`: the least change of a rate.
+    - `mode`: "min" if a smaller metric is better, "max" if a greater one is.
+    - `factor`: the factor of a reduction, at least 0 and less than 1.
+    - `patience`: the number of epochs without improvement that are allowed; the next one reduces
+      the rates.
+    - `threshold`: the least improvement of the best metric.
+    - `threshold_mode`: "rel" for a fraction of the best metric, "abs" for a difference.
+    - `cooldown`: the number of epochs after a reduction without another one.
+    - `min_lr`: the least rate: a number, or a list of one for each group.
+    - `eps`: the change up to which a rate stays.
+
+    See also: `StepLR`, `CosineAnnealingLR`.
     """
 
     def __init__(
@@ -622,7 +698,10 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def step(self, metrics: SupportsFloat) -> None:  # type: ignore[override]  # it needs a measure
-        """Compare a metric with the best one, and reduce the rates after `patience` bad epochs."""
+        """Compare a metric with the best one, and reduce the rates after `patience` bad epochs.
+
+        - `metrics`: a number, or a tensor with one element.
+        """
         try:
             value = float(metrics)
         except (TypeError, ValueError, OverflowError):

@@ -16,11 +16,15 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum.
 
-    `momentum`, `dampening`: m becomes momentum * m + (1 - dampening) * gradient; `nesterov`: use
-    Nesterov's momentum. `weight_decay`: the multiple of the parameter that is added to its
-    gradient. `maximize`: go up the gradient. A sparse gradient changes only its rows, and needs
-    momentum 0.
+    - `momentum`, `dampening`: the velocity m becomes momentum * m + (1 - dampening) * gradient; 0
+      has no velocity.
+    - `weight_decay`: the multiple of the parameter that is added to its gradient.
+    - `nesterov`: use Nesterov's momentum: step by gradient + momentum * m.
+    - `maximize`: go up the gradient.
+
+    A sparse gradient changes only its rows, and needs momentum 0.
     Raises: ArgumentError for rates below 0, and nesterov without momentum or with dampening.
+    See also: `AdamW`, `RMSprop`, `lr_scheduler.OneCycleLR`.
     Source: Sutskever et al., On the importance of initialization and momentum (2013).
 
     >>> import dovetail as dt

@@ -200,10 +200,11 @@ def from_dense(x: Tensor) -> BSR:
 def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
     """Convert a matrix to compressed rows of blocks; a block is stored if any element is nonzero.
 
-    `blocksize`: the numbers of rows and of columns of a block, which divide those of `x`. The
-    number of blocks depends on data: one host read.
+    - `blocksize`: the numbers of rows and of columns of a block, which divide those of `x`.
+
     Shapes: of 2 dimensions; the result has the same.
     Dtypes: all; the result has the same.
+    Cost: one host read, of the number of blocks.
     Raises: LayoutError for another number of dimensions and for blocks that do not fit;
     ArgumentError, DTypeError if x is no tensor.
 
@@ -247,16 +248,19 @@ def sparse_bsr_tensor(
 ) -> BSR:
     """Build a sparse matrix by rows of blocks: as `sparse_csr_tensor`, each value a small matrix.
 
-    `crow_indices`, `col_indices`: integers that count blocks; columns ascend within a row.
-    `values`: the blocks, one for each column.
-    `size`: the shape, a multiple of the blocks'; left out, as small as the indices permit.
-    `requires_grad`: True to record the gradient of the values.
-    `check_invariants`: check the indices, which takes one host read; False trusts them. Tensors are
-    stored without a copy: do not write to the indices afterwards.
+    - `crow_indices`: the start of each block row among the blocks, and the end of the last one.
+    - `col_indices`: the block column of each block; they ascend within a block row.
+    - `values`: the blocks, one for each column.
+    - `size`: the shape, a multiple of the blocks'; None is as small as the indices permit.
+    - `requires_grad`: True to record the gradient of the values.
+    - `check_invariants`: check the indices, which takes one host read; False trusts them.
+
+    Tensors are stored without a copy: do not write to the indices afterwards.
     Shapes: crow_indices (block rows + 1), col_indices (blocks), values (blocks, rows, columns).
     Dtypes: indices are stored as int64; values any, `dtype` if given.
     Raises: OutOfRangeError, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend.
+    See also: `sparse_csr_tensor`, `to_sparse_bsr`, `BSR`.
 
     >>> import dovetail as dt
     >>> x = dt.sparse_bsr_tensor([0, 1], [1], [[[1.0, 2.0], [3.0, 4.0]]])

@@ -177,6 +177,7 @@ def to_sparse_csr(x: Tensor) -> CSR:
     Shapes: of 2 dimensions; the result has the same.
     Dtypes: all; the result has the same.
     Raises: LayoutError for another number of dimensions, DTypeError if x is no tensor.
+    See also: `to_sparse`, `to_sparse_csc`, `sparse_csr_tensor`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0, 5], [6, 7]]).to_sparse_csr()
@@ -198,6 +199,7 @@ def to_sparse_csc(x: Tensor) -> CSC:
     Shapes: of 2 dimensions; the result has the same.
     Dtypes: all; the result has the same.
     Raises: LayoutError for another number of dimensions, DTypeError if x is no tensor.
+    See also: `to_sparse`, `to_sparse_csr`, `sparse_csc_tensor`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0, 5], [6, 7]]).to_sparse_csc()
@@ -236,17 +238,20 @@ def sparse_csr_tensor(
 ) -> CSR:
     """Build a CSR matrix over the given tensors, uncopied; columns must ascend within a row.
 
-    Row i has the entries `crow_indices[i]` to `crow_indices[i + 1] - 1`.
-    `crow_indices`, `col_indices`: integers; columns ascend within a row, each there once.
-    `values`: the values of the entries, one for each column index.
-    `size`: the shape; left out, there are as many columns as the indices need.
-    `requires_grad`: True to record the gradient of the values.
-    `check_invariants`: check the indices, which takes one host read; False trusts them. Tensors are
-    stored without a copy: do not write to the indices afterwards.
+    - `crow_indices`: the start of each row among the entries, and the end of the last row.
+    - `col_indices`: the column of each entry; columns ascend within a row, each there once.
+    - `values`: the values of the entries, one for each column index.
+    - `size`: the shape; None: there are as many columns as the indices need.
+    - `requires_grad`: True to record the gradient of the values.
+    - `check_invariants`: check the indices, which takes one host read; False trusts them.
+
+    Row i has the entries `crow_indices[i]` to `crow_indices[i + 1] - 1`. Tensors are stored without
+    a copy: do not write to the indices afterwards.
     Shapes: crow_indices (rows + 1), col_indices and values (entries).
     Dtypes: indices are stored as int64; values any, `dtype` if given.
     Raises: OutOfRangeError, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend (see dt.sparse_coo_tensor, which takes any order).
+    See also: `sparse_coo_tensor`, `to_sparse_csr`, `CSR`.
 
     >>> import dovetail as dt
     >>> x = dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0], (2, 3))
@@ -281,17 +286,20 @@ def sparse_csc_tensor(
 ) -> CSC:
     """Build a CSC matrix over the given tensors, uncopied; rows must ascend within a column.
 
-    Column j has the entries `ccol_indices[j]` to `ccol_indices[j + 1] - 1`.
-    `ccol_indices`, `row_indices`: integers; rows ascend within a column, each there once.
-    `values`: the values of the entries, one for each row index.
-    `size`: the shape; left out, there are as many rows as the indices need.
-    `requires_grad`: True to record the gradient of the values.
-    `check_invariants`: check the indices, which takes one host read; False trusts them. Tensors are
-    stored without a copy: do not write to the indices afterwards.
+    - `ccol_indices`: the start of each column among the entries, and the end of the last column.
+    - `row_indices`: the row of each entry; rows ascend within a column, each there once.
+    - `values`: the values of the entries, one for each row index.
+    - `size`: the shape; None: there are as many rows as the indices need.
+    - `requires_grad`: True to record the gradient of the values.
+    - `check_invariants`: check the indices, which takes one host read; False trusts them.
+
+    Column j has the entries `ccol_indices[j]` to `ccol_indices[j + 1] - 1`. Tensors are stored
+    without a copy: do not write to the indices afterwards.
     Shapes: ccol_indices (columns + 1), row_indices and values (entries).
     Dtypes: indices are stored as int64; values any, `dtype` if given.
     Raises: OutOfRangeError, ShapeError, DTypeError, DeviceError, ArgumentError for indices that do
     not ascend (see dt.sparse_coo_tensor, which takes any order).
+    See also: `sparse_coo_tensor`, `to_sparse_csc`, `CSC`.
 
     >>> import dovetail as dt
     >>> x = dt.sparse_csc_tensor([0, 1, 2, 3], [1, 1, 0], [4.0, 5.0, 3.0])

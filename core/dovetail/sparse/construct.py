@@ -41,17 +41,21 @@ def sparse_coo_tensor(
 ) -> COO:
     """Build a sparse tensor with `values` at `indices`; values at one position are added.
 
-    `size`: the shape; left out, it is as small as the indices permit.
-    `requires_grad`: True to record the gradient of the values.
-    `is_coalesced`: promises lexicographic order without repetition.
-    `check_invariants`: check the indices, which takes one host read of their extremes unless they
-    come from the host; False trusts them. Tensors are stored without a copy: do not write to the
-    indices afterwards.
+    - `indices`: the position of each entry along each sparse dimension.
+    - `values`: the value of each entry, a number or a block over the dense dimensions.
+    - `size`: the shape; None is as small as the indices permit.
+    - `requires_grad`: True to record the gradient of the values.
+    - `is_coalesced`: True promises that indices are in lexicographic order without repetition.
+    - `check_invariants`: check the indices, which takes one host read of their extremes unless they
+      come from the host; False trusts them.
+
+    Tensors are stored without a copy: do not write to the indices afterwards.
     Shapes: indices (sparse dimensions, entries), values (entries, *dense dimensions), `size` both
     sizes together.
     Dtypes: indices are integers, stored as int64; values any, `dtype` if given.
     Raises: OutOfRangeError, ShapeError, DTypeError, DeviceError, ArgumentError for a broken
     promise.
+    See also: `sparse_csr_tensor`, `to_sparse`, `from_scipy`, `COO`.
 
     >>> import dovetail as dt
     >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
@@ -210,12 +214,15 @@ def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> 
 def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     """Convert a tensor to a coalesced sparse tensor of its nonzero elements.
 
-    `sparse_dim`: the number of leading axes that are sparse; all by default. With fewer, a block is
-    stored if any of its elements is nonzero. The number of entries depends on data: two kernels
-    with one host read between. NaN is not zero.
+    - `sparse_dim`: the number of leading axes that are sparse; None: all. With fewer, a block is
+      stored if any of its elements is nonzero.
+
+    NaN is not zero.
     Shapes: any; the result has the same.
     Dtypes: all; the result has the same.
+    Cost: the number of entries depends on data: two kernels with one host read between.
     Raises: ArgumentError for `sparse_dim` out of range, DTypeError if x is no tensor.
+    See also: `to_dense`, `to_sparse_csr`, `sparse_coo_tensor`.
 
     >>> import dovetail as dt
     >>> dt.asarray([[0, 5], [6, 0]]).to_sparse().indices().tolist()

@@ -57,12 +57,15 @@ def from_scipy(
 ) -> Entries:
     """Convert a SciPy sparse array or matrix to a sparse tensor.
 
-    `matrix`: in any of SciPy's forms. `layout`: `dt.sparse_coo` by default, or another sparse
-    layout; a matrix in SciPy's form of that layout is not sorted again.
+    - `matrix`: a SciPy sparse array or matrix, in any of SciPy's forms.
+    - `layout`: a sparse layout; None is `dt.sparse_coo`. A matrix in SciPy's form of that layout is
+      not sorted again.
+
     Shapes: that of the matrix.
     Dtypes: that of the matrix.
     Raises: ArgumentError for anything else, LayoutError for a layout that does not hold it,
     DTypeError, UnsupportedError for complex numbers.
+    See also: `to_scipy`, `sparse_csr_tensor`.
 
     >>> import dovetail as dt
     >>> import scipy.sparse
@@ -117,7 +120,8 @@ _CANONICAL: dict[Any, tuple[str, Any]] = {
 def to_scipy(x: Entries, scipy_format: str | None = None) -> SciPyArray:
     """Convert a sparse tensor to a SciPy sparse array.
 
-    `scipy_format`: "coo", for matrices also "csr", "csc" or "bsr"; by default that of the layout.
+    - `scipy_format`: "coo", for matrices also "csr", "csc" or "bsr". Default: that of the layout.
+
     Shapes: any; dense dimensions become sparse ones.
     Dtypes: all that NumPy has.
     Raises: ArgumentError for another `scipy_format`, ShapeError for one of matrices only,
@@ -159,7 +163,8 @@ def _scipy_from_parts(sparse: Any, form: str, x: Entries) -> SciPyArray:
 def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = None) -> COO:
     """Convert a `sparse.COO` of PyData/sparse, or an array with `tocoo`, to a sparse tensor.
 
-    `array`: of PyData/sparse, with 0 as fill value.
+    - `array`: an array of PyData/sparse, with 0 as fill value.
+
     Shapes: that of the array.
     Dtypes: that of the array.
     Raises: ArgumentError for another fill value than 0, and for any other object.
@@ -207,7 +212,8 @@ def to_pydata(x: Entries) -> PyDataArray:
 def save(file: File, x: Entries) -> None:
     """Write a tensor to a compressed .npz file that `load` reads; return None.
 
-    `file`: a path, or a file that is open for bytes.
+    - `file`: a path, or a file that is open for writing bytes.
+
     Shapes: any.
     Dtypes: all; bfloat16 is written as float32 with its name.
     Raises: LayoutError if x is not sparse, DTypeError, OSError, ArgumentTypeError.
@@ -238,8 +244,9 @@ def save(file: File, x: Entries) -> None:
 def load(file: File, *, device: DeviceLike = None) -> COO:
     """Read a tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
 
-    `file`: a path, or a file that is open for bytes. A file with pickled Python objects is refused,
-    so no code from the file runs.
+    - `file`: a path, or a file that is open for reading bytes.
+
+    A file with pickled Python objects is refused, so no code from the file runs.
     Raises: ArgumentError for another or a damaged file, OSError if it cannot be opened; for wrong
     indices the errors of `sparse_coo_tensor`.
 

@@ -28,8 +28,9 @@ Callback: TypeAlias = Callable[[Tensor], object]
 class Solution(NamedTuple):
     """The result of an iterative solver.
 
-    `x`: the solution, or the last iterate. `info`: an int64 tensor of no dimensions: 0 if the
-    solver converged, else the number of iterations after which it stopped.
+    - `x`: the solution, or the last iterate.
+    - `info`: an int64 tensor of no dimensions: 0 if the solver converged, else the number of
+      iterations after which it stopped.
 
     >>> import dovetail as dt
     >>> a, b = dt.eye(2).to_sparse(), dt.ones(2)
@@ -308,16 +309,22 @@ def cg(
 ) -> Solution:
     """Solve `A @ x = b` for a Hermitian positive definite A by conjugate gradients.
 
-    `A`, `M`: matrices of any layout, or functions that multiply a vector; `M` approximates the
-    inverse of A and is Hermitian too. `b`: a vector. `x0`: the start, 0 by default. `rtol`, `atol`:
-    the iteration stops when |b - A x| <= max(rtol |b|, atol), or after `maxiter` steps, 10 n by
-    default; the host reads one bool in each. `callback` gets x after each step, outside of captured
-    functions.
+    - `A`: a matrix of any layout, or a function that multiplies a vector by it.
+    - `b`: a vector.
+    - `x0`: the start; None is 0.
+    - `rtol`, `atol`: the iteration stops when |b - A x| <= max(rtol |b|, atol).
+    - `maxiter`: the greatest number of steps. Default: 10 n.
+    - `M`: an approximate inverse of A, Hermitian too: a matrix, or a function that multiplies a
+      vector. None is the identity.
+    - `callback`: a function that gets x after each step; captured functions cannot have one.
+
     Shapes: A and M (n, n), b and x0 (n,); x (n,).
     Dtypes: floats and complex, promoted.
     Gradient: by A and b, from a solve with the same matrix.
+    Cost: the host reads one bool in each step.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError, GradientError. If it does not
     converge, `info` is not 0.
+    See also: `gmres`, `spsolve_triangular`, `dt.linalg.solve`.
     Source: Hestenes and Stiefel (1952), https://doi.org/10.6028/jres.049.044.
 
     >>> import dovetail as dt
@@ -408,18 +415,23 @@ def gmres(
 ) -> Solution:
     """Solve `A @ x = b` for any invertible A by generalised minimal residuals.
 
-    `A`, `M`: matrices of any layout, or functions that multiply a vector; `M` approximates the
-    inverse of A. It is applied from the right, so the residual is that of the equations. `b`: a
-    vector. `x0`: the start, 0 by default. `rtol`, `atol`: the iteration stops when
-    |b - A x| <= max(rtol |b|, atol), or after `maxiter` steps, 10 n by default (SciPy counts
-    restarts); the host reads one bool in each. `restart`: the number of steps between restarts, 20
-    by default; each step stores two vectors. `callback` gets x after each step, outside of captured
-    functions.
+    - `A`: a matrix of any layout, or a function that multiplies a vector by it.
+    - `b`: a vector.
+    - `x0`: the start; None is 0.
+    - `rtol`, `atol`: the iteration stops when |b - A x| <= max(rtol |b|, atol).
+    - `restart`: the number of steps between restarts. Default: 20. Each step stores two vectors.
+    - `maxiter`: the greatest number of steps. Default: 10 n. SciPy counts restarts.
+    - `M`: an approximate inverse of A: a matrix, or a function that multiplies a vector. It is
+      applied from the right, so the residual is that of the equations. None is the identity.
+    - `callback`: a function that gets x after each step; captured functions cannot have one.
+
     Shapes: A and M (n, n), b and x0 (n,); x (n,).
     Dtypes: floats and complex, promoted.
     Gradient: by A and b, from a solve with the adjoint; A and M have to be matrices for it.
+    Cost: the host reads one bool in each step.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError, GradientError. If it does not
     converge, `info` is not 0.
+    See also: `cg`, `spsolve_triangular`, `dt.linalg.solve`.
     Source: Saad and Schultz (1986), https://doi.org/10.1137/0907058, in the form of Jiranek and
     Rozloznik (2010), https://doi.org/10.1007/s11075-009-9311-8.
 
@@ -458,15 +470,19 @@ def spsolve_triangular(
 ) -> Tensor:
     """Solve `A @ x = b` for a sparse triangular A by substitution.
 
-    `A`: the triangle; `b`: the right side, or several as columns. `lower`: True if A is a lower
-    triangle, else an upper one. `unit_diagonal`: the diagonal counts as ones, and the stored values
-    on it are ignored. Rows are solved in sequence, columns of b in parallel. The check that A is a
-    triangle without zeros on its diagonal takes a host read; captured functions skip the check.
+    - `A`: the triangle, a sparse matrix.
+    - `b`: the right side, or several as columns.
+    - `lower`: True if A is a lower triangle, False for an upper one.
+    - `unit_diagonal`: True counts the diagonal as ones, and ignores the stored values on it.
+
     Shapes: A (n, n), b (n,) or (n, k); x as b.
     Dtypes: floats and complex, promoted.
     Gradient: by A and b, from a solve with the adjoint.
+    Cost: rows are solved in sequence, columns of b in parallel. The check that A is a triangle
+    without zeros on its diagonal takes a host read; captured functions skip the check.
     Raises: LinAlgError for a 0 on the diagonal, ArgumentError if A is no triangle, ShapeError,
     DTypeError, DeviceError, LayoutError for an A that is not sparse.
+    See also: `cg`, `gmres`, `dt.linalg.solve_triangular`.
 
     >>> import dovetail as dt
     >>> a = dt.asarray([[2.0, 0.0], [1.0, 4.0]]).to_sparse_csr()

@@ -90,7 +90,8 @@ def html(x: Entries) -> str:
 def spy(x: Entries, cells: int = PICTURE_CELLS_MAX) -> str:
     """Draw the pattern of the last two dimensions as SVG text: darker cells have more entries.
 
-    `cells`: the largest number of cells along the longer side; each covers a part of the matrix.
+    - `cells`: the largest number of cells along the longer side; each covers a part of the matrix.
+
     Matrices of the dimensions before the last two are drawn on top of each other.
     Shapes: of at least 2 dimensions.
     Dtypes: all.

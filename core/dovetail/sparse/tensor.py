@@ -97,12 +97,17 @@ class Entries(LayoutTensor):
         return None if g is None else self._with(g)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Record the gradient of the values from now on, or stop doing so; return this tensor."""
+        """Record the gradient of the values from now on, or stop doing so; return this tensor.
+
+        - `requires_grad`: True records it, False stops.
+        """
         self._values.requires_grad_(requires_grad)
         return self
 
     def backward(self, *args: object, **options: object) -> None:
         """Raise LayoutError: gradients start from a strided tensor.
+
+        - `args`, `options`: any arguments.
 
         Raises: LayoutError.
         """
@@ -187,6 +192,8 @@ class COO(Entries):
 
     def accumulated(self, other: Tensor) -> Tensor:
         """Return the sum of two gradients of a tensor: the entries of both, or a strided tensor.
+
+        - `other`: the other gradient, of the same shape.
 
         It does not sort, and the host reads nothing.
         """

@@ -61,6 +61,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Shapes: any; the result's is the input's.
     Dtypes: integers and real floats; the result has the input's.
     Raises: DTypeError for bool and complex numbers.
+    See also: `leaky_relu`, `gelu`, `silu`.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.relu(dt.asarray([-1.0, 2.0])).tolist()
@@ -79,6 +80,8 @@ def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
     """Return the input, clipped to `min_val` and `max_val`.
+
+    - `min_val`, `max_val`: the lower and the upper bound.
 
     Shapes: any; the result's is the input's.
     Dtypes: real; the result has the input's; results for integers are cast to it.
@@ -146,6 +149,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return the input where it is positive, else `negative_slope` times it.
 
+    - `negative_slope`: the factor of negative elements.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: DTypeError for other than floats.
@@ -160,6 +165,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Return the input where it is positive, else `weight` times it.
+
+    - `weight`: one factor, or one for each element of axis 1.
 
     Shapes: weight has one element, or one for each of input's second axis; the result's is the
     input's.
@@ -195,7 +202,8 @@ def rrelu(
 ) -> Tensor:
     """Return `leaky_relu` with a random slope per element in training, else with the mean slope.
 
-    `lower`, `upper`: between which slopes are drawn, evenly, by `dt.random`.
+    - `lower`, `upper`: the bounds of the uniform distribution of slopes, which `dt.random` draws.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError where lower > upper; DTypeError for other than floats.
@@ -226,7 +234,8 @@ def _negative_part(x: Tensor) -> Tensor:
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return the input where it is positive, else alpha * (exp(x) - 1).
 
-    `alpha`: minus the limit of the result at -infinity.
+    - `alpha`: minus the limit of the result at -infinity.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: DTypeError for other than floats.
@@ -243,7 +252,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return the input where it is positive, else alpha * (exp(x / alpha) - 1).
 
-    `alpha`: minus the limit of the result at -infinity; a smaller one is sharper.
+    - `alpha`: minus the limit of the result at -infinity; a smaller one is sharper.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError for alpha = 0; DTypeError for other than floats.
@@ -286,10 +296,12 @@ def _set_infinite_limits(x: Tensor, y: Tensor) -> Tensor:
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """Return x times the probability that a standard normal variable is below x.
 
-    `approximate`: "none", or "tanh" for x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3))).
+    - `approximate`: "none", or "tanh" for x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3))).
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError for another `approximate`; DTypeError for other than floats.
+    See also: `silu`, `relu`, `dt.nn.GELU`.
     Source: Hendrycks, Gimpel, "Gaussian error linear units", 2016.
 
     >>> import dovetail as dt
@@ -345,7 +357,9 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Return log(1 + exp(beta * x)) / beta; x where beta * x is above `threshold`.
 
-    `beta`: the sharpness of the bend.
+    - `beta`: the sharpness of the bend.
+    - `threshold`: the bound of beta * x above which the result is x.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: DTypeError for other than floats.
@@ -398,6 +412,8 @@ def softsign(input: Tensor) -> Tensor:
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Return the input, moved towards 0 by `lambd`, but not beyond.
 
+    - `lambd`: the distance, at least 0.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError for a negative lambd; DTypeError for other than floats.
@@ -415,6 +431,8 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Return the input where its magnitude is greater than `lambd`, else 0.
+
+    - `lambd`: the greatest magnitude that becomes 0.
 
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
@@ -445,6 +463,9 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return the input where it is above `threshold`, else `value`.
+
+    - `threshold`: the greatest input that is replaced.
+    - `value`: the value that replaces it.
 
     Shapes: any; the result's is the input's.
     Dtypes: real; the result has the input's; results for integers are cast to it.

@@ -100,8 +100,9 @@ def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:
 def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Return the means of a given number of windows that cover signals evenly.
 
-    `output_size`: the number of windows; None for the number of elements. Window i of m covers
-    elements floor(i * n / m) to ceil((i + 1) * n / m).
+    - `output_size`: the number of windows; None for the number of elements. Window i of m covers
+      elements floor(i * n / m) to ceil((i + 1) * n / m).
+
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -117,6 +118,9 @@ def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
 def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Return the means of a given number of windows of images; see `adaptive_avg_pool1d`.
 
+    - `output_size`: the number of windows: an int for all axes, or one for each. None keeps the
+      input's size of an axis.
+
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -131,6 +135,9 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
 
 def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Return the means of a given number of windows of volumes; see `adaptive_avg_pool1d`.
+
+    - `output_size`: the number of windows: an int for all axes, or one for each. None keeps the
+      input's size of an axis.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
@@ -201,6 +208,8 @@ def adaptive_max_pool1d(
 ) -> MaxPoolResult:
     """Return the largest elements of a given number of windows of signals.
 
+    - `output_size`: the number of windows; None for the input's length.
+
     See `adaptive_avg_pool1d` for the windows, and `max_pool1d` for the results.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: real numbers.
@@ -219,6 +228,9 @@ def adaptive_max_pool2d(
 ) -> MaxPoolResult:
     """Return the maxima of a given number of windows of images; see `adaptive_max_pool1d`.
 
+    - `output_size`: the number of windows: an int for all axes, or one for each. None keeps the
+      input's size of an axis.
+
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: real numbers.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -235,6 +247,9 @@ def adaptive_max_pool3d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> MaxPoolResult:
     """Return the maxima of a given number of windows of volumes; see `adaptive_max_pool1d`.
+
+    - `output_size`: the number of windows: an int for all axes, or one for each. None keeps the
+      input's size of an axis.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: real numbers.

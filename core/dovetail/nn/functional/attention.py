@@ -45,10 +45,14 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Return values weighted for each query by the softmax of its products with the keys.
 
-    `attn_mask`: bool, True where a query sees a key, or a float that is added to the scores.
-    `is_causal`: query i sees only keys up to i; a mask applies as well. `scale`: the factor of the
-    products, by default 1 / sqrt(e). `dropout_p`: the probability with which weights become 0, also
-    outside of training. `enable_gqa`: several neighbouring heads of queries share a key and value.
+    - `query`, `key`, `value`: the queries, keys and values, with positions along the last axis but
+      one.
+    - `attn_mask`: bool, True where a query sees a key, or a float that is added to the scores.
+    - `dropout_p`: the probability with which weights become 0, also outside of training.
+    - `is_causal`: query i sees only keys up to i; a mask applies as well.
+    - `scale`: the factor of the products, by default 1 / sqrt(e).
+    - `enable_gqa`: several neighbouring heads of queries share a key and value.
+
     The result for a query that sees no key is zero.
     Shapes: `query` (..., l, e), `key` (..., s, e), `value` (..., s, v) give (..., l, v); the mask
     is broadcast to (..., l, s), and the axes before these to each other.
@@ -56,6 +60,7 @@ def scaled_dot_product_attention(
     Memory: one tile of scores at a time, also in the backward pass. Dropout stores a bool for each
     score, and gradients of gradients store all scores.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError.
+    See also: `flex_attention`, `multi_head_attention_forward`, `dt.nn.MultiheadAttention`.
     Source: Vaswani et al., "Attention is all you need", 2017.
 
     >>> import dovetail as dt

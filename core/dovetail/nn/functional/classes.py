@@ -93,12 +93,16 @@ def nll_loss(
 ) -> Tensor:
     """Return minus the entry at the class of each; `input` has logarithms of probabilities.
 
-    `weight`: a factor for each class; the mean divides by the sum of the factors of the targets.
-    `ignore_index`: a class that is ignored.
+    - `target`: the classes, integers from 0, without the axis of classes.
+    - `weight`: a factor of each class, of shape (classes,); the mean divides by the sum of the
+      factors of the targets.
+    - `ignore_index`: a class whose examples add nothing to the loss and the mean.
+
     Shapes: input (classes,), (batch, classes) or (batch, classes, ...); target the same without
     the classes.
     Dtypes: floats; target of integers.
     Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError for a class that is none.
+    See also: `cross_entropy`, `log_softmax`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[-1.0, -2.0]])
@@ -134,13 +138,19 @@ def cross_entropy(
 ) -> Tensor:
     """Return the cross entropy of softmax(input) and the target: classes or probabilities.
 
-    `weight`: a factor for each class; the mean over classes divides by the sum of the factors of
-    the targets. `ignore_index`: a class that is ignored. `label_smoothing`: the part of each target
-    that is spread evenly over all classes.
+    - `target`: the classes, integers from 0, without the axis of classes; or probabilities, floats
+      of the input's shape.
+    - `weight`: a factor of each class, of shape (classes,); the mean over classes divides by the
+      sum of the factors of the targets.
+    - `ignore_index`: a class whose examples add nothing to the loss and the mean.
+    - `label_smoothing`: the part of each target that is spread evenly over all classes.
+
     Shapes: input (classes,), (batch, classes) or (batch, classes, ...); target the same without
     the classes, or, of probabilities, with them.
     Dtypes: floats; target of integers, or floats for probabilities.
     Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError for a class that is none.
+    See also: `nll_loss`, `binary_cross_entropy_with_logits`, `log_softmax`,
+    `dt.nn.CrossEntropyLoss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2)), dt.asarray([1])
@@ -222,8 +232,11 @@ def multi_margin_loss(
 ) -> Tensor:
     """Return the mean over other classes of max(0, margin - x[class] + x[other])**p.
 
-    `p`: 1 or 2. `weight`: a factor for each class. `margin`: the margin by which the class's score
-    should exceed the others.
+    - `target`: the class of each example.
+    - `p`: the exponent of each difference, 1 or 2.
+    - `margin`: the margin by which the class's score should exceed the others.
+    - `weight`: a factor of each class, of shape (classes,).
+
     Shapes: input (classes,) or (batch, classes); target () or (batch,).
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of
     integers.
@@ -261,7 +274,8 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """Return the sum of max(0, 1 - x[class] + x[other]), divided by the number of classes.
 
-    `target`: the classes of each example, before the first -1; all others are other classes.
+    - `target`: the classes of each example, before the first -1; all others are other classes.
+
     Shapes: (classes,) or (batch, classes) both.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of
     integers.
@@ -304,7 +318,8 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """Return the mean over classes of `binary_cross_entropy_with_logits`.
 
-    `weight`: a factor for each class.
+    - `weight`: a factor of each class, of shape (classes,).
+
     Shapes: (..., classes) both.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
     numbers.

@@ -39,15 +39,24 @@ def conv1d(
 ) -> Tensor:
     """Return the convolution of signals with filters: sums of products at each position.
 
-    `stride`: the distance of positions; `padding`: the number of zeros before and after, or "same"
-    for as many positions as elements, or "valid" for no zeros; `dilation`: the distance of a
-    filter's taps; `groups`: the number of groups of channels, which are convolved separately.
+    - `weight`: the filters, of the shape below.
+    - `bias`: a number for each filter; None adds none.
+    - `stride`: the distance between positions of a filter.
+    - `padding`: the number of zeros before and after the input, or "same" for a result of the
+      input's length (needs `stride` 1), or "valid" for none.
+    - `dilation`: the distance between the taps of a filter.
+    - `groups`: the number g of equal parts of the c channels and o filters. Filters of a part read
+      the channels of that part only; g = c is a depthwise convolution.
+
+    The number of positions is floor((length + 2 padding - dilation * (taps - 1) - 1) / stride) + 1.
+    Filters are not flipped, as in other network libraries.
     Shapes: input (n, c, length) or (c, length), weight (o, c // groups, taps), bias (o,); the
     result (n, o, positions) or (o, positions).
     Dtypes: floats and integers, the same for all; float16 and bfloat16 are summed in float32.
     Order: channel by channel, tap by tap, with one fused multiply-add each; then the bias. The bits
     are equal on every device, for all sizes.
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+    See also: `conv2d`, `conv_transpose1d`, `unfold`, `dt.convolve`, `dt.nn.Conv1d`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0, 4.0, 8.0]])
@@ -69,11 +78,23 @@ def conv2d(
 ) -> Tensor:
     """Return the convolution of images with filters; see `conv1d`.
 
-    Sizes are ints, for both axes, or one for each.
+    - `weight`: the filters, of the shape below.
+    - `bias`: a number for each filter; None adds none.
+    - `stride`: the distance between positions of a filter: an int for both axes, or one for each.
+    - `padding`: the number of zeros before and after each axis: an int or a pair; or "same" for a
+      result of the input's size (needs `stride` 1); or "valid" for none.
+    - `dilation`: the distance between the taps of a filter: an int or a pair.
+    - `groups`: the number g of equal parts of the c channels and o filters. Filters of a part read
+      the channels of that part only; g = c is a depthwise convolution.
+
+    Along each axis of n elements and k taps, the number of positions is floor((n + 2 padding -
+    dilation * (k - 1) - 1) / stride) + 1. With padding = k // 2 and odd k, it is n for stride 1 and
+    ceil(n / 2) for stride 2.
     Shapes: input (n, c, h, w) or (c, h, w), weight (o, c // groups, *taps), bias (o,); the result
     (n, o, *positions) or (o, *positions).
     Dtypes: floats and integers, the same for all.
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+    See also: `conv1d`, `conv_transpose2d`, `max_pool2d`, `unfold`, `dt.nn.Conv2d`.
 
     >>> import dovetail as dt
     >>> x = dt.ones((1, 3, 3))
@@ -94,10 +115,19 @@ def conv3d(
 ) -> Tensor:
     """Return the convolution of volumes with filters; see `conv1d`.
 
+    - `weight`: the filters, of the shape below.
+    - `bias`: a number for each filter; None adds none.
+    - `stride`: the distance between positions of a filter: an int for all axes, or one for each.
+    - `padding`: the number of zeros before and after each axis: an int or one for each; or "same"
+      for a result of the input's size (needs `stride` 1); or "valid" for none.
+    - `dilation`: the distance between the taps of a filter: an int or one for each axis.
+    - `groups`: the number of equal parts of the channels and filters, see `conv2d`.
+
     Shapes: input (n, c, d, h, w) or (c, d, h, w), weight (o, c // groups, *taps), bias (o,); the
     result (n, o, *positions) or (o, *positions).
     Dtypes: floats and integers, the same for all.
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+    See also: `conv2d`, `conv_transpose3d`, `dt.nn.Conv3d`.
 
     >>> import dovetail as dt
     >>> x = dt.ones((2, 3, 3, 3))
@@ -120,13 +150,21 @@ def conv_transpose1d(
 ) -> Tensor:
     """Return the transpose of `conv1d` at `input`: each element is spread by a filter.
 
-    `output_padding`: additional elements at the end of the result, because with a stride several
-    lengths have the same number of positions. See `conv1d` for the other arguments.
+    - `weight`: the filters, of the shape below.
+    - `bias`: a number for each channel of the result; None adds none.
+    - `stride`: the distance between the spread filters.
+    - `padding`: the number of elements removed at both ends of each axis of the result.
+    - `output_padding`: additional elements at the end of each axis, less than `stride` or
+      `dilation`: with a stride several input sizes of a convolution have the same number of
+      positions.
+    - `dilation`: the distance between the taps of a filter.
+
     Shapes: input (n, c, length) or (c, length), weight (c, o // groups, taps), bias (o,); the
-    result (n, o, more) or (o, more), of (length - 1) * stride - 2 * padding + dilation *
-    (taps - 1) + output_padding + 1.
+    result (n, o, more) or (o, more), of (length - 1) * stride - 2 * padding + output_padding + 1 +
+    dilation * (taps - 1).
     Dtypes: floats and integers, the same for all.
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+    See also: `conv1d`, `dt.nn.ConvTranspose1d`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0]])
@@ -160,11 +198,20 @@ def conv_transpose2d(
 ) -> Tensor:
     """Return the transpose of `conv2d` at `input`; see `conv_transpose1d`.
 
-    `output_padding`: as of `conv_transpose1d`.
+    - `weight`: the filters, of the shape below.
+    - `bias`: a number for each channel of the result; None adds none.
+    - `stride`: the distance between the spread filters.
+    - `padding`: the number of elements removed at both ends of each axis of the result.
+    - `output_padding`: additional elements at the end of each axis, less than `stride` or
+      `dilation`: with a stride several input sizes of a convolution have the same number of
+      positions.
+    - `dilation`: the distance between the taps of a filter.
+
     Shapes: input (n, c, h, w) or (c, h, w), weight (c, o // groups, *taps), bias (o,); the result
     (n, o, *more) or (o, *more).
     Dtypes: floats and integers, the same for all.
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+    See also: `conv2d`, `fold`, `dt.nn.ConvTranspose2d`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[[1.0, 2.0]]])
@@ -198,11 +245,20 @@ def conv_transpose3d(
 ) -> Tensor:
     """Return the transpose of `conv3d` at `input`; see `conv_transpose1d`.
 
-    `output_padding`: as of `conv_transpose1d`.
+    - `weight`: the filters, of the shape below.
+    - `bias`: a number for each channel of the result; None adds none.
+    - `stride`: the distance between the spread filters.
+    - `padding`: the number of elements removed at both ends of each axis of the result.
+    - `output_padding`: additional elements at the end of each axis, less than `stride` or
+      `dilation`: with a stride several input sizes of a convolution have the same number of
+      positions.
+    - `dilation`: the distance between the taps of a filter.
+
     Shapes: input (n, c, d, h, w) or (c, d, h, w), weight (c, o // groups, *taps), bias (o,); the
     result (n, o, *more) or (o, *more).
     Dtypes: floats and integers, the same for all.
     Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+    See also: `conv3d`, `dt.nn.ConvTranspose3d`.
 
     >>> import dovetail as dt
     >>> x = dt.ones((1, 1, 1, 2))

@@ -33,7 +33,9 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """Return x where the target is 1, max(0, margin - x) where it is -1.
 
-    `margin`: the distance from which a pair with target -1 costs nothing.
+    - `target`: 1 or -1 for each pair.
+    - `margin`: the distance from which a pair with target -1 costs nothing.
+
     Shapes: both are broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
     numbers.
@@ -62,7 +64,9 @@ def margin_ranking_loss(
 ) -> Tensor:
     """Return max(0, margin - target * (input1 - input2)): 1 ranks the first higher, -1 the second.
 
-    `margin`: the difference that is demanded.
+    - `target`: 1 where the first input should be higher, -1 where the second should.
+    - `margin`: the least difference that costs nothing.
+
     Shapes: all have as many dimensions, and are broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has that of input1; target of real
     numbers.
@@ -98,9 +102,13 @@ def triplet_margin_loss(
 ) -> Tensor:
     """Return max(0, margin + |anchor - positive| - |anchor - negative|), by `pairwise_distance`.
 
-    The loss is 0 if `anchor` is nearer to `positive` than to `negative` by `margin`. `swap`: use
-    the lesser of the distances from anchor and from positive to the negative. `p`, `eps`: as of
-    `pairwise_distance`.
+    - `anchor`, `positive`, `negative`: vectors along the last axis: `positive` should be nearer to
+      `anchor` than `negative`.
+    - `margin`: the difference of the distances, greater than 0, from which a triplet costs nothing.
+    - `p`, `eps`: the order of the norm of the distance, and the number added to each difference;
+      see `pairwise_distance`.
+    - `swap`: use the lesser of the distances from anchor and from positive to the negative.
+
     Shapes: (..., n) all, broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has that of anchor.
     Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive.
@@ -137,9 +145,12 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:
     """Return `triplet_margin_loss` with another distance than `pairwise_distance`.
 
-    The loss is 0 if `anchor` is nearer to `positive` than to `negative` by `margin`.
-    `distance_function`: a function of two tensors, by default `pairwise_distance`. `swap`: use the
-    lesser of the distances from anchor and from positive to the negative.
+    - `anchor`, `positive`, `negative`: vectors along the last axis: `positive` should be nearer to
+      `anchor` than `negative`.
+    - `distance_function`: a function of two tensors, by default `pairwise_distance`.
+    - `margin`: the difference of the distances, greater than 0, from which a triplet costs nothing.
+    - `swap`: use the lesser of the distances from anchor and from positive to the negative.
+
     Shapes: of as many dimensions, such as the distance takes; a loss for each distance.
     Dtypes: floats; the distance gets halves as float32, and the loss has the dtype of anchor.
     Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive, and for another
@@ -179,7 +190,9 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """Return 1 - cos(angle) where the target is 1, max(0, cos - margin) where it is -1.
 
-    `margin`: the cosine up to which a pair with target -1 costs nothing.
+    - `target`: 1 or -1 for each pair.
+    - `margin`: the cosine up to which a pair with target -1 costs nothing.
+
     Shapes: inputs (batch, n) and target (batch,), or (n,) and ().
     Dtypes: floats; halves are computed as float32, and the loss has that of input1; target of real
     numbers.

@@ -67,10 +67,13 @@ def _drop(
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set each value to 0 with probability `p`, and divide the others by 1 - p.
 
-    `training`: False gives the input.
+    - `p`: the probability, from 0 to 1.
+    - `training`: False returns the input.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; the result has the input's.
     Raises: ArgumentError, DTypeError.
+    See also: `dropout2d`, `alpha_dropout`, `dt.nn.Dropout`.
     Source: Hinton, Srivastava, Krizhevsky, Sutskever, Salakhutdinov, "Improving neural networks by
     preventing co-adaptation of feature detectors", 2012.
 
@@ -103,6 +106,8 @@ def dropout1d(
 ) -> Tensor:
     """Set each channel to 0 with probability `p`, and divide the others by 1 - p.
 
+    - `p`: the probability, from 0 to 1.
+
     Shapes: (batch, channels, length) or (channels, length).
     Dtypes: floats; the result has the input's.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -118,6 +123,8 @@ def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Set each channel to 0 with probability `p`, and divide the others by 1 - p.
+
+    - `p`: the probability, from 0 to 1.
 
     Shapes: (batch, channels, height, width); (batch, channels, length) is as of `dropout1d`, as
     PyTorch has it.
@@ -135,6 +142,8 @@ def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Set each channel to 0 with probability `p`, and divide the others by 1 - p.
+
+    - `p`: the probability, from 0 to 1.
 
     Shapes: (batch, channels, depth, height, width), or without the batch.
     Dtypes: floats; the result has the input's.
@@ -166,7 +175,8 @@ def alpha_dropout(
 ) -> Tensor:
     """Apply dropout for `selu`: dropped values become its limit; mean and variance stay.
 
-    `p`: the probability of being dropped.
+    - `p`: the probability, from 0 to 1.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ArgumentError, DTypeError.
@@ -185,7 +195,8 @@ def feature_alpha_dropout(
 ) -> Tensor:
     """Apply `alpha_dropout` to whole channels.
 
-    `p`: the probability of a channel's being dropped.
+    - `p`: the probability, from 0 to 1.
+
     Shapes: (batch, channels, ...); the result's is the input's.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, ArgumentError, DTypeError.

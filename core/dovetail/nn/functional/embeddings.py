@@ -124,14 +124,18 @@ def embedding(
 ) -> Tensor:
     """Return rows of `weight` by index; with `max_norm`, first scale these rows in place.
 
-    `padding_idx`: a row without a gradient. `max_norm`, `norm_type`: before rows are read, scale
-    them in place to at most this norm. `scale_grad_by_freq`: divide gradients by the number of
-    times a row is read. `sparse`: the gradient of the weight is a sparse COO tensor with an entry
-    for each row that is read, in that order, so that indices may repeat.
+    - `weight`: the table, whose rows are read.
+    - `padding_idx`: a row without a gradient.
+    - `max_norm`, `norm_type`: before rows are read, scale them in place to at most this norm.
+    - `scale_grad_by_freq`: divide gradients by the number of times a row is read.
+    - `sparse`: the gradient of the weight is a sparse COO tensor with an entry for each row that is
+      read, in that order, so that indices may repeat.
+
     Shapes: input any, weight (rows, n); the result (*input.shape, n).
     Dtypes: input integers, weight floats.
     Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError, also for negative numbers, when
     the work runs.
+    See also: `embedding_bag`, `one_hot`, `dt.take`, `dt.nn.Embedding`.
 
     >>> import dovetail as dt
     >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
@@ -161,15 +165,21 @@ def embedding_bag(
 ) -> Tensor:
     """Return sums, means or maxima of bags of rows; with `max_norm`, scale rows in place.
 
-    `input`: a bag in each row; or all bags concatenated in one dimension, with their first
-    positions as `offsets`, from 0 on in order, and with `include_last_offset` also the end of the
-    last one. `mode`: "sum", "mean" or "max"; the result of an empty bag is 0. `per_sample_weights`:
-    a factor for each row, only for "sum". `padding_idx`: a row that is ignored. `max_norm`,
-    `norm_type`, `scale_grad_by_freq`, `sparse`: as for `embedding`.
+    - `input`: a bag of indices in each row; or all bags concatenated in one dimension, with
+      `offsets`.
+    - `offsets`: for one dimension, the first position of each bag: they begin with 0 and do not
+      decrease.
+    - `max_norm`, `norm_type`, `scale_grad_by_freq`, `sparse`: as for `embedding`.
+    - `mode`: "sum", "mean" or "max"; the result of an empty bag is 0.
+    - `per_sample_weights`: a factor for each row, only for "sum".
+    - `include_last_offset`: True if `offsets` has the end of the last bag, too.
+    - `padding_idx`: a row that is ignored.
+
     Shapes: input (bags, n) or (n,), weight (rows, m), offsets (bags,); the result (bags, m).
     Dtypes: input and offsets integers, weight floats.
     Raises: ShapeError, DTypeError, ArgumentError; OutOfRangeError when the work runs, also for
     negative numbers, and for offsets that do not begin with 0, decrease, or exceed the length.
+    See also: `embedding`, `dt.nn.EmbeddingBag`.
 
     >>> import dovetail as dt
     >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
@@ -321,11 +331,14 @@ def _max_of_bags(x: Tensor, counts: Tensor | None, bag: Tensor, shape: tuple[int
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Return 1 at the class of each element along a new last axis, 0 elsewhere.
 
-    `tensor`: the classes, from 0. `num_classes`: their number, by default one more than the largest
-    class, which the host reads.
+    - `tensor`: the classes, integers from 0.
+    - `num_classes`: the number of classes; -1 takes one more than the largest class, which the host
+      reads.
+
     Shapes: any; the result (*tensor.shape, num_classes).
     Dtypes: integers; the result int64.
     Raises: DTypeError, ArgumentError; OutOfRangeError for a class that is none, when the work runs.
+    See also: `embedding`, `cross_entropy`.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.one_hot(dt.asarray([1, 0])).tolist()

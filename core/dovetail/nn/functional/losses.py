@@ -54,11 +54,13 @@ def mse_loss(
 ) -> Tensor:
     """Return the squared differences.
 
-    `weight`: a factor for each; the mean is then by the sum of the weights.
+    - `weight`: a factor of each loss; the mean divides by the sum of the factors.
+
     Shapes: the same; a target that is broadcast is warned of.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
     numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `l1_loss`, `smooth_l1_loss`, `huber_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(2), dt.zeros(2)
@@ -85,11 +87,13 @@ def l1_loss(
 ) -> Tensor:
     """Return the absolute differences.
 
-    `weight`: a factor for each; the mean is then by the sum of the weights.
+    - `weight`: a factor of each loss; the mean divides by the sum of the factors.
+
     Shapes: the same; a target that is broadcast is warned of.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
     numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `mse_loss`, `smooth_l1_loss`, `huber_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(2), dt.zeros(2)
@@ -114,6 +118,8 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """Return d**2 / (2 beta) for differences d below `beta`, else |d| - beta / 2.
+
+    - `beta`: the difference at which the loss becomes linear; 0 is `l1_loss`.
 
     Shapes: the same; a target that is broadcast is warned of.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
@@ -148,7 +154,9 @@ def huber_loss(
 ) -> Tensor:
     """Return d**2 / 2 for differences d up to `delta`, else delta * (|d| - delta / 2).
 
-    `weight`: a factor for each loss.
+    - `delta`: the difference, greater than 0, at which the loss becomes linear.
+    - `weight`: a factor of each loss; the mean divides by their number.
+
     Shapes: the same; a target that is broadcast is warned of.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
     numbers.
@@ -182,8 +190,10 @@ def kl_div(
 ) -> Tensor:
     """Return target * (log(target) - input); `input` has logarithms of probabilities.
 
-    `reduction`: "batchmean" too, the sum by the size of the first axis, which is the divergence's
-    definition. `log_target`: the target has logarithms, too.
+    - `reduction`: "mean", "sum", "none", or "batchmean": the sum by the size of the first axis,
+      which is the divergence's definition.
+    - `log_target`: the target has logarithms, too.
+
     Shapes: both are broadcast.
     Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
@@ -212,15 +222,19 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Return -(t log(x) + (1 - t) log(1 - x)); logarithms are no less than -100.
 
-    `weight`: a factor for each, broadcast. With sigmoids before it,
-    `binary_cross_entropy_with_logits` is more exact. A value below 0 or above 1, in the input or in
-    the target, is not a probability: its loss and its gradient are NaN, and `dt.debug_nans()` names
-    the line (PyTorch raises an error, for which the host has to wait for the values).
+    - `target`: probabilities of class 1, from 0 to 1, of the input's shape.
+    - `weight`: a factor of each loss, which broadcasts with the input.
+
+    A value below 0 or above 1, in the input or in the target, is not a probability: its loss and
+    its gradient are NaN, and `dt.debug_nans()` names the line (PyTorch raises an error, for which
+    the host has to wait for the values). After a sigmoid, `binary_cross_entropy_with_logits` is
+    more exact.
     Gradient: (x - t) / (x (1 - x)), the divisor no less than 1e-12. It is finite for x of 0 and 1,
     and not 0 if the target differs.
     Shapes: input and target are the same.
     Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `binary_cross_entropy_with_logits`, `cross_entropy`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros(2), dt.zeros(2)
@@ -278,11 +292,15 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Return `binary_cross_entropy` of sigmoid(input), without overflow.
 
-    `weight`: a factor for each element, broadcast. `pos_weight`: a factor for the part of the
-    target that is 1, broadcast: one for each class.
+    - `target`: probabilities of class 1, from 0 to 1, of the input's shape.
+    - `weight`: a factor of each loss, which broadcasts with the input.
+    - `pos_weight`: a factor of the loss of targets 1, which broadcasts with the input: usually one
+      number for each class.
+
     Shapes: input and target are the same.
     Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `binary_cross_entropy`, `cross_entropy`.
 
     >>> import dovetail as dt
     >>> x, y = dt.full(2, 1000.0), dt.ones(2)
@@ -315,8 +333,10 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Return minus the log probability of `target` under Poisson distributions.
 
-    `log_input`: the input has logarithms of the rates; else rates, to which `eps` is added.
-    `full`: with Stirling's approximation of the part that no gradient depends on.
+    - `log_input`: True if the input has logarithms of the rates, False for the rates.
+    - `full`: add Stirling's approximation of the part that depends on the target alone.
+    - `eps`: is added to the rates before their logarithm, if `log_input` is False.
+
     Shapes: both are broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
     numbers.
@@ -349,8 +369,10 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """Return minus the log density of `target` under normal distributions.
 
-    `var`: their variances; lesser ones count as `eps`, without a change of gradients. `full`: add
-    the constant part. Negative elements of a tensor are not detected.
+    - `var`: their variances: a tensor or a number. Negative elements of a tensor are not detected.
+    - `full`: add the constant log(2 pi) / 2.
+    - `eps`: the least variance; lesser ones count as this one, without a change of gradients.
+
     Shapes: var has input's shape, or that without the last axis, or 1 along one axis.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target and
     variances of real numbers.
@@ -404,6 +426,8 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Return log(1 + exp(-target * input)), for targets 1 or -1.
+
+    - `target`: 1 or -1 for each element.
 
     Shapes: both are broadcast.
     Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real

@@ -48,17 +48,28 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """Return the output of multi-head attention, and its weights if they are needed.
 
-    `embed_dim_to_check`: the size e of a query; `num_heads`: the number of equal parts into which
-    it is split. `in_proj_weight`: the weights of queries, keys and values, one below the other;
-    with `use_separate_proj_weight`, `q_proj_weight`, `k_proj_weight` and `v_proj_weight` are used
-    instead; `in_proj_bias`: the three biases, one after the other. `out_proj_weight`,
-    `out_proj_bias`: the projection of the heads' output. `bias_k`, `bias_v`: an additional key and
-    value; `add_zero_attn`: add a key and value of zeros. Masks are bool, True where a key is *not*
-    seen, or floats that are added to scores: `attn_mask` for each query, `key_padding_mask` for all
-    queries. `is_causal`: query i sees keys up to i; with `attn_mask` it asserts that this mask is
-    causal. `dropout_p`: the probability with which weights become 0, while `training`.
-    `need_weights`: False avoids a matrix of all scores. `static_k`, `static_v`: heads that replace
-    the projections of `key` and `value`. For a query that sees no key, result and weights are 0.
+    - `query`, `key`, `value`: the queries, keys and values before their projections.
+    - `embed_dim_to_check`: the size e of a query.
+    - `num_heads`: the number of equal parts into which it is split.
+    - `in_proj_weight`: the weights of queries, keys and values, one below the other.
+    - `in_proj_bias`: the three biases, one after the other.
+    - `bias_k`, `bias_v`: an additional key and value.
+    - `add_zero_attn`: add a key and value of zeros.
+    - `dropout_p`: the probability with which weights become 0, while `training`.
+    - `out_proj_weight`, `out_proj_bias`: the projection of the heads' output.
+    - `key_padding_mask`: for all queries: bool, True for keys that are *not* seen, or floats that
+      are added to scores.
+    - `need_weights`: False returns None for the weights, and avoids a matrix of all scores.
+    - `attn_mask`: for each query: bool, True for keys that are *not* seen, or floats that are added
+      to scores.
+    - `use_separate_proj_weight`: use `q_proj_weight`, `k_proj_weight` and `v_proj_weight` in place
+      of `in_proj_weight`.
+    - `q_proj_weight`, `k_proj_weight`, `v_proj_weight`: the separate weights.
+    - `static_k`, `static_v`: heads that replace the projections of `key` and `value`.
+    - `average_attn_weights`: False returns the weights of each head, True their mean.
+    - `is_causal`: query i sees keys up to i; with `attn_mask` it asserts that this mask is causal.
+
+    For a query that sees no key, result and weights are 0.
     Shapes: `query` (l, n, e), key (s, n, ...), value (s, n, ...), or all without n; attn_mask (l,
     s) or (n * heads, l, s), key_padding_mask (n, s); the result (l, n, e), and weights (n, l, s),
     or (n, heads, l, s) unless `average_attn_weights`.

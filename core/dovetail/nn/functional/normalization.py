@@ -71,11 +71,14 @@ def layer_norm(
 ) -> Tensor:
     """Normalise over the last axes to mean 0 and variance 1, times `weight`, plus `bias`.
 
-    `normalized_shape`: the sizes of those axes, or the size of the last one. `eps`: is added to the
-    variance.
+    - `normalized_shape`: the sizes of those axes, or the size of the last one.
+    - `weight`, `bias`: the factors and addends after normalising; None is 1 and 0.
+    - `eps`: is added to the variance.
+
     Shapes: weight and bias have `normalized_shape`.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError.
+    See also: `rms_norm`, `batch_norm`, `dt.nn.LayerNorm`.
     Source: Ba, Kiros, Hinton, "Layer normalization", 2016.
 
     >>> import dovetail as dt
@@ -98,10 +101,14 @@ def rms_norm(
 ) -> Tensor:
     """Divide the input by the root of its mean square over its last axes, times `weight`.
 
-    `eps`: is added to the mean square; unless given, the dtype's `dt.finfo(...).eps`.
+    - `normalized_shape`: the sizes of those axes, or the size of the last one.
+    - `weight`: the factors after normalising; None is 1.
+    - `eps`: is added to the mean square. Default: `dt.finfo(dtype).eps` of the input's dtype.
+
     Shapes: weight has `normalized_shape`.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError.
+    See also: `layer_norm`, `dt.nn.RMSNorm`.
     Source: Zhang, Sennrich, "Root mean square layer normalization", 2019.
 
     >>> import dovetail as dt
@@ -164,14 +171,20 @@ def batch_norm(
 ) -> Tensor:
     """Normalise each channel, times `weight`, plus `bias`; in training, update running statistics.
 
-    `training`: use the mean and variance of the batch, and move the running ones towards them in
-    place, by `momentum` (the variance with n - 1 in place of n); else use the running ones.
-    `running_mean`, `running_var`: the running ones, or None; an empty batch does not change them.
-    `eps`: is added to the variance.
+    - `running_mean`, `running_var`: the running mean and variance, or None; an empty batch does not
+      change them.
+    - `weight`, `bias`: a factor and an addend for each channel; None is 1 and 0.
+    - `training`: True uses the mean and variance of the batch, and moves the running ones towards
+      them in place. False uses the running ones.
+    - `momentum`: the weight of the batch in the running statistics: running = (1 - momentum) *
+      running + momentum * batch. The variance of the batch has the divisor n - 1 here.
+    - `eps`: is added to the variance.
+
     Shapes: input (batch, channels, ...), all others (channels,).
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel while training, and
     without running statistics otherwise.
+    See also: `layer_norm`, `group_norm`, `instance_norm`, `dt.nn.BatchNorm1d`.
     Source: Ioffe, Szegedy, "Batch normalization", 2015.
 
     >>> import dovetail as dt
@@ -238,10 +251,14 @@ def instance_norm(
 ) -> Tensor:
     """Normalise each channel of each example to mean 0 and variance 1.
 
-    `use_input_stats`: use the mean and variance of each channel and example, and move the running
-    ones in place towards the means of these over the batch; else use the running ones.
-    `running_mean`, `running_var`: the running ones, or None; `momentum`: the weight of the current
-    values. An empty batch does not change them. `eps`: is added to the variance.
+    - `running_mean`, `running_var`: the running mean and variance, or None; an empty batch does not
+      change them.
+    - `weight`, `bias`: a factor and an addend for each channel; None is 1 and 0.
+    - `use_input_stats`: True uses the mean and variance of each channel and example, and moves the
+      running ones in place towards the means of these over the batch. False uses the running ones.
+    - `momentum`: the weight of the current values in the running statistics.
+    - `eps`: is added to the variance.
+
     Shapes: input (batch, channels, ...), all others (channels,).
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel, and without
@@ -286,7 +303,10 @@ def group_norm(
 ) -> Tensor:
     """Normalise each group of channels of each example to mean 0 and variance 1.
 
-    `num_groups`: the number of groups, of equal size. `eps`: is added to the variance.
+    - `num_groups`: the number of groups, of equal size.
+    - `weight`, `bias`: the factors and addends after normalising; None is 1 and 0.
+    - `eps`: is added to the variance.
+
     Shapes: input (batch, channels, ...), weight and bias (channels,).
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError where the channels are no such number of groups; DTypeError.
@@ -316,7 +336,9 @@ def local_response_norm(
 ) -> Tensor:
     """Divide by (k + alpha * the mean square of `size` channels around each)**beta.
 
-    `alpha`, `beta`, `k`: the numbers of this formula.
+    - `size`: the number of neighbouring channels in each mean.
+    - `alpha`, `beta`, `k`: the numbers of this formula.
+
     Shapes: (batch, channels, ...), with at least one more axis.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for a size below 1.

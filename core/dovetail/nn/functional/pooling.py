@@ -68,14 +68,20 @@ def max_pool1d(
 ) -> MaxPoolResult:
     """Return the largest element of each window of signals.
 
-    `stride`: the distance of windows, by default their size; `padding`: the number of elements
-    before and after the input, which are less than any number; `dilation`: the distance of a
-    window's elements; `ceil_mode`: include windows that begin within the input and end beyond it;
-    `return_indices`: also return the elements' indices in the input, for `max_unpool1d`.
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of elements before and after each axis, which are less than any number;
+      at most half of a window.
+    - `dilation`: the distance of a window's elements.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+    - `return_indices`: also return the elements' indices in the input, for `max_unpool1d`.
+
+    A window spans s = dilation * (kernel_size - 1) + 1 elements, and there are
+    floor((length + 2 padding - s) / stride) + 1 windows; with `ceil_mode` it is rounded up.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: real numbers. NaN is larger than any number.
     Gradient: to the element that is the result; of equal ones to the first.
     Raises: ShapeError, ArgumentError, DTypeError.
+    See also: `avg_pool1d`, `max_unpool1d`, `adaptive_max_pool1d`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0, 4.0]])
@@ -96,10 +102,17 @@ def max_pool2d(
 ) -> MaxPoolResult:
     """Return the largest element of each window of images; see `max_pool1d`.
 
-    Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes. Places are
-    counted row by row.
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of elements before and after each axis, which are less than any number;
+      at most half of a window.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+    - `return_indices`: also return the elements' indices in the image, counted row by row, for
+      `max_unpool2d`.
+
+    Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: real numbers.
     Raises: ShapeError, ArgumentError, DTypeError.
+    See also: `avg_pool2d`, `max_unpool2d`, `adaptive_max_pool2d`.
 
     >>> import dovetail as dt
     >>> x = dt.arange(16.0).reshape((1, 4, 4))
@@ -120,9 +133,17 @@ def max_pool3d(
 ) -> MaxPoolResult:
     """Return the largest element of each window of volumes; see `max_pool1d`.
 
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of elements before and after each axis, which are less than any number;
+      at most half of a window.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+    - `return_indices`: also return the elements' indices in the volume, counted row by row, for
+      `max_unpool3d`.
+
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: real numbers.
     Raises: ShapeError, ArgumentError, DTypeError.
+    See also: `avg_pool3d`, `max_unpool3d`, `adaptive_max_pool3d`.
 
     >>> import dovetail as dt
     >>> x = dt.arange(8.0).reshape((1, 2, 2, 2))
@@ -184,7 +205,11 @@ def max_unpool1d(
 ) -> Tensor:
     """Return signals of zeros with window maxima at the positions that `max_pool1d` returned.
 
-    `output_size`: the length of the result, which the windows may leave undetermined.
+    - `indices`: the indices that the pooling function returned.
+    - `kernel_size`, `stride`, `padding`: those of the pooling function. Default of `stride`:
+      `kernel_size`.
+    - `output_size`: the sizes of the result's last axes, which the windows may leave undetermined.
+
     Shapes: those of `max_pool1d`, exchanged.
     Dtypes: real numbers; `indices` integers.
     Raises: ShapeError, ArgumentError, OutOfRangeError, DTypeError.
@@ -208,6 +233,11 @@ def max_unpool2d(
 ) -> Tensor:
     """Return images of zeros with window maxima at their positions; see `max_unpool1d`.
 
+    - `indices`: the indices that the pooling function returned.
+    - `kernel_size`, `stride`, `padding`: those of the pooling function. Default of `stride`:
+      `kernel_size`.
+    - `output_size`: the sizes of the result's last axes, which the windows may leave undetermined.
+
     Shapes: those of `max_pool2d`, back.
     Dtypes: real numbers; `indices` integers.
     Raises: ShapeError, ArgumentError, OutOfRangeError, DTypeError.
@@ -229,6 +259,11 @@ def max_unpool3d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Return volumes of zeros with window maxima at their positions; see `max_unpool1d`.
+
+    - `indices`: the indices that the pooling function returned.
+    - `kernel_size`, `stride`, `padding`: those of the pooling function. Default of `stride`:
+      `kernel_size`.
+    - `output_size`: the sizes of the result's last axes, which the windows may leave undetermined.
 
     Shapes: those of `max_pool3d`, back.
     Dtypes: real numbers; `indices` integers.
@@ -308,8 +343,11 @@ def avg_pool1d(
 ) -> Tensor:
     """Return the mean of each window of signals.
 
-    `count_include_pad`: count the zeros of `padding` as elements; see `max_pool1d` for the other
-    arguments.
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of zeros before and after each axis; at most half of a window.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+    - `count_include_pad`: True counts the zeros of `padding` in the divisor of the mean.
+
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -333,7 +371,12 @@ def avg_pool2d(
 ) -> Tensor:
     """Return the mean of each window of images; see `avg_pool1d`.
 
-    `count_include_pad`: as of `avg_pool1d`. `divisor_override`: the divisor of sums.
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of zeros before and after each axis; at most half of a window.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+    - `count_include_pad`: True counts the zeros of `padding` in the divisor of the mean.
+    - `divisor_override`: the divisor of the sums. Default: the number of elements of the window.
+
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -359,7 +402,12 @@ def avg_pool3d(
 ) -> Tensor:
     """Return the mean of each window of volumes; see `avg_pool1d` and `avg_pool2d`.
 
-    `count_include_pad`, `divisor_override`: as of `avg_pool2d`.
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of zeros before and after each axis; at most half of a window.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+    - `count_include_pad`: True counts the zeros of `padding` in the divisor of the mean.
+    - `divisor_override`: the divisor of the sums. Default: the number of elements of the window.
+
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -412,8 +460,12 @@ def lp_pool1d(
 ) -> Tensor:
     """Return the root of the sum of powers of each window of signals, both of `norm_type`.
 
+    - `norm_type`: the exponent p of the norm: (sum of x**p)**(1/p).
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+
     Powers are of the elements, not of their sizes, as in PyTorch; an infinite `norm_type` gives the
-    largest absolute value. See `max_pool1d` for the others.
+    largest absolute value.
     Gradient: 0 if the norm is 0.
     Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
     Dtypes: floats.
@@ -436,7 +488,10 @@ def lp_pool2d(
 ) -> Tensor:
     """Return the norm of each window of images; see `lp_pool1d`.
 
-    `norm_type`: as of `lp_pool1d`.
+    - `norm_type`: the exponent p of the norm: (sum of x**p)**(1/p).
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -458,7 +513,10 @@ def lp_pool3d(
 ) -> Tensor:
     """Return the norm of each window of volumes; see `lp_pool1d`.
 
-    `norm_type`: as of `lp_pool1d`.
+    - `norm_type`: the exponent p of the norm: (sum of x**p)**(1/p).
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `ceil_mode`: include windows that begin within the input and end beyond it.
+
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.

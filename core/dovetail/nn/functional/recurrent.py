@@ -53,12 +53,16 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:
     """Return the hidden state and the cell state after a step of an LSTM.
 
-    `hx`: both before it. The rows of weights are those of the input gate, the forget gate, the cell
-    and the output gate, as PyTorch has them. `dt.scan` does steps of it. `w_ih`, `b_ih`: weight and
-    bias of the input; `w_hh`, `b_hh`: of the hidden state.
+    - `hx`: the hidden state and the cell state before the step.
+    - `w_ih`, `b_ih`: weight and bias of the input.
+    - `w_hh`, `b_hh`: of the hidden state.
+
+    The rows of weights are those of the input gate, the forget gate, the cell and the output gate,
+    as PyTorch has them. `dt.scan` does steps of it.
     Shapes: input (..., i), states (..., n), w_ih (4 n, i), w_hh (4 n, n), biases (4 n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.
+    See also: `gru_cell`, `dt.nn.LSTM`, `dt.scan`.
     Source: Hochreiter, Schmidhuber, "Long short-term memory", 1997; Gers et al., 2000.
 
     >>> import dovetail as dt
@@ -82,12 +86,15 @@ def gru_cell(
 ) -> Tensor:
     """Return the hidden state after a step of a GRU.
 
-    The rows of weights are those of the reset gate, the update gate and the new state. `hx`: the
-    hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`: of the
-    hidden state.
+    - `hx`: the hidden state before it.
+    - `w_ih`, `b_ih`: weight and bias of the input.
+    - `w_hh`, `b_hh`: of the hidden state.
+
+    The rows of weights are those of the reset gate, the update gate and the new state.
     Shapes: input (..., i), hx (..., n), w_ih (3 n, i), w_hh (3 n, n), biases (3 n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.
+    See also: `lstm_cell`, `dt.nn.GRU`.
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014; the reset
     gate is applied after the product, as PyTorch and cuDNN do.
 
@@ -109,8 +116,10 @@ def rnn_tanh_cell(
 ) -> Tensor:
     """Return the hidden state after a step: tanh of the sum of both products and biases.
 
-    `hx`: the hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`:
-    of the hidden state.
+    - `hx`: the hidden state before it.
+    - `w_ih`, `b_ih`: weight and bias of the input.
+    - `w_hh`, `b_hh`: of the hidden state.
+
     Shapes: input (..., i), hx (..., n), w_ih (n, i), w_hh (n, n), biases (n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.
@@ -133,8 +142,10 @@ def rnn_relu_cell(
 ) -> Tensor:
     """Return the hidden state after a step: relu of the sum of both products and biases.
 
-    `hx`: the hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`:
-    of the hidden state.
+    - `hx`: the hidden state before it.
+    - `w_ih`, `b_ih`: weight and bias of the input.
+    - `w_hh`, `b_hh`: of the hidden state.
+
     Shapes: input (..., i), hx (..., n), w_ih (n, i), w_hh (n, n), biases (n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.

@@ -50,16 +50,23 @@ def interpolate(
 ) -> Tensor:
     """Resize a grid over the same area, by the elements near each position.
 
-    `size` or `scale_factor`: of the result, for all axes or one for each. `mode`: "nearest" and
-    "nearest-exact" use one element, by the start of a position or its middle; "linear", "bilinear"
-    and "trilinear", for one, two and three axes, use two elements along each; "bicubic" four;
-    "area" uses means of windows. `align_corners`: the area is that between the first and last
-    elements, which keep their positions. `recompute_scale_factor`: compute positions from the sizes
-    instead of the factor. `antialias`: if the grid becomes smaller, "bilinear" and "bicubic" use
-    as many elements as a step is wide, like Pillow. "lanczos" needs it.
+    - `size`: the size of the result: an int for all axes, or one for each. Pass either `size` or
+      `scale_factor`.
+    - `scale_factor`: the factor of the sizes: a number for all axes, or one for each.
+    - `mode`: "nearest" and "nearest-exact" use one element, by the start of a position or its
+      middle; "linear", "bilinear" and "trilinear", for one, two and three axes, use two elements
+      along each; "bicubic" four; "area" uses means of windows.
+    - `align_corners`: the area is that between the first and last elements, which keep their
+      positions.
+    - `recompute_scale_factor`: compute positions from the sizes instead of the factor.
+    - `antialias`: if the grid becomes smaller, "bilinear" and "bicubic" use as many elements as a
+      step is wide, like Pillow. "lanczos" needs it.
+
+    `size` or `scale_factor`: of the result, for all axes or one for each.
     Shapes: (n, c, *axes), of one to three axes; the result has other sizes of axes.
     Dtypes: floats; the nearest modes accept others, too.
     Raises: ShapeError, ArgumentError, DTypeError.
+    See also: `grid_sample`, `pixel_shuffle`, `conv_transpose2d`, `dt.nn.Upsample`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[[1.0, 3.0]]])
@@ -128,7 +135,8 @@ def upsample(
 ) -> Tensor:
     """Resize a grid over the same area: the older name of `interpolate`.
 
-    `size`, `scale_factor`, `mode`, `align_corners`: as of `interpolate`.
+    - `size`, `scale_factor`, `mode`, `align_corners`: those of `interpolate`.
+
     Shapes: (n, c, *axes).
     Dtypes: floats.
     Raises: as `interpolate`.
@@ -269,12 +277,16 @@ def pad(
 ) -> Tensor:
     """Return a tensor with elements added or removed at its ends.
 
-    `pad`: the numbers of elements before and after, the last axis first; a negative number removes
-    elements. `mode`: the values: "constant" `value`, by default 0; "reflect" mirrored elements;
-    "replicate" the nearest one; "circular" those from the other end.
+    - `pad`: the numbers of elements before and after each axis, the last axis first: (left, right,
+      top, bottom, ...). A negative number removes elements.
+    - `mode`: the added elements: "constant" is `value`; "reflect" mirrored elements; "replicate"
+      the nearest one; "circular" those from the other end.
+    - `value`: the number of mode "constant"; None is 0.
+
     Shapes: any; modes other than "constant" are for up to three axes behind one or two others.
     Dtypes: all.
     Raises: ShapeError, ArgumentError.
+    See also: `dt.pad`, `dt.nn.ZeroPad2d`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0, 3.0]])
@@ -338,6 +350,8 @@ def unfold(
 ) -> Tensor:
     """Return the patches of images as columns; see `dt.unfold`.
 
+    - `padding`: the number of zeros before and after each axis.
+
     Shapes: (n, c, h, w) or (c, h, w) gives (n, c * elements of a patch, patches), without n if
     there was none.
     Dtypes: all.
@@ -365,6 +379,9 @@ def fold(
     stride: Sizes = 1,
 ) -> Tensor:
     """Return images whose patches are columns, summed where they overlap; see `dt.fold`.
+
+    - `output_size`: the height and width of the images: an int for both, or a pair.
+    - `kernel_size`, `dilation`, `padding`, `stride`: those of the `unfold` that made the columns.
 
     Shapes: (n, c * elements of a patch, patches), or without n, gives (n, c, *output_size).
     Dtypes: numbers.
@@ -406,7 +423,8 @@ def _check_patches(
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Return images larger by a factor r, with each r * r channels moved to a square.
 
-    `upscale_factor`: r.
+    - `upscale_factor`: the factor r.
+
     Shapes: (..., c * r * r, h, w) gives (..., c, h * r, w * r).
     Dtypes: all.
     Raises: ShapeError, ArgumentError.
@@ -433,7 +451,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Return images smaller by a factor and with more channels: invert `pixel_shuffle`.
 
-    `downscale_factor`: r.
+    - `downscale_factor`: the factor r.
+
     Shapes: (..., c, h * r, w * r) gives (..., c * r * r, h, w).
     Dtypes: all.
     Raises: ShapeError, ArgumentError.
@@ -459,6 +478,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Reorder channels: the first of each group, then the second of each group, and so on.
+
+    - `groups`: the number of groups; it divides the number of channels.
 
     Shapes: (n, c, *axes); the result has the same.
     Dtypes: all.
@@ -486,9 +507,12 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return the positions, from -1 to 1 along each axis, to which affine maps move a grid's.
 
-    The result is the `grid` of `grid_sample`. `theta`: the matrix of each map. `size`: the shape of
-    the sampled images, (n, c, h, w) or (n, c, d, h, w). `align_corners`: True if -1 and 1 are the
-    middles of the first and last elements, False if they are the outer edges.
+    - `theta`: the matrix of each map.
+    - `size`: the shape of the sampled images, (n, c, h, w) or (n, c, d, h, w).
+    - `align_corners`: True if -1 and 1 are the middles of the first and last elements, False if
+      they are the outer edges.
+
+    The result is the `grid` of `grid_sample`.
     Shapes: theta (n, 2, 3) or (n, 3, 4); the result (n, h, w, 2) or (n, d, h, w, 3).
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -530,13 +554,17 @@ def grid_sample(
 ) -> Tensor:
     """Sample images at fractional positions.
 
-    `grid`: positions, x first, from -1 to 1. `mode`: "bilinear" (for volumes along three axes),
-    "nearest", or for images "bicubic". `padding_mode`: the values outside: "zeros"; "border", the
-    nearest element; "reflection", mirrored elements. `align_corners`: as for `affine_grid`.
+    - `grid`: positions, x first, from -1 to 1.
+    - `mode`: "bilinear" (for volumes along three axes), "nearest", or for images "bicubic".
+    - `padding_mode`: the values outside: "zeros"; "border", the nearest element; "reflection",
+      mirrored elements.
+    - `align_corners`: as for `affine_grid`.
+
     Shapes: input (n, c, h, w) and grid (n, p, q, 2), or with one axis more each and 3; the result
     (n, c, p, q).
     Dtypes: floats, the same for both.
     Raises: ShapeError, ArgumentError, DTypeError.
+    See also: `affine_grid`, `interpolate`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[[[1.0, 3.0]]]])

@@ -36,6 +36,11 @@ OP_NAME = "flex_attention"
 class BlockMask(NamedTuple):
     """A function that masks scores, and the sizes for which it is meant; None fits any size.
 
+    - `mask_mod`: a function (b, h, q_idx, kv_idx) that returns True where a query sees a key.
+    - `B`, `H`, `Q_LEN`, `KV_LEN`: the numbers of batches, heads, queries and keys.
+    - `blocks`: for each block of queries and block of keys, False if `mask_mod` hides all of it;
+      None if that is not known.
+
     >>> from dovetail.nn import functional as F
     >>> mask = F.create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 8, 16)
     >>> isinstance(mask, F.BlockMask), mask.KV_LEN
@@ -61,13 +66,16 @@ def create_block_mask(
 ) -> BlockMask:
     """Return the mask of a function, for `flex_attention`.
 
+    - `mask_mod`: a function (b, h, q_idx, kv_idx) of int32 tensors that broadcast to each other; it
+      returns True where the query sees the key.
+    - `B`, `H`, `Q_LEN`, `KV_LEN`: the numbers of batches, heads, queries and keys. None for a
+      number on which the function does not depend.
+    - `device`: where the function is computed.
+    - `BLOCK_SIZE`: has no effect.
+
     The function is computed for all scores, and blocks of 256 queries and 256 keys without a
     visible score are left out later. In a captured function (`dt.jit`) nothing is computed, and all
     blocks are kept; create the mask outside of it.
-    `mask_mod`: gets int32 tensors of batch, head, query and key indices, which broadcast to each
-    other, and returns True where the query sees the key. `B`, `H`, `Q_LEN`, `KV_LEN`: the numbers
-    of batches, heads, queries and keys; None: the function does not depend on that index.
-    `device`: where the function is computed. `BLOCK_SIZE`: no effect.
     Raises: ArgumentTypeError, and what the function raises.
 
     >>> from dovetail.nn import functional as F
@@ -123,19 +131,25 @@ def flex_attention(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Return attention with functions that change and mask the scores.
 
-    `score_mod(score, b, h, q_idx, kv_idx)` returns the new scores; `mask_mod(b, h, q_idx, kv_idx)`
-    returns True where a query sees a key. `block_mask`: a `mask_mod` by `create_block_mask`. The
-    functions run on tiles: `score` is a tensor of scaled products, and the indices are int32
+    - `query`, `key`, `value`: the queries, keys and values, of four dimensions.
+    - `score_mod`: a function (score, b, h, q_idx, kv_idx) that returns new scores; None changes
+      none.
+    - `block_mask`: a `mask_mod` by `create_block_mask`.
+    - `scale`: the factor of the products, by default 1 / sqrt(e).
+    - `enable_gqa`: several neighbouring heads of queries share a key and value.
+    - `return_lse`: also return the logarithm of each row's sum of exponentials.
+    - `mask_mod`: a function (b, h, q_idx, kv_idx) that returns True where a query sees a key.
+
+    The result for a query that sees no key is zero, and its logarithm -inf.
+    The functions run on tiles: `score` is a tensor of scaled products, and the indices are int32
     tensors that broadcast to it, so they must compute each element from its score and indices
     alone. They may read other tensors at these indices, and gradients flow to those that
     `score_mod` reads. In the backward pass `score_mod` runs again.
-    `scale`: the factor of the products, by default 1 / sqrt(e). `enable_gqa`: several neighbouring
-    heads of queries share a key and value. `return_lse`: also return the logarithm of each row's
-    sum of exponentials. The result for a query that sees no key is zero, and its logarithm -inf.
     Shapes: `query` (b, h, l, e), `key` (b, h, s, e), `value` (b, h, s, v) give (b, h, l, v).
     Dtypes: floats, the same of all three; halves are computed in float32, and rounded once.
     Memory: one tile of scores at a time, also in the backward pass.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError, ArgumentTypeError, GradientError.
+    See also: `create_block_mask`, `scaled_dot_product_attention`.
 
     >>> import dovetail as dt
     >>> from dovetail.nn import functional as F

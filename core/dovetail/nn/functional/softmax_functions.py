@@ -45,11 +45,13 @@ def softmax(
 ) -> Tensor:
     """Return exp(x) divided by its sum along an axis.
 
-    `dim`: the axis, by default 0 for 0, 1 or 3 dimensions, else 1. `dtype`: the dtype to which the
-    input is cast first.
+    - `dim`: the axis. None is 0 for 0, 1 or 3 dimensions, else 1.
+    - `dtype`: the dtype to which the input is cast first.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32; the result has `dtype`, or the input's.
     Raises: AxisError; DTypeError for other than floats.
+    See also: `log_softmax`, `gumbel_softmax`, `dt.softmax`.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.softmax(dt.zeros(2), 0).tolist()
@@ -67,11 +69,13 @@ def log_softmax(
 ) -> Tensor:
     """Return the logarithm of `softmax`, without overflow.
 
-    `dim`: the axis, by default 0 for 0, 1 or 3 dimensions, else 1. `dtype`: the dtype to which the
-    input is cast first.
+    - `dim`: the axis. None is 0 for 0, 1 or 3 dimensions, else 1.
+    - `dtype`: the dtype to which the input is cast first.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32; the result has `dtype`, or the input's.
     Raises: AxisError; DTypeError for other than floats.
+    See also: `softmax`, `cross_entropy`, `nll_loss`.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.log_softmax(dt.zeros(1), 0).tolist()
@@ -89,7 +93,9 @@ def softmin(
 ) -> Tensor:
     """Return `softmax` of -x.
 
-    `dim`, `dtype`: as of `softmax`.
+    - `dim`: the axis. None is 0 for 0, 1 or 3 dimensions, else 1.
+    - `dtype`: the dtype to which the input is cast first.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32; the result has `dtype`, or the input's.
     Raises: AxisError; DTypeError for other than floats.
@@ -106,8 +112,13 @@ def gumbel_softmax(
 ) -> Tensor:
     """Draw from the distributions of `logits`, with gradients to them.
 
-    `tau`: the temperature. `hard`: return one-hot samples with the gradient of the soft ones.
-    `eps`: has no effect. Random numbers are those of `dt.random`. `dim`: the axis of the classes.
+    - `logits`: logarithms of the probabilities, up to a constant.
+    - `tau`: the temperature, a positive number; samples of a smaller one are nearer to one-hot.
+    - `hard`: return one-hot samples with the gradient of the soft ones.
+    - `eps`: has no effect.
+    - `dim`: the axis of the classes.
+
+    Random numbers are those of `dt.random`.
     Shapes: any of logits; the result's is the same.
     Dtypes: floats; halves are computed as float32, and the result has that of logits.
     Raises: AxisError; DTypeError for other than floats.
@@ -169,10 +180,13 @@ def normalize(
 ) -> Tensor:
     """Return the input divided by its p-norm along an axis, or by `eps` if that is greater.
 
-    `p`: the order of the norm; infinity for the greatest magnitude.
+    - `p`: the order of the norm; infinity for the greatest magnitude.
+    - `eps`: the least divisor.
+
     Shapes: any; the result's is the input's.
     Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: AxisError; DTypeError for other than floats.
+    See also: `dt.linalg.norm`, `cosine_similarity`.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.normalize(dt.asarray([[3.0, 4.0]])).tolist()
@@ -186,10 +200,12 @@ def normalize(
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between two tensors along an axis.
 
-    `eps`: the lower bound of each norm.
+    - `eps`: the lower bound of each norm.
+
     Shapes: both are broadcast; `dim` is an axis of their common shape, which the result lacks.
     Dtypes: floats; halves are computed as float32, and the result has that of x1.
     Raises: ShapeError, AxisError; DTypeError for other than floats.
+    See also: `pairwise_distance`, `normalize`, `cosine_embedding_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones((1, 4)), dt.ones((3, 4))
@@ -208,7 +224,10 @@ def pairwise_distance(
 ) -> Tensor:
     """Return the p-norm of `x1 - x2 + eps` along the last axis.
 
-    `p`: the order of the norm. `eps`: is added to each difference.
+    - `p`: the order of the norm.
+    - `eps`: is added to each difference.
+    - `keepdim`: True keeps the last axis, with size 1.
+
     Shapes: (..., n) both, broadcast; the result (...), or (..., 1) with `keepdim`.
     Dtypes: floats; halves are computed as float32, and the result has that of x1.
     Raises: ShapeError; DTypeError for other than floats.

@@ -17,10 +17,14 @@ Tensor: TypeAlias = dt.Tensor
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return `input @ weight.T + bias`.
 
+    - `weight`: the matrix, with a row for each element of the result's last axis.
+    - `bias`: a number for each of them; None adds none.
+
     Shapes: input (..., in), weight (out, in) or (in,), bias (out,) or (); the result (..., out).
     Dtypes: those of `dt.matmul`, the same for all. The product of float16 and bfloat16 is one
     product of halves, for which devices have units, and is rounded before the bias is added.
     Raises: ShapeError, DTypeError.
+    See also: `bilinear`, `dt.matmul`, `dt.nn.Linear`.
 
     >>> import dovetail as dt
     >>> x, w = dt.ones((2, 3)), dt.ones((4, 3))
@@ -56,6 +60,9 @@ def _last(x: Tensor) -> int | str:
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return `input1 @ weight[k] @ input2` for each k, plus the bias.
+
+    - `weight`: a matrix for each element of the result's last axis.
+    - `bias`: a number for each of them; None adds none.
 
     Shapes: input1 (..., a), input2 (..., b), weight (out, a, b), bias (out,); the result
     (..., out).

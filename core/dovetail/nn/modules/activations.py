@@ -67,6 +67,8 @@ class _InPlace(Module):
 class ReLU(_InPlace):
     """x where it is positive, else 0: `relu`.
 
+    See also: `LeakyReLU`, `GELU`, `SiLU`, `dt.nn.functional.relu`.
+
     >>> import dovetail as dt
     >>> dt.nn.ReLU()(dt.asarray([-1.0, 2.0])).tolist()
     [0.0, 2.0]
@@ -79,6 +81,10 @@ class ReLU(_InPlace):
 
 class LeakyReLU(_InPlace):
     """`x` if x > 0, otherwise `negative_slope * x`: `leaky_relu`.
+
+    - `negative_slope`: the factor of negative elements.
+
+    See also: `PReLU`, `RReLU`, `ReLU`.
 
     >>> import dovetail as dt
     >>> dt.nn.LeakyReLU(0.5)(dt.asarray([-1.0, 2.0])).tolist()
@@ -101,6 +107,9 @@ class LeakyReLU(_InPlace):
 class RReLU(_InPlace):
     """`leaky_relu` with random slopes between two bounds in training: `rrelu`.
 
+    - `lower`, `upper`: the bounds of the uniform distribution of slopes; after `eval()` the slope
+      is their mean.
+
     >>> import dovetail as dt
     >>> dt.nn.RReLU(0.25, 0.75).eval()(dt.asarray([-1.0, 2.0])).tolist()
     [-0.5, 2.0]
@@ -122,7 +131,12 @@ class RReLU(_InPlace):
 
 
 class Hardtanh(_InPlace):
-    """x, clipped to two bounds: `hardtanh`. `min_value`, `max_value`: older names of the bounds.
+    """x, clipped to two bounds: `hardtanh`.
+
+    - `min_val`, `max_val`: the lower and the upper bound.
+    - `inplace`: True writes the result into the input. If a gradient is recorded, the input stays
+      unchanged.
+    - `min_value`, `max_value`: older names of the bounds.
 
     Raises: ArgumentError where min_val is not below max_val.
 
@@ -175,6 +189,8 @@ class ReLU6(Hardtanh):
 
 class Sigmoid(Module):
     """1 / (1 + exp(-x)).
+
+    See also: `Tanh`, `Hardsigmoid`, `BCEWithLogitsLoss`.
 
     >>> import dovetail as dt
     >>> dt.nn.Sigmoid()(dt.zeros(1)).tolist()
@@ -248,6 +264,8 @@ class _Exponential(_InPlace):
 class ELU(_Exponential):
     """x where it is positive, else alpha * (exp(x) - 1): `elu`.
 
+    - `alpha`: minus the limit of the result at -infinity.
+
     >>> import dovetail as dt
     >>> dt.nn.ELU()(dt.asarray([0.0, 2.0])).tolist()
     [0.0, 2.0]
@@ -260,6 +278,8 @@ class ELU(_Exponential):
 
 class CELU(_Exponential):
     """x where it is positive, else alpha * (exp(x / alpha) - 1): `celu`.
+
+    - `alpha`: minus the limit of the result at -infinity; not 0.
 
     >>> import dovetail as dt
     >>> dt.nn.CELU(2.0)(dt.asarray([0.0, 2.0])).tolist()
@@ -308,6 +328,10 @@ class GLU(Module):
 class GELU(Module):
     """x times the probability that a standard normal variable is below x: `gelu`.
 
+    - `approximate`: "none", or "tanh" for the formula with tanh in place of the error function.
+
+    See also: `ReLU`, `SiLU`, `dt.nn.functional.gelu`.
+
     >>> import dovetail as dt
     >>> dt.nn.GELU()(dt.zeros(1)).tolist()
     [0.0]
@@ -328,6 +352,8 @@ class GELU(Module):
 
 class SiLU(_InPlace):
     """x * sigmoid(x): `silu`.
+
+    See also: `GELU`, `Mish`, `Hardswish`.
 
     >>> import dovetail as dt
     >>> dt.nn.SiLU()(dt.zeros(1)).tolist()
@@ -367,6 +393,8 @@ class _Shrink(Module):
 class Hardshrink(_Shrink):
     """x where its magnitude is greater than lambd, else 0: `hardshrink`.
 
+    - `lambd`: the greatest magnitude that becomes 0.
+
     >>> import dovetail as dt
     >>> dt.nn.Hardshrink()(dt.asarray([0.2, 2.0])).tolist()
     [0.0, 2.0]
@@ -379,6 +407,8 @@ class Hardshrink(_Shrink):
 
 class Softshrink(_Shrink):
     """x, moved towards 0 by lambd, but not beyond: `softshrink`.
+
+    - `lambd`: the distance, at least 0.
 
     >>> import dovetail as dt
     >>> dt.nn.Softshrink()(dt.asarray([0.2, 2.0])).tolist()
@@ -432,6 +462,9 @@ class LogSigmoid(Module):
 class Softplus(Module):
     """log(1 + exp(beta * x)) / beta: `softplus`.
 
+    - `beta`: the sharpness of the bend.
+    - `threshold`: the result is x where beta * x is greater.
+
     >>> import dovetail as dt
     >>> dt.nn.Softplus()(dt.asarray([100.0])).tolist()
     [100.0]
@@ -452,6 +485,9 @@ class Softplus(Module):
 
 class Threshold(_InPlace):
     """x where it is above a threshold, else a value: `threshold`.
+
+    - `threshold`: the greatest input that is replaced.
+    - `value`: the value that replaces it.
 
     >>> import dovetail as dt
     >>> dt.nn.Threshold(2.0, 9.0)(dt.asarray([1.0, 3.0])).tolist()
@@ -474,7 +510,8 @@ class Threshold(_InPlace):
 class PReLU(Module):
     """x where it is positive, else weight * x with a learnable weight: `prelu`.
 
-    `num_parameters`: 1, or the number of channels. `init`: the initial weight.
+    - `num_parameters`: 1, or the number of channels (axis 1 of the input) for a weight of each.
+    - `init`: the initial weight.
 
     >>> import dovetail as dt
     >>> dt.nn.PReLU()(dt.asarray([-4.0, 2.0])).tolist()
@@ -524,6 +561,10 @@ class _AlongAxis(Module):
 class Softmax(_AlongAxis):
     """exp(x) divided by its sum along an axis: `softmax`.
 
+    - `dim`: the axis. None, for PyTorch's programs, is 0 for 0, 1 or 3 dimensions, else 1.
+
+    See also: `LogSoftmax`, `CrossEntropyLoss`, `dt.softmax`.
+
     >>> import dovetail as dt
     >>> dt.nn.Softmax(0)(dt.zeros(2)).tolist()
     [0.5, 0.5]
@@ -537,6 +578,8 @@ class Softmax(_AlongAxis):
 class LogSoftmax(_AlongAxis):
     """The logarithm of softmax: `log_softmax`.
 
+    - `dim`: the axis. None, for PyTorch's programs, is 0 for 0, 1 or 3 dimensions, else 1.
+
     >>> import dovetail as dt
     >>> dt.nn.LogSoftmax(0)(dt.zeros(1)).tolist()
     [0.0]
@@ -549,6 +592,8 @@ class LogSoftmax(_AlongAxis):
 
 class Softmin(_AlongAxis):
     """Softmax of -x: `softmin`.
+
+    - `dim`: the axis. None, for PyTorch's programs, is 0 for 0, 1 or 3 dimensions, else 1.
 
     >>> import dovetail as dt
     >>> dt.nn.Softmin(0)(dt.zeros(2)).tolist()

@@ -25,10 +25,22 @@ Tensor: TypeAlias = dt.Tensor
 class MultiheadAttention(Module):
     """Multi-head attention; see `dt.nn.functional.multi_head_attention_forward`.
 
-    `dropout`: the dropout probability of weights in training. `add_bias_kv`: add a learnable key
-    and value; `add_zero_attn`: add a key and value of zeros. `kdim`, `vdim`: sizes of keys and
-    values, by default embed_dim. `batch_first`: the layout of queries, keys, values and the result.
+    - `embed_dim`: the size of a query and of the result.
+    - `num_heads`: the number of heads; it divides `embed_dim`.
+    - `dropout`: the dropout probability of the weights in training.
+    - `bias`: False has no biases.
+    - `add_bias_kv`: add a learnable key and value.
+    - `add_zero_attn`: add a key and value of zeros.
+    - `kdim`, `vdim`: sizes of keys and values. Default: `embed_dim`.
+    - `batch_first`: True if queries, keys, values and the result are (batch, positions, features),
+      else (positions, batch, features).
+
+    A call `attention(query, key, value)` returns the output and the weights, or None in their place
+    with `need_weights=False`, which avoids a matrix of all scores. It accepts `attn_mask`,
+    `key_padding_mask` and `is_causal`. Masks are bool, True where a key is *not* seen, or floats
+    that are added to scores.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `TransformerEncoderLayer`, `dt.nn.functional.scaled_dot_product_attention`.
 
     >>> import dovetail as dt
     >>> attention = dt.nn.MultiheadAttention(4, 2)
@@ -116,8 +128,15 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the output of attention, and its weights or None without `need_weights`.
 
+        - `query`, `key`, `value`: of shape (positions, batch, features), or by `batch_first`; or
+          without batch.
+        - `key_padding_mask`: for all queries, of shape (batch, keys).
+        - `need_weights`: False returns None for the weights, and avoids a matrix of all scores.
+        - `attn_mask`: for each query, of shape (queries, keys) or (batch * heads, queries, keys).
+        - `average_attn_weights`: False returns the weights of each head, True their mean.
+        - `is_causal`: query i sees keys up to i; `attn_mask` may be left out then.
+
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
-        `is_causal`: query i sees keys up to i; `attn_mask` may be left out then.
         """
         require_tensors(type(self).__name__, query, key, value)
         batch_first = self.batch_first and query.ndim == 3

@@ -46,6 +46,8 @@ def _require_no_slice(name: str, at: object) -> None:
 class Identity(Module):
     """A layer that returns its input; the arguments of the constructor are ignored.
 
+    - `args`, `named`: any arguments, so that it can replace another layer.
+
     >>> import dovetail as dt
     >>> dt.nn.Identity(54, unused=0.1)(3)
     3
@@ -92,6 +94,8 @@ class _Row(Module):
     def append(self, module: Module) -> Self:
         """Add a module at the end, under its position or the next number that is no name yet.
 
+        - `module`: the module.
+
         Returns the container.
         """
         number = len(self)
@@ -103,6 +107,8 @@ class _Row(Module):
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end.
 
+        - `modules`: the modules, in order.
+
         Returns the container.
         """
         for module in [*modules]:
@@ -110,7 +116,10 @@ class _Row(Module):
         return self
 
     def pop(self, key: int | slice) -> Any:
-        """Remove and return the module at an index, or the modules of a slice."""
+        """Remove and return the module at an index, or the modules of a slice.
+
+        - `key`: an index, which may count from the end, or a slice.
+        """
         removed = self[key]  # type: ignore[index]  # subclasses define __getitem__
         del self[key]
         return removed
@@ -119,7 +128,9 @@ class _Row(Module):
 class Sequential(_Row):
     """A chain of modules: each one is called with the result of the one before.
 
-    `args`: modules, or one dict of modules by name.
+    - `args`: modules, or one dict of modules by name.
+
+    See also: `ModuleList`, `Module`.
 
     >>> import dovetail as dt
     >>> net = dt.nn.Sequential(dt.nn.Linear(4, 8), dt.nn.ReLU(), dt.nn.Linear(8, 2))
@@ -162,6 +173,9 @@ class Sequential(_Row):
 
     def insert(self, index: int, module: Module) -> Self:
         """Insert a module before an index, and rename all modules "0", "1", ... in order.
+
+        - `index`: the index of the new module; negative ones count from the end.
+        - `module`: the module.
 
         Returns the container.
         """
@@ -206,6 +220,10 @@ class Sequential(_Row):
 class ModuleList(_Row):
     """A list of modules, which are registered in the module that contains it.
 
+    - `modules`: the modules, in order; None for an empty list.
+
+    See also: `Sequential`, `ModuleDict`, `ParameterList`.
+
     >>> import dovetail as dt
     >>> layers = dt.nn.ModuleList([dt.nn.Linear(2, 2) for _ in range(3)])
     >>> len(layers), len([*layers.parameters()])
@@ -232,13 +250,19 @@ class ModuleList(_Row):
         self._renumber(every)
 
     def insert(self, index: int, module: Module) -> None:
-        """Insert a module before an index."""
+        """Insert a module before an index.
+
+        - `index`: the index of the new module; negative ones count from the end.
+        - `module`: the module.
+        """
         every = self._list()
         _insert("ModuleList.insert", every, index, module)
         self._renumber(every)
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end.
+
+        - `modules`: the modules, in order.
 
         Returns the list.
         Raises: ArgumentTypeError for a single module.
@@ -273,6 +297,10 @@ class ModuleList(_Row):
 
 class ModuleDict(Module):
     """A dict of submodules, registered with the parent module.
+
+    - `modules`: a dict of modules, or pairs of a name and a module.
+
+    See also: `ModuleList`, `Sequential`, `ParameterDict`.
 
     >>> import dovetail as dt
     >>> layers = dt.nn.ModuleDict({"in": dt.nn.Linear(2, 3), "out": dt.nn.Linear(3, 1)})
@@ -312,6 +340,8 @@ class ModuleDict(Module):
     def pop(self, key: str) -> Any:
         """Remove and return the module of a key.
 
+        - `key`: the name of the module.
+
         Raises: KeyError.
         """
         return self._modules.pop(key)
@@ -329,13 +359,18 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add or replace the modules of a dict, or of pairs of keys and modules."""
+        """Add or replace the modules of a dict, or of pairs of keys and modules.
+
+        - `modules`: the dict or the pairs.
+        """
         for key, module in _as_pairs("ModuleDict.update: modules", modules):
             self.add_module(key, module)
 
 
 class ParameterList(Module):
     """A list of parameters with the names "0", "1", ...; tensors become parameters.
+
+    - `values`: the tensors, in order; None for an empty list.
 
     >>> import dovetail as dt
     >>> rows = dt.nn.ParameterList([dt.ones(2) for _ in range(3)])
@@ -371,6 +406,8 @@ class ParameterList(Module):
     def append(self, value: Any) -> Self:
         """Add a parameter at the end; a tensor becomes a parameter.
 
+        - `value`: a parameter or a tensor.
+
         Returns the list.
         """
         self._count += 1
@@ -379,6 +416,8 @@ class ParameterList(Module):
 
     def extend(self, values: Iterable[Any]) -> Self:
         """Add parameters at the end.
+
+        - `values`: parameters or tensors, in order.
 
         Returns the list.
         Raises: ArgumentTypeError.
@@ -396,7 +435,10 @@ class ParameterList(Module):
         return self.extend(values)
 
     def pop(self, key: int) -> Any:
-        """Remove and return the parameter at an index."""
+        """Remove and return the parameter at an index.
+
+        - `key`: the index.
+        """
         every = [*self]
         removed = every.pop(_resolve_index("ParameterList", key, self._count))
         for i in range(self._count):
@@ -413,6 +455,8 @@ class ParameterList(Module):
 
 class ParameterDict(Module):
     """A dict of parameters; tensors become parameters.
+
+    - `parameters`: a dict of tensors, or pairs of a name and a tensor.
 
     >>> import dovetail as dt
     >>> weights = dt.nn.ParameterDict({"left": dt.ones(2)})
@@ -480,17 +524,27 @@ class ParameterDict(Module):
         return [self[key] for key in self._keys]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the parameter of a key, or `default`."""
+        """Return the parameter of a key, or `default`.
+
+        - `key`: the name of the parameter.
+        - `default`: the value for a missing key.
+        """
         return self[key] if key in self._keys else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the parameter of a key; a missing key is first set to `default`."""
+        """Return the parameter of a key; a missing key is first set to `default`.
+
+        - `key`: the name of the parameter.
+        - `default`: the value for a missing key.
+        """
         if key not in self._keys:
             self[key] = default
         return self[key]
 
     def pop(self, key: str) -> Any:
         """Remove and return the parameter of a key.
+
+        - `key`: the name of the parameter.
 
         Raises: KeyError.
         """
@@ -518,13 +572,20 @@ class ParameterDict(Module):
         return ParameterDict(dict(self.items()))
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new dict with `default` for each key, without those of this one."""
+        """Return a new dict with `default` for each key, without those of this one.
+
+        - `keys`: the names.
+        - `default`: the value of each.
+        """
         return ParameterDict(dict.fromkeys(keys, default))
 
     def update(
         self, parameters: Mapping[str, Any] | ParameterDict | Iterable[tuple[str, Any]]
     ) -> None:
-        """Add or replace the tensors of a dict, or of pairs of keys and tensors."""
+        """Add or replace the tensors of a dict, or of pairs of keys and tensors.
+
+        - `parameters`: the dict or the pairs.
+        """
         for key, value in _as_pairs("ParameterDict.update: parameters", parameters):
             self[key] = value
 

@@ -199,12 +199,20 @@ class _Transposed(_Convolution):
 class Conv1d(_Convolution):
     """A layer that convolves signals with learnable filters; see `conv1d`.
 
-    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
-    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    - `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    - `padding`: the number of elements added before and after the axis, or "same" for a result of
+      the input's length (needs `stride` 1), or "valid" for none.
+    - `groups`: the number of equal parts of the channels; each part is convolved with its own
+      filters. It divides `in_channels` and `out_channels`; `in_channels` groups make a depthwise
+      convolution.
+    - `bias`: False has no bias.
+    - `padding_mode`: the added elements: "zeros", "reflect", "replicate" or "circular", see `pad`.
+
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
     is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `dt.nn.functional.conv1d`, `ConvTranspose1d`, `MaxPool1d`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Conv1d(3, 5, 3)
@@ -247,12 +255,20 @@ class Conv1d(_Convolution):
 class Conv2d(_Convolution):
     """A layer that convolves images with learnable filters; see `conv2d`.
 
-    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
-    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    - `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    - `padding`: the number of elements added before and after each axis, or "same" for a result of
+      the input's size (needs `stride` 1), or "valid" for none.
+    - `groups`: the number of equal parts of the channels; each part is convolved with its own
+      filters. It divides `in_channels` and `out_channels`; `in_channels` groups make a depthwise
+      convolution.
+    - `bias`: False has no bias.
+    - `padding_mode`: the added elements: "zeros", "reflect", "replicate" or "circular", see `pad`.
+
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
     is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `dt.nn.functional.conv2d`, `ConvTranspose2d`, `MaxPool2d`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Conv2d(3, 5, 3)
@@ -295,12 +311,20 @@ class Conv2d(_Convolution):
 class Conv3d(_Convolution):
     """A layer that convolves volumes with learnable filters; see `conv3d`.
 
-    `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
-    `padding_mode`: "zeros", "reflect", "replicate" or "circular", see `pad`.
+    - `in_channels`, `out_channels`: the number of channels of the input, and the number of filters.
+    - `padding`: the number of elements added before and after each axis, or "same" for a result of
+      the input's size (needs `stride` 1), or "valid" for none.
+    - `groups`: the number of equal parts of the channels; each part is convolved with its own
+      filters. It divides `in_channels` and `out_channels`; `in_channels` groups make a depthwise
+      convolution.
+    - `bias`: False has no bias.
+    - `padding_mode`: the added elements: "zeros", "reflect", "replicate" or "circular", see `pad`.
+
     State: `weight` of (out_channels, in_channels // groups, *kernel_size), and `bias` unless that
     is False; initially uniform within 1 / sqrt(in_channels // groups * taps).
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `dt.nn.functional.conv3d`, `ConvTranspose3d`, `MaxPool3d`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Conv3d(3, 5, 3)
@@ -343,11 +367,21 @@ class Conv3d(_Convolution):
 class ConvTranspose1d(_Transposed):
     """A layer that spreads each element of signals by learnable filters.
 
-    See `conv_transpose1d`, and `Conv1d` for its arguments.
+    - `in_channels`, `out_channels`: the numbers of channels of the input and of the result.
+    - `padding`: the number of elements removed at both ends of the result.
+    - `output_padding`: the number of elements added at the end of the result, less than `stride` or
+      `dilation`.
+    - `groups`: the number of equal parts of the channels; each part has its own filters.
+    - `bias`: False has no bias.
+    - `padding_mode`: only "zeros".
+
+    A call accepts `output_size`, the sizes of the result's last axes, in place of `output_padding`.
+    It is the transpose of `Conv1d`, not its inverse.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `dt.nn.functional.conv_transpose1d`, `Conv1d`, `Upsample`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.ConvTranspose1d(3, 5, 3, stride=2)
@@ -391,11 +425,21 @@ class ConvTranspose1d(_Transposed):
 class ConvTranspose2d(_Transposed):
     """A layer that spreads each element of images by learnable filters.
 
-    See `conv_transpose2d`, and `Conv2d` for its arguments.
+    - `in_channels`, `out_channels`: the numbers of channels of the input and of the result.
+    - `padding`: the number of elements removed at both ends of each axis of the result.
+    - `output_padding`: the number of elements added at the end of each axis of the result, less
+      than `stride` or `dilation`.
+    - `groups`: the number of equal parts of the channels; each part has its own filters.
+    - `bias`: False has no bias.
+    - `padding_mode`: only "zeros".
+
+    A call accepts `output_size`, the sizes of the result's last axes, in place of `output_padding`.
+    It is the transpose of `Conv2d`, not its inverse.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `dt.nn.functional.conv_transpose2d`, `Conv2d`, `Upsample`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.ConvTranspose2d(3, 5, 3, stride=2)
@@ -439,11 +483,21 @@ class ConvTranspose2d(_Transposed):
 class ConvTranspose3d(_Transposed):
     """A layer that spreads each element of volumes by learnable filters.
 
-    See `conv_transpose3d`, and `Conv3d` for its arguments.
+    - `in_channels`, `out_channels`: the numbers of channels of the input and of the result.
+    - `padding`: the number of elements removed at both ends of each axis of the result.
+    - `output_padding`: the number of elements added at the end of each axis of the result, less
+      than `stride` or `dilation`.
+    - `groups`: the number of equal parts of the channels; each part has its own filters.
+    - `bias`: False has no bias.
+    - `padding_mode`: only "zeros".
+
+    A call accepts `output_size`, the sizes of the result's last axes, in place of `output_padding`.
+    It is the transpose of `Conv3d`, not its inverse.
     State: `weight` of (in_channels, out_channels // groups, *kernel_size), and `bias` unless that
     is False.
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `dt.nn.functional.conv_transpose3d`, `Conv3d`, `Upsample`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.ConvTranspose3d(3, 5, 3, stride=2)

@@ -30,6 +30,10 @@ class _Dropout(Module):
 class Dropout(_Dropout):
     """A layer that sets values to 0 with probability `p` in training, and scales the others.
 
+    - `p`: the probability of each value, from 0 to 1.
+
+    See also: `Dropout2d`, `AlphaDropout`, `Module.eval`, `dt.nn.functional.dropout`.
+
     >>> import dovetail as dt
     >>> dt.nn.Dropout().eval()(dt.ones(2)).tolist()
     [1.0, 1.0]
@@ -42,6 +46,8 @@ class Dropout(_Dropout):
 
 class Dropout1d(_Dropout):
     """`Dropout` of whole channels of (batch, channels, length).
+
+    - `p`: the probability of each channel, from 0 to 1.
 
     >>> import dovetail as dt
     >>> dt.nn.Dropout1d(0.2)
@@ -56,6 +62,8 @@ class Dropout1d(_Dropout):
 class Dropout2d(_Dropout):
     """`Dropout` of whole channels of (batch, channels, height, width).
 
+    - `p`: the probability of each channel, from 0 to 1.
+
     >>> import dovetail as dt
     >>> dt.nn.Dropout2d(0.2)
     Dropout2d(p=0.2, inplace=False)
@@ -68,6 +76,8 @@ class Dropout2d(_Dropout):
 
 class Dropout3d(_Dropout):
     """`Dropout` of whole channels of (batch, channels, depth, height, width).
+
+    - `p`: the probability of each channel, from 0 to 1.
 
     >>> import dovetail as dt
     >>> dt.nn.Dropout3d(0.2)
@@ -82,6 +92,8 @@ class Dropout3d(_Dropout):
 class AlphaDropout(_Dropout):
     """Dropout that preserves mean and variance of the output of `SELU`.
 
+    - `p`: the probability of each value, from 0 to 1.
+
     >>> import dovetail as dt
     >>> dt.nn.AlphaDropout().eval()(dt.ones(2)).tolist()
     [1.0, 1.0]
@@ -94,6 +106,8 @@ class AlphaDropout(_Dropout):
 
 class FeatureAlphaDropout(_Dropout):
     """`AlphaDropout` of whole channels.
+
+    - `p`: the probability of each channel, from 0 to 1.
 
     >>> import dovetail as dt
     >>> dt.nn.FeatureAlphaDropout().eval()(dt.ones((1, 2))).tolist()

@@ -64,12 +64,19 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Rows of a weight (num_embeddings, embedding_dim), by their indices: `embedding`.
+    """A table of vectors, which are read by their indices: `embedding`.
 
-    `padding_idx`: a row of zeros that is not trained. `max_norm`, `norm_type`: scale rows that are
-    read to at most this norm. `scale_grad_by_freq`: divide gradients by the number of times a row
-    is read. `sparse`: the gradient of the weight is a sparse COO tensor.
-    `_weight`, `_freeze`: arguments of `from_pretrained`.
+    - `num_embeddings`: the number of rows: indices are from 0 to `num_embeddings - 1`.
+    - `embedding_dim`: the number of elements of a row.
+    - `padding_idx`: a row of zeros that is not trained.
+    - `max_norm`: scale rows that are read to at most this norm, in place. None scales none.
+    - `norm_type`: the order of that norm.
+    - `scale_grad_by_freq`: divide gradients by the number of times a row is read.
+    - `sparse`: the gradient of the weight is a sparse COO tensor.
+    - `_weight`, `_freeze`: arguments of `from_pretrained`.
+
+    The weight is (num_embeddings, embedding_dim), initially normally distributed.
+    See also: `EmbeddingBag`, `dt.nn.functional.embedding`, `dt.nn.functional.one_hot`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Embedding(10, 3)
@@ -133,6 +140,11 @@ class Embedding(_Table):
     ) -> Self:
         """Return an embedding over the memory of a weight, not trained if `freeze` is True.
 
+        - `embeddings`: the weight, of shape (num_embeddings, embedding_dim).
+        - `freeze`: True does not train it.
+        - `padding_idx`: a row that is not trained; its values stay.
+        - `max_norm`, `norm_type`, `scale_grad_by_freq`, `sparse`: those of `Embedding`.
+
         Raises: ShapeError if the weight is not a matrix.
         """
         rows, columns = _matrix_sizes("Embedding", embeddings)
@@ -169,9 +181,21 @@ def _changed_options(layer: Embedding | EmbeddingBag) -> str:
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of rows of a weight: `embedding_bag`.
+    """A table of vectors, whose sum, mean or maximum is returned for each bag: `embedding_bag`.
 
-    Parameters are those of `Embedding` and of `dt.nn.functional.embedding_bag`.
+    - `num_embeddings`: the number of rows: indices are from 0 to `num_embeddings - 1`.
+    - `embedding_dim`: the number of elements of a row.
+    - `max_norm`: scale rows that are read to at most this norm, in place. None scales none.
+    - `norm_type`: the order of that norm.
+    - `scale_grad_by_freq`: divide gradients by the number of times a row is read.
+    - `mode`: "sum", "mean" or "max" of the rows of a bag.
+    - `sparse`: the gradient of the weight is a sparse COO tensor.
+    - `include_last_offset`: True if the offsets of a call have the end of the last bag, too.
+    - `padding_idx`: a row that is ignored.
+
+    A call `bag(input, offsets, per_sample_weights)` reads a bag in each row of `input`, or bags
+    that begin at `offsets` of a vector.
+    See also: `Embedding`, `dt.nn.functional.embedding_bag`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.EmbeddingBag(10, 3, mode="sum")
@@ -246,6 +270,11 @@ class EmbeddingBag(_Table):
         padding_idx: int | None = None,
     ) -> Self:
         """Return bags over the memory of a weight, which is not trained if `freeze` is True.
+
+        - `embeddings`: the weight, of shape (num_embeddings, embedding_dim).
+        - `freeze`: True does not train it.
+        - `max_norm`, `norm_type`, `scale_grad_by_freq`, `mode`, `sparse`, `include_last_offset`,
+          `padding_idx`: those of `EmbeddingBag`.
 
         Raises: ShapeError if the weight is not a matrix.
         """

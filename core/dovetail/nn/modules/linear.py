@@ -27,10 +27,15 @@ def empty_parameter(shape: tuple[int, ...], device: DeviceLike, dtype: DTypeLike
 
 
 class Linear(Module):
-    """`input @ weight.T + bias`: weight (out_features, in_features), bias (out_features,).
+    """A layer that returns `input @ weight.T + bias`.
 
-    `bias`: False has none. Both are initially uniform within +-1 / sqrt(in_features).
+    - `in_features`: the size of the last axis of the input.
+    - `out_features`: the size of the last axis of the result.
+    - `bias`: False has none. Weight and bias are initially uniform within +-1 / sqrt(in_features).
+
+    State: `weight` of (out_features, in_features), and `bias` of (out_features,).
     Shapes: (..., in_features) to (..., out_features).
+    See also: `Bilinear`, `dt.nn.functional.linear`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Linear(3, 4)
@@ -78,9 +83,15 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """`input1 @ weight[k] @ input2 + bias[k]` for each k: weight (out, in1, in2), bias (out,).
+    """A layer that returns `input1 @ weight[k] @ input2 + bias[k]` for each k.
 
+    - `in1_features`, `in2_features`: the sizes of the last axes of the two inputs.
+    - `out_features`: the size of the last axis of the result.
+    - `bias`: False has none. Weight and bias are initially uniform within +-1 / sqrt(in1_features).
+
+    State: `weight` of (out_features, in1_features, in2_features), and `bias` of (out_features,).
     Shapes: (..., in1_features) and (..., in2_features) to (..., out_features).
+    See also: `Linear`, `dt.nn.functional.bilinear`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Bilinear(3, 2, 4)

@@ -74,6 +74,8 @@ class _Weighted(_Loss):
 class L1Loss(_Loss):
     """The absolute error: `l1_loss`.
 
+    See also: `SmoothL1Loss`, `HuberLoss`.
+
     >>> import dovetail as dt
     >>> dt.nn.L1Loss()(dt.ones(2), dt.zeros(2)).item()
     1.0
@@ -87,6 +89,8 @@ class L1Loss(_Loss):
 class MSELoss(_Loss):
     """The squared error: `mse_loss`.
 
+    See also: `SmoothL1Loss`, `HuberLoss`.
+
     >>> import dovetail as dt
     >>> dt.nn.MSELoss()(dt.ones(2), dt.zeros(2)).item()
     1.0
@@ -99,6 +103,10 @@ class MSELoss(_Loss):
 
 class SmoothL1Loss(_Loss):
     """A loss that is quadratic for errors below `beta` and linear above: `smooth_l1_loss`.
+
+    - `beta`: the error at which the loss becomes linear; 0 is `L1Loss`.
+
+    See also: `HuberLoss`, `dt.nn.functional.smooth_l1_loss`.
 
     >>> import dovetail as dt
     >>> dt.nn.SmoothL1Loss()(dt.ones(2), dt.zeros(2)).item()
@@ -123,6 +131,10 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """A loss that is quadratic for errors below `delta` and linear above: `huber_loss`.
 
+    - `delta`: the error, greater than 0, at which the loss becomes linear.
+
+    See also: `SmoothL1Loss`, `dt.nn.functional.huber_loss`.
+
     >>> import dovetail as dt
     >>> dt.nn.HuberLoss()(dt.ones(2), dt.zeros(2)).item()
     0.5
@@ -139,6 +151,12 @@ class HuberLoss(_Loss):
 
 class KLDivLoss(_Loss):
     """The Kullback-Leibler divergence; inputs are log-probabilities: `kl_div`.
+
+    - `reduction`: "mean", "sum", "none", or "batchmean": the sum by the size of the first axis,
+      which is the divergence's definition.
+    - `log_target`: True if targets are logarithms of probabilities, too.
+
+    See also: `CrossEntropyLoss`, `dt.distributions.kl_divergence`.
 
     >>> import dovetail as dt
     >>> x = dt.log(dt.asarray([[0.5, 0.5]]))
@@ -164,6 +182,10 @@ class KLDivLoss(_Loss):
 class BCELoss(_Weighted):
     """The cross entropy of two classes; inputs are probabilities: `binary_cross_entropy`.
 
+    - `weight`: a factor of each loss, which broadcasts with the input; None is 1.
+
+    See also: `BCEWithLogitsLoss`, `CrossEntropyLoss`, `dt.nn.functional.binary_cross_entropy`.
+
     >>> import dovetail as dt
     >>> dt.nn.BCELoss()(dt.zeros(2), dt.zeros(2)).item()
     0.0
@@ -176,6 +198,12 @@ class BCELoss(_Weighted):
 
 class BCEWithLogitsLoss(_Weighted):
     """The cross entropy of two classes; inputs are logits: `binary_cross_entropy_with_logits`.
+
+    - `weight`: a factor of each loss, which broadcasts with the input; None is 1.
+    - `pos_weight`: a factor of the loss of targets 1, which broadcasts with the input: usually one
+      number for each class.
+
+    See also: `BCELoss`, `CrossEntropyLoss`, `dt.nn.functional.binary_cross_entropy_with_logits`.
 
     >>> import dovetail as dt
     >>> x, y = dt.full(2, 1000.0), dt.ones(2)
@@ -205,6 +233,14 @@ class BCEWithLogitsLoss(_Weighted):
 
 class CrossEntropyLoss(_Weighted):
     """The cross entropy of several classes; inputs are logits: `cross_entropy`.
+
+    - `weight`: a factor of each class, of shape (classes,); the mean divides by the sum of the
+      factors of the targets.
+    - `ignore_index`: a class whose examples add nothing to the loss and the mean.
+    - `label_smoothing`: the part of each target, from 0 to 1, that is spread evenly over all
+      classes.
+
+    See also: `NLLLoss`, `BCEWithLogitsLoss`, `dt.nn.functional.cross_entropy`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2)), dt.asarray([1])
@@ -239,6 +275,12 @@ class CrossEntropyLoss(_Weighted):
 class NLLLoss(_Weighted):
     """The negative log-likelihood; inputs are log-probabilities: `nll_loss`.
 
+    - `weight`: a factor of each class, of shape (classes,); the mean divides by the sum of the
+      factors of the targets.
+    - `ignore_index`: a class whose examples add nothing to the loss and the mean.
+
+    See also: `CrossEntropyLoss`, `LogSoftmax`, `dt.nn.functional.nll_loss`.
+
     >>> import dovetail as dt
     >>> x = dt.asarray([[-1.0, -2.0]])
     >>> dt.nn.NLLLoss()(x, dt.asarray([1])).item()
@@ -265,6 +307,10 @@ class NLLLoss(_Weighted):
 
 class PoissonNLLLoss(_Loss):
     """The negative log-likelihood of a Poisson distribution: `poisson_nll_loss`.
+
+    - `log_input`: True if the input has logarithms of the rates, False for the rates.
+    - `full`: add Stirling's approximation of the part that depends on the target alone.
+    - `eps`: is added to the rates before their logarithm, if `log_input` is False.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros(2), dt.zeros(2)
@@ -293,6 +339,9 @@ class PoissonNLLLoss(_Loss):
 
 class GaussianNLLLoss(_Loss):
     """The negative log-likelihood of a normal distribution: `gaussian_nll_loss`.
+
+    - `full`: add the constant log(2 pi) / 2.
+    - `eps`: the least variance; lesser ones count as this one.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(2), dt.zeros(2)
@@ -340,6 +389,8 @@ class MultiLabelMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_Weighted):
     """A cross entropy for examples with several classes: `multilabel_soft_margin_loss`.
 
+    - `weight`: a factor of each class, of shape (classes,); None is 1.
+
     >>> import dovetail as dt
     >>> x, y = dt.full((1, 2), 1000.0), dt.ones((1, 2))
     >>> dt.nn.MultiLabelSoftMarginLoss()(x, y).item()
@@ -353,6 +404,10 @@ class MultiLabelSoftMarginLoss(_Weighted):
 
 class MultiMarginLoss(_Weighted):
     """A hinge loss for examples with one of several classes: `multi_margin_loss`.
+
+    - `p`: the exponent of each difference, 1 or 2.
+    - `margin`: the difference by which the score of the class should exceed the others.
+    - `weight`: a factor of each class, of shape (classes,); None is 1.
 
     >>> import dovetail as dt
     >>> x, y = dt.asarray([[0.0, 3.0]]), dt.asarray([0])
@@ -402,6 +457,8 @@ class _Margin(_Loss):
 class HingeEmbeddingLoss(_Margin):
     """A loss on distances: small for label 1, at least `margin` for -1: `hinge_embedding_loss`.
 
+    - `margin`: the distance from which a pair with label -1 costs nothing.
+
     >>> import dovetail as dt
     >>> x, y = dt.ones(2), dt.asarray([1, -1])
     >>> dt.nn.HingeEmbeddingLoss()(x, y).item()
@@ -425,6 +482,8 @@ class HingeEmbeddingLoss(_Margin):
 class MarginRankingLoss(_Margin):
     """A loss that ranks one input above the other by a margin: `margin_ranking_loss`.
 
+    - `margin`: the least difference of the two inputs that costs nothing.
+
     >>> import dovetail as dt
     >>> x, y = dt.ones(1), dt.zeros(1)
     >>> dt.nn.MarginRankingLoss()(x, y, dt.asarray([-1])).item()
@@ -438,6 +497,8 @@ class MarginRankingLoss(_Margin):
 
 class CosineEmbeddingLoss(_Margin):
     """A loss on pairs by cosine distance: `cosine_embedding_loss`.
+
+    - `margin`: the cosine up to which a pair with label -1 costs nothing, usually from 0 to 0.5.
 
     It pulls pairs with label 1 together and pushes pairs with label -1 apart.
 
@@ -464,7 +525,13 @@ def _check_positive(name: str, margin: float) -> float:
 class TripletMarginLoss(_Loss):
     """A loss that pulls an anchor to a positive example and away from a negative one.
 
+    - `margin`: the least difference of the two distances that costs nothing, greater than 0.
+    - `p`, `eps`: the order of the norm of the distance, and the number added to each difference;
+      see `pairwise_distance`.
+    - `swap`: use the lesser of the distances from anchor and from positive to the negative.
+
     It applies `triplet_margin_loss`.
+    See also: `TripletMarginWithDistanceLoss`, `CosineEmbeddingLoss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))
@@ -503,6 +570,10 @@ class TripletMarginLoss(_Loss):
 class TripletMarginWithDistanceLoss(_Loss):
     """A `TripletMarginLoss` with any distance: `triplet_margin_with_distance_loss`.
 
+    - `distance_function`: a function of two tensors; None is `pairwise_distance`.
+    - `margin`: the least difference of the two distances that costs nothing, greater than 0.
+    - `swap`: use the lesser of the distances from anchor and from positive to the negative.
+
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))
     >>> dt.nn.TripletMarginWithDistanceLoss(margin=0.5)(x, x, y).item()
@@ -537,6 +608,8 @@ class TripletMarginWithDistanceLoss(_Loss):
 class CosineSimilarity(Module):
     """The cosine of the angle between two tensors along an axis: `cosine_similarity`.
 
+    - `eps`: the lower bound of each norm.
+
     >>> import dovetail as dt
     >>> dt.nn.CosineSimilarity()(*[dt.ones((1, 4))] * 2).tolist()
     [1.0]
@@ -553,6 +626,10 @@ class CosineSimilarity(Module):
 
 class PairwiseDistance(Module):
     """The p-norm of differences along the last axis: `pairwise_distance`.
+
+    - `p`: the order of the norm.
+    - `eps`: is added to each difference.
+    - `keepdim`: True keeps the last axis, with size 1.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2)), dt.ones((1, 2))

@@ -28,8 +28,10 @@ REGISTRIES = ("_parameters", "_buffers", "_modules")
 class Module(Explained):
     """The base class of layers and networks: assign parameters and modules, define `forward`.
 
-    `training`: the mode of layers such as dropout and batch norm, which differ in training.
+    `training` is the mode of layers such as dropout and batch norm, which differ in training;
+    `train` and `eval` set it.
     Functions captured with `dt.jit` read the tensors of their modules again at each call.
+    See also: `Sequential`, `Parameter`, `ModuleList`, `dt.nn.utils.functional_call`.
 
     >>> import dovetail as dt
     >>> class Scale(dt.nn.Module):
@@ -95,8 +97,10 @@ class Module(Explained):
     ) -> ModuleHookHandle:
         """Call `hook(module, args)` before forward; return a handle to remove it.
 
-        The hook returns None, or new arguments for forward. `with_kwargs`: call
-        `hook(module, args, kwargs)`, which returns None or both. `prepend`: call it before others.
+        - `hook`: a function that returns None, or new arguments for forward.
+        - `prepend`: call it before the hooks that are registered.
+        - `with_kwargs`: call `hook(module, args, kwargs)`, which returns None or both.
+
         Raises: ArgumentTypeError if the hook is not callable.
         """
         hooks = self._forward_pre_hooks
@@ -112,9 +116,11 @@ class Module(Explained):
     ) -> ModuleHookHandle:
         """Call `hook(module, args, result)` after forward; return a handle to remove it.
 
-        The hook returns None, or a new result. `with_kwargs`: call
-        `hook(module, args, kwargs, result)`. `prepend`: call it before others. `always_call`: call
-        it also if forward raises; the result is None then.
+        - `hook`: a function that returns None, or a new result.
+        - `prepend`: call it before the hooks that are registered.
+        - `with_kwargs`: call `hook(module, args, kwargs, result)`.
+        - `always_call`: call it also if forward raises; the result is None then.
+
         Raises: ArgumentTypeError if the hook is not callable.
         """
         entry = (hook, with_kwargs, always_call)
@@ -125,7 +131,10 @@ class Module(Explained):
     ) -> ModuleHookHandle:
         """Call `hook(module, grad_output)` when gradients reach the module's results.
 
-        The hook gets a tuple of gradients, and returns None or new gradients.
+        - `hook`: a function of the module and a tuple of gradients; it returns None or new
+          gradients.
+        - `prepend`: call it before the hooks that are registered.
+
         Raises: ArgumentTypeError if the hook is not callable.
         """
         hooks = self._backward_pre_hooks
@@ -133,6 +142,8 @@ class Module(Explained):
 
     def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> ModuleHookHandle:
         """Call `hook(module, grad_input, grad_output)` when gradients leave the module.
+
+        - `prepend`: call it before the hooks that are registered.
 
         The gradients are tuples, for the positional arguments and for the results; None stands for
         a value that is no tensor or has no gradient. The hook returns None or a new grad_input.
@@ -211,7 +222,9 @@ class Module(Explained):
     def register_parameter(self, name: str, param: Tensor | None) -> None:
         """Register a parameter under a name, or None to reserve the name.
 
-        `name`: without dots. `param`: an `nn.Parameter`, or None.
+        - `name`: the attribute's name, without dots.
+        - `param`: an `nn.Parameter`, or None.
+
         Raises: ArgumentError for a name that is in use or has dots, ArgumentTypeError for a value
         that is not a parameter, GradientError for a parameter that is not a leaf.
         """
@@ -231,7 +244,10 @@ class Module(Explained):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register a tensor that is not learnt under a name.
 
-        `name`: without dots. `persistent`: include it in `state_dict()`.
+        - `name`: the attribute's name, without dots.
+        - `tensor`: a tensor, or None to reserve the name.
+        - `persistent`: include it in `state_dict()`.
+
         Raises: ArgumentError for a name that is in use or has dots, ArgumentTypeError for a value
         that is neither a tensor nor None.
         """
@@ -249,6 +265,9 @@ class Module(Explained):
     def add_module(self, name: str, module: Module | None) -> None:
         """Register a module under a name, or None to reserve the name.
 
+        - `name`: the attribute's name, without dots.
+        - `module`: a module, or None.
+
         Raises: ArgumentError for a name that is in use or has dots, ArgumentTypeError for a value
         that is neither a module nor None.
         """
@@ -260,7 +279,10 @@ class Module(Explained):
         self._modules[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Register a module under a name: an alias of `add_module`."""
+        """Register a module under a name: an alias of `add_module`.
+
+        - `name`, `module`: those of `add_module`.
+        """
         self.add_module(name, module)
 
     def _check_name(self, op: str, name: object, registry: str) -> None:
@@ -283,7 +305,12 @@ class Module(Explained):
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield (name, module) of this module and all within it, each once; add them to `memo`."""
+        """Yield (name, module) of this module and all within it, each once.
+
+        - `memo`: a set of modules to leave out; those that are yielded are added to it.
+        - `prefix`: the name of this module, in front of all others.
+        - `remove_duplicate`: False yields a module once for each of its names.
+        """
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -296,7 +323,10 @@ class Module(Explained):
                 yield from module.named_modules(memo, inner, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all modules within it, each once or with duplicates."""
+        """Yield this module and all modules within it, each once or with duplicates.
+
+        - `remove_duplicate`: False yields a module once for each of its names.
+        """
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -330,28 +360,46 @@ class Module(Explained):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield (name, parameter), each parameter once, with names such as "layers.0.weight"."""
+        """Yield (name, parameter), each parameter once, with names such as "layers.0.weight".
+
+        - `prefix`: the name of this module, in front of all others.
+        - `recurse`: False leaves out those of submodules.
+        - `remove_duplicate`: False yields a tensor once for each of its names.
+        """
         return self._named_tensors("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the parameters, each once."""
+        """Yield the parameters, each once.
+
+        - `recurse`: False leaves out those of submodules.
+        """
         for _, x in self.named_parameters(recurse=recurse):
             yield x
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield (name, buffer), each buffer once, with names such as "layers.0.running_mean"."""
+        """Yield (name, buffer), each buffer once, with names such as "layers.0.running_mean".
+
+        - `prefix`: the name of this module, in front of all others.
+        - `recurse`: False leaves out those of submodules.
+        - `remove_duplicate`: False yields a tensor once for each of its names.
+        """
         return self._named_tensors("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the buffers, each once."""
+        """Yield the buffers, each once.
+
+        - `recurse`: False leaves out those of submodules.
+        """
         for _, x in self.named_buffers(recurse=recurse):
             yield x
 
     # --- access by name
     def get_submodule(self, target: str) -> Module:
         """Return the module with a name such as "layers.0"; "" is this module.
+
+        - `target`: the name.
 
         Raises: AttributeError where there is none.
         """
@@ -367,7 +415,11 @@ class Module(Explained):
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Set the module with a name, or replace it.
 
-        A replaced module keeps its position in the order. `strict`: only replace.
+        - `target`: the name, such as "layers.0".
+        - `module`: the new module.
+        - `strict`: only replace a module, add none.
+
+        A replaced module keeps its position in the order.
         Raises: AttributeError if the outer module is missing, or the name is not that of a module;
         ArgumentError for an empty name, ArgumentTypeError for a value that is not a module.
         """
@@ -393,12 +445,16 @@ class Module(Explained):
     def get_parameter(self, target: str) -> Tensor:
         """Return the parameter with a name such as "layers.0.weight".
 
+        - `target`: the name.
+
         Raises: AttributeError where there is none.
         """
         return self._get_tensor(target, "_parameters", "parameter")
 
     def get_buffer(self, target: str) -> Tensor:
         """Return the buffer with a name.
+
+        - `target`: the name, such as "layers.0.running_mean".
 
         Raises: AttributeError where there is none.
         """
@@ -418,7 +474,10 @@ class Module(Explained):
         raise NotImplementedError(f"{type(self).__name__} has no get_extra_state()")
 
     def set_extra_state(self, state: Any) -> None:
-        """Restore the result of `get_extra_state`; subclasses define it."""
+        """Restore the result of `get_extra_state`; subclasses define it.
+
+        - `state`: the object that `get_extra_state` returned.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no set_extra_state(state)")
 
     # --- saving and loading
@@ -427,8 +486,12 @@ class Module(Explained):
     ) -> dict[str, Any]:
         """Return parameters and persistent buffers by name, detached, over the same memory.
 
-        Save it with `dt.save("net.safetensors", net.state_dict())`. `destination`: a dict to fill.
-        `prefix`: a prefix of all names. `keep_vars`: do not detach the tensors.
+        - `destination`: a dict to fill and return; None makes one.
+        - `prefix`: is put in front of all names.
+        - `keep_vars`: do not detach the tensors.
+
+        Save it with `dt.save("net.safetensors", net.state_dict())`.
+        See also: `load_state_dict`, `dt.save`, `dt.checkpoint.save`.
         """
         state: dict[str, Any] = {} if destination is None else destination
         for path, module in self.named_modules(None, "", False):
@@ -457,10 +520,13 @@ class Module(Explained):
     ) -> IncompatibleKeys:
         """Load a state, or nothing of it on errors; return the missing and the unexpected names.
 
+        - `state_dict`: tensors or arrays by name, on any device, as `state_dict()` and `dt.load`
+          return them.
+        - `strict`: require the same names on both sides; False ignores missing and unexpected ones.
+        - `assign`: parameters take the memory, device and dtype of the given tensors, instead of
+          copies of their elements.
+
         If anything does not fit, nothing is loaded and the error lists all of it.
-        `state_dict`: tensors or arrays by name, on any device, as `state_dict()` and `dt.load`
-        return them. `strict`: require the same names on both sides. `assign`: parameters take the
-        memory, device and dtype of the given tensors, instead of copies of their elements.
         Raises: ArgumentError for missing and unexpected names, ShapeError if only shapes differ,
         ArgumentTypeError for a value that is not a dict.
         """
@@ -487,8 +553,8 @@ class Module(Explained):
     def register_load_state_dict_pre_hook(self, hook: Hook) -> ModuleHookHandle:
         """Call a hook, which may change the dict, before a state is loaded.
 
-        Its arguments are (module, state_dict, prefix, local_metadata, strict, missing_keys,
-        unexpected_keys, error_msgs); the dict is a copy of the user's.
+        - `hook`: a function of (module, state_dict, prefix, local_metadata, strict, missing_keys,
+          unexpected_keys, error_msgs); the dict is a copy of the user's.
         """
         hooks = self._load_state_dict_pre_hooks
         return register_hook("register_load_state_dict_pre_hook", hooks, hook, (hook, True))
@@ -520,9 +586,12 @@ class Module(Explained):
     def to(self, *args: Any, **named: Any) -> Self:
         """Move tensors to a device, and cast floats to a dtype: `to(device)`, `to(dtype)`, both.
 
-        Arguments are those of `x.to`: a device, a dtype, or a tensor that has both;
-        `non_blocking` has no effect. Integers keep their dtype. Returns the module.
+        - `args`, `named`: those of `x.to`: a device, a dtype, both, or a tensor that has both;
+          `non_blocking` has no effect.
+
+        Integers keep their dtype. Returns the module.
         Raises: DTypeError for a dtype of integers or bools, DeviceError.
+        See also: `to_empty`, `type`, `half`, `bfloat16`.
         """
         device, dtype = parse_target(args, named)
         if dtype is not None and dtype.kind not in "fc":
@@ -535,8 +604,10 @@ class Module(Explained):
     def to_empty(self, *, device: DeviceLike, recurse: bool = True) -> Self:
         """Give all tensors new uninitialised memory on a device, without copying.
 
-        Use it before weights are loaded or drawn. Gradients are dropped. `recurse`: include the
-        modules within this one.
+        - `device`: the device of the new memory.
+        - `recurse`: include the modules within this one.
+
+        Use it before weights are loaded or drawn. Gradients are dropped.
         Returns the module.
         Raises: DeviceError, MemoryError; then nothing has changed.
         """
@@ -549,6 +620,8 @@ class Module(Explained):
 
     def type(self, dst_type: DTypeLike) -> Self:
         """Cast all tensors, including integers, to a dtype.
+
+        - `dst_type`: the dtype.
 
         Returns the module.
         """
@@ -592,6 +665,8 @@ class Module(Explained):
     def cuda(self, device: int | DeviceLike = None) -> Self:
         """Move the module to "cuda", or to the CUDA device with a number.
 
+        - `device`: a number or a device; None is "cuda".
+
         Returns the module.
         """
         if device is None or isinstance(device, int):
@@ -602,8 +677,11 @@ class Module(Explained):
     def train(self, mode: bool = True) -> Self:
         """Set the module and all modules within it to training mode, or to evaluation.
 
+        - `mode`: True for training, False for evaluation.
+
         Returns the module.
         Raises: ArgumentTypeError for a mode that is not a bool.
+        See also: `eval`, `dt.no_grad`.
         """
         if not isinstance(mode, bool):
             raise dt.ArgumentTypeError(f"train: mode must be a bool, got {type(mode).__name__}")
@@ -618,6 +696,8 @@ class Module(Explained):
     def apply(self, fn: Callable[[Module], object]) -> Self:
         """Call a function with each module within this one, then with this one.
 
+        - `fn`: a function of a module; its result is ignored.
+
         Returns the module.
         """
         for module in self.children():
@@ -628,6 +708,8 @@ class Module(Explained):
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set `requires_grad` of all parameters.
 
+        - `requires_grad`: True computes gradients for them; False freezes them.
+
         Returns the module.
         """
         for x in self.parameters():
@@ -635,7 +717,10 @@ class Module(Explained):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or to zeros."""
+        """Set the gradients of all parameters to None, or to zeros.
+
+        - `set_to_none`: False writes zeros into existing gradients.
+        """
         for x in self.parameters():
             if x.grad is not None:
                 x.grad = None if set_to_none else dt.zeros_like(x)

@@ -68,10 +68,15 @@ def _parse_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 class LayerNorm(_Affine):
-    """Mean 0 and variance 1 over the last axes, times weight, plus bias: `layer_norm`.
+    """A layer that normalises the last axes to mean 0 and variance 1: `layer_norm`.
 
-    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: have a
-    weight and a bias, initially ones and zeros; `bias`: with `elementwise_affine`, have a bias.
+    - `normalized_shape`: the sizes of these axes, or the size of the last axis.
+    - `eps`: is added to the variance.
+    - `elementwise_affine`: have a weight and a bias, initially ones and zeros, of
+      `normalized_shape`.
+    - `bias`: with `elementwise_affine`, have a bias.
+
+    See also: `RMSNorm`, `BatchNorm1d`, `dt.nn.functional.layer_norm`.
 
     >>> import dovetail as dt
     >>> dt.nn.LayerNorm(2)
@@ -111,10 +116,13 @@ class LayerNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """Mean square 1 over the last axes, times weight: `rms_norm`.
+    """A layer that divides by the root of the mean square over the last axes: `rms_norm`.
 
-    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: have a
-    weight, initially ones.
+    - `normalized_shape`: the sizes of these axes, or the size of the last axis.
+    - `eps`: is added to the mean square. Default: `dt.finfo(dtype).eps` of the input's dtype.
+    - `elementwise_affine`: have a weight, initially ones, of `normalized_shape`.
+
+    See also: `LayerNorm`, `dt.nn.functional.rms_norm`.
 
     >>> import dovetail as dt
     >>> dt.nn.RMSNorm(2)
@@ -155,11 +163,17 @@ class RMSNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Mean 0 and variance 1 in each group of channels of each example: `group_norm`.
+    """A layer that normalises each group of channels of each example: `group_norm`.
 
-    `affine`: have a weight and a bias, one number for each channel; `bias`: with `affine`, have a
-    bias.
+    - `num_groups`: the number of groups of equal size; it divides `num_channels`.
+    - `num_channels`: the number of channels.
+    - `eps`: is added to the variance.
+    - `affine`: have a weight and a bias, initially ones and zeros, one number for each channel.
+    - `bias`: with `affine`, have a bias.
+
+    Each group gets mean 0 and variance 1. `weight` scales it and `bias` shifts it.
     Raises: ArgumentError if the number of channels is not a multiple of the number of groups.
+    See also: `LayerNorm`, `InstanceNorm2d`, `dt.nn.functional.group_norm`.
 
     >>> import dovetail as dt
     >>> dt.nn.GroupNorm(2, 4)
@@ -207,7 +221,10 @@ class GroupNorm(_Affine):
 
 
 class LocalResponseNorm(Module):
-    """Values divided by the mean square of channels around them: `local_response_norm`.
+    """A layer that divides by the mean square of channels around each: `local_response_norm`.
+
+    - `size`: the number of neighbouring channels in each mean.
+    - `alpha`, `beta`, `k`: the divisor is (k + alpha * mean)**beta.
 
     >>> import dovetail as dt
     >>> dt.nn.LocalResponseNorm(2)
@@ -331,11 +348,20 @@ class _BatchNorm(_RunningStatsNorm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Mean 0 and variance 1 in each channel of (batch, channels) or (batch, channels, length).
+    """A layer that normalises each channel of (batch, channels) or (batch, channels, length).
 
-    `momentum`: the weight of each batch in the running statistics; None: they are means of all
-    batches. `affine`: have a weight and a bias; `bias`: with `affine`, have a bias.
-    `track_running_stats`: have running statistics, which are used after `eval()`.
+    - `num_features`: the number of channels.
+    - `eps`: is added to the variance.
+    - `momentum`: the weight of each batch in the running statistics; None: they are means of all
+      batches.
+    - `affine`: have a weight and a bias, initially ones and zeros, one number for each channel.
+    - `track_running_stats`: have a running mean and variance, which are used after `eval()`. False
+      uses the statistics of each batch, also after `eval()`.
+    - `bias`: with `affine`, have a bias.
+
+    In training each channel gets mean 0 and variance 1 over the batch. `weight` scales
+    it, and `bias` shifts it.
+    See also: `LayerNorm`, `GroupNorm`, `InstanceNorm2d`, `dt.nn.functional.batch_norm`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.BatchNorm1d(2)
@@ -347,9 +373,20 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Mean 0 and variance 1 in each channel of (batch, channels, height, width).
+    """A layer that normalises each channel of (batch, channels, height, width).
 
-    Parameters are those of `BatchNorm1d`.
+    - `num_features`: the number of channels.
+    - `eps`: is added to the variance.
+    - `momentum`: the weight of each batch in the running statistics; None: they are means of all
+      batches.
+    - `affine`: have a weight and a bias, initially ones and zeros, one number for each channel.
+    - `track_running_stats`: have a running mean and variance, which are used after `eval()`. False
+      uses the statistics of each batch, also after `eval()`.
+    - `bias`: with `affine`, have a bias.
+
+    In training each channel gets mean 0 and variance 1 over the batch. `weight` scales
+    it, and `bias` shifts it.
+    See also: `LayerNorm`, `GroupNorm`, `InstanceNorm2d`, `dt.nn.functional.batch_norm`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.BatchNorm2d(2)
@@ -361,9 +398,20 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Mean 0 and variance 1 in each channel of (batch, channels, depth, height, width).
+    """A layer that normalises each channel of (batch, channels, depth, height, width).
 
-    Parameters are those of `BatchNorm1d`.
+    - `num_features`: the number of channels.
+    - `eps`: is added to the variance.
+    - `momentum`: the weight of each batch in the running statistics; None: they are means of all
+      batches.
+    - `affine`: have a weight and a bias, initially ones and zeros, one number for each channel.
+    - `track_running_stats`: have a running mean and variance, which are used after `eval()`. False
+      uses the statistics of each batch, also after `eval()`.
+    - `bias`: with `affine`, have a bias.
+
+    In training each channel gets mean 0 and variance 1 over the batch. `weight` scales
+    it, and `bias` shifts it.
+    See also: `LayerNorm`, `GroupNorm`, `InstanceNorm2d`, `dt.nn.functional.batch_norm`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.BatchNorm3d(2)
@@ -417,9 +465,18 @@ class _InstanceNorm(_RunningStatsNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Mean 0 and variance 1 in each channel of each example, (batch, channels, length).
+    """A layer that normalises each channel of each example of (batch, channels, length).
 
-    Parameters are those of `BatchNorm1d`, by default without weight, bias and running statistics.
+    - `num_features`: the number of channels.
+    - `eps`: is added to the variance.
+    - `momentum`: the weight of each batch in the running statistics.
+    - `affine`: have a weight and a bias, initially ones and zeros, one number for each channel.
+    - `track_running_stats`: have a running mean and variance, which are used after `eval()`.
+    - `bias`: with `affine`, have a bias.
+
+    Each channel of each example gets mean 0 and variance 1.
+    By default it is without weight, bias and running statistics.
+    See also: `BatchNorm2d`, `GroupNorm`, `dt.nn.functional.instance_norm`.
 
     >>> import dovetail as dt
     >>> dt.nn.InstanceNorm1d(2)(dt.ones((1, 2, 4))).sum().item()
@@ -430,9 +487,17 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Mean 0 and variance 1 in each channel of each example, (batch, channels, height, width).
+    """A layer that normalises each channel of each example of (batch, channels, height, width).
 
-    Parameters are those of `InstanceNorm1d`.
+    - `num_features`: the number of channels.
+    - `eps`: is added to the variance.
+    - `momentum`: the weight of each batch in the running statistics.
+    - `affine`: have a weight and a bias, initially ones and zeros, one number for each channel.
+    - `track_running_stats`: have a running mean and variance, which are used after `eval()`.
+    - `bias`: with `affine`, have a bias.
+
+    Each channel of each example gets mean 0 and variance 1.
+    See also: `BatchNorm2d`, `GroupNorm`, `dt.nn.functional.instance_norm`.
 
     >>> import dovetail as dt
     >>> dt.nn.InstanceNorm2d(2)(dt.ones((1, 2, 4, 4))).sum().item()
@@ -443,9 +508,17 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Mean 0 and variance 1 in each channel of each example, with three axes of space.
+    """A layer that normalises each channel of each example, with three axes of space.
 
-    Parameters are those of `InstanceNorm1d`.
+    - `num_features`: the number of channels.
+    - `eps`: is added to the variance.
+    - `momentum`: the weight of each batch in the running statistics.
+    - `affine`: have a weight and a bias, initially ones and zeros, one number for each channel.
+    - `track_running_stats`: have a running mean and variance, which are used after `eval()`.
+    - `bias`: with `affine`, have a bias.
+
+    Each channel of each example gets mean 0 and variance 1.
+    See also: `BatchNorm2d`, `GroupNorm`, `dt.nn.functional.instance_norm`.
 
     >>> import dovetail as dt
     >>> dt.nn.InstanceNorm3d(2)(dt.ones((1, 2, 2, 2, 2))).sum().item()

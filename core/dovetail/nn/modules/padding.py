@@ -82,6 +82,8 @@ class _Constant(_Padding):
 class ZeroPad1d(_Padding):
     """A layer that pads signals with zeros; see `pad`.
 
+    - `padding`: the number of elements for both ends, or a pair (left, right).
+
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
 
@@ -95,6 +97,8 @@ class ZeroPad1d(_Padding):
 
 class ZeroPad2d(_Padding):
     """A layer that pads images with zeros; see `pad`.
+
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom).
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -110,6 +114,8 @@ class ZeroPad2d(_Padding):
 class ZeroPad3d(_Padding):
     """A layer that pads volumes with zeros; see `pad`.
 
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom, front, back).
+
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.
 
@@ -123,6 +129,9 @@ class ZeroPad3d(_Padding):
 
 class ConstantPad1d(_Constant):
     """A layer that pads signals with a number; see `pad`.
+
+    - `padding`: the number of elements for both ends, or a pair (left, right).
+    - `value`: the number to pad with.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
@@ -138,6 +147,9 @@ class ConstantPad1d(_Constant):
 class ConstantPad2d(_Constant):
     """A layer that pads images with a number; see `pad`.
 
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom).
+    - `value`: the number to pad with.
+
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
 
@@ -152,6 +164,9 @@ class ConstantPad2d(_Constant):
 class ConstantPad3d(_Constant):
     """A layer that pads volumes with a number; see `pad`.
 
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom, front, back).
+    - `value`: the number to pad with.
+
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.
 
@@ -165,6 +180,8 @@ class ConstantPad3d(_Constant):
 
 class ReflectionPad1d(_Padding):
     """A layer that pads signals with mirrored elements; see `pad`.
+
+    - `padding`: the number of elements for both ends, or a pair (left, right).
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
@@ -181,6 +198,8 @@ class ReflectionPad1d(_Padding):
 class ReflectionPad2d(_Padding):
     """A layer that pads images with mirrored elements; see `pad`.
 
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom).
+
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
 
@@ -195,6 +214,8 @@ class ReflectionPad2d(_Padding):
 
 class ReflectionPad3d(_Padding):
     """A layer that pads volumes with mirrored elements; see `pad`.
+
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom, front, back).
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -211,6 +232,8 @@ class ReflectionPad3d(_Padding):
 class ReplicationPad1d(_Padding):
     """A layer that pads signals with their nearest elements; see `pad`.
 
+    - `padding`: the number of elements for both ends, or a pair (left, right).
+
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
 
@@ -225,6 +248,8 @@ class ReplicationPad1d(_Padding):
 
 class ReplicationPad2d(_Padding):
     """A layer that pads images with their nearest elements; see `pad`.
+
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom).
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
@@ -241,6 +266,8 @@ class ReplicationPad2d(_Padding):
 class ReplicationPad3d(_Padding):
     """A layer that pads volumes with their nearest elements; see `pad`.
 
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom, front, back).
+
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.
 
@@ -255,6 +282,8 @@ class ReplicationPad3d(_Padding):
 
 class CircularPad1d(_Padding):
     """A layer that pads signals with elements from the other end; see `pad`.
+
+    - `padding`: the number of elements for both ends, or a pair (left, right).
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError.
@@ -271,6 +300,8 @@ class CircularPad1d(_Padding):
 class CircularPad2d(_Padding):
     """A layer that pads images with elements from the other end; see `pad`.
 
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom).
+
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError.
 
@@ -285,6 +316,8 @@ class CircularPad2d(_Padding):
 
 class CircularPad3d(_Padding):
     """A layer that pads volumes with elements from the other end; see `pad`.
+
+    - `padding`: the number of elements for all sides, or (left, right, top, bottom, front, back).
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError.

@@ -71,10 +71,12 @@ else:
     class Parameter(metaclass=_IsParameter):
         """A tensor that a module learns: assigned to an attribute, it is one of `parameters()`.
 
-        `data`: a tensor, whose memory the parameter shares, or any argument of `dt.asarray`.
-        `requires_grad`: compute gradients for it.
+        - `data`: a tensor, whose memory the parameter shares, or any argument of `dt.asarray`.
+        - `requires_grad`: compute gradients for it.
+
         The result is a Tensor; `isinstance(x, nn.Parameter)` is True for it.
         Raises: DTypeError for gradients of integers or bools.
+        See also: `Buffer`, `Module.register_parameter`, `ParameterList`.
 
         >>> import dovetail as dt
         >>> w = dt.nn.Parameter(dt.ones(3))
@@ -92,9 +94,11 @@ else:
     class Buffer(metaclass=_IsBuffer):
         """A tensor that a module stores and does not learn: one of `buffers()`.
 
-        `data`: a tensor, or any argument of `dt.asarray`. `persistent`: include it in the module's
-        `state_dict()`.
+        - `data`: a tensor, whose memory the buffer shares, or any argument of `dt.asarray`.
+        - `persistent`: include it in the module's `state_dict()`.
+
         Raises: the errors of `dt.asarray`.
+        See also: `Parameter`, `Module.register_buffer`.
 
         >>> import dovetail as dt
         >>> isinstance(dt.nn.Buffer(dt.ones(3)), dt.nn.Buffer)

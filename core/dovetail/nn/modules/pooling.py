@@ -235,8 +235,13 @@ class _AdaptiveMax(Module):
 class MaxPool1d(_MaxPool):
     """A layer that returns the maximum of each window of signals; see `max_pool1d`.
 
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of elements added at both ends of each axis, smaller than any number; at
+      most half of a window.
+
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `AvgPool1d`, `AdaptiveMaxPool1d`, `MaxUnpool1d`, `dt.nn.functional.max_pool1d`.
 
     >>> import dovetail as dt
     >>> dt.nn.MaxPool1d(2)(dt.ones((1, 1, 4))).shape
@@ -249,8 +254,13 @@ class MaxPool1d(_MaxPool):
 class MaxPool2d(_MaxPool):
     """A layer that returns the maximum of each window of images; see `max_pool2d`.
 
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of elements added at both ends of each axis, smaller than any number; at
+      most half of a window.
+
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `AvgPool2d`, `AdaptiveMaxPool2d`, `MaxUnpool2d`, `dt.nn.functional.max_pool2d`.
 
     >>> import dovetail as dt
     >>> dt.nn.MaxPool2d(2)(dt.ones((1, 1, 4, 4))).shape
@@ -262,6 +272,10 @@ class MaxPool2d(_MaxPool):
 
 class MaxPool3d(_MaxPool):
     """A layer that returns the maximum of each window of volumes; see `max_pool3d`.
+
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of elements added at both ends of each axis, smaller than any number; at
+      most half of a window.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -276,6 +290,10 @@ class MaxPool3d(_MaxPool):
 
 class AvgPool1d(_AvgPool):
     """A layer that returns the mean of each window of signals; see `avg_pool1d`.
+
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of zeros added at both ends; at most half of a window.
+    - `count_include_pad`: True counts the added zeros in the divisor of the mean.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -305,8 +323,14 @@ class AvgPool1d(_AvgPool):
 class AvgPool2d(_AvgPool):
     """A layer that returns the mean of each window of images; see `avg_pool2d`.
 
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of zeros added at both ends of each axis; at most half of a window.
+    - `count_include_pad`: True counts the added zeros in the divisor of the mean.
+    - `divisor_override`: the divisor of the sums. Default: the number of elements of the window.
+
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `MaxPool2d`, `AdaptiveAvgPool2d`, `LPPool2d`, `dt.nn.functional.avg_pool2d`.
 
     >>> import dovetail as dt
     >>> dt.nn.AvgPool2d(2)(dt.ones((1, 1, 4, 4))).shape
@@ -318,6 +342,11 @@ class AvgPool2d(_AvgPool):
 
 class AvgPool3d(_AvgPool):
     """A layer that returns the mean of each window of volumes; see `avg_pool3d`.
+
+    - `stride`: the distance between windows. Default: `kernel_size`.
+    - `padding`: the number of zeros added at both ends of each axis; at most half of a window.
+    - `count_include_pad`: True counts the added zeros in the divisor of the mean.
+    - `divisor_override`: the divisor of the sums. Default: the number of elements of the window.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -333,6 +362,10 @@ class AvgPool3d(_AvgPool):
 class LPPool1d(_LPPool):
     """A layer that returns the norm of each window of signals; see `lp_pool1d`.
 
+    - `norm_type`: the exponent p of the norm: (sum of x**p)**(1/p). Infinity takes the greatest
+      magnitude.
+    - `stride`: the distance between windows. Default: `kernel_size`.
+
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -346,6 +379,10 @@ class LPPool1d(_LPPool):
 
 class LPPool2d(_LPPool):
     """A layer that returns the norm of each window of images; see `lp_pool2d`.
+
+    - `norm_type`: the exponent p of the norm: (sum of x**p)**(1/p). Infinity takes the greatest
+      magnitude.
+    - `stride`: the distance between windows. Default: `kernel_size`.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -361,6 +398,10 @@ class LPPool2d(_LPPool):
 class LPPool3d(_LPPool):
     """A layer that returns the norm of each window of volumes; see `lp_pool3d`.
 
+    - `norm_type`: the exponent p of the norm: (sum of x**p)**(1/p). Infinity takes the greatest
+      magnitude.
+    - `stride`: the distance between windows. Default: `kernel_size`.
+
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -374,6 +415,8 @@ class LPPool3d(_LPPool):
 
 class AdaptiveAvgPool1d(_AdaptiveAvg):
     """A layer of the means of a given number of windows; see `adaptive_avg_pool1d`.
+
+    - `output_size`: the number of windows; None for the input's length.
 
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -389,8 +432,12 @@ class AdaptiveAvgPool1d(_AdaptiveAvg):
 class AdaptiveAvgPool2d(_AdaptiveAvg):
     """A layer of the means of a given number of windows; see `adaptive_avg_pool2d`.
 
+    - `output_size`: the number of windows: an int for both axes, or a pair (rows, columns). None
+      keeps the input's size of an axis.
+
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `AvgPool2d`, `AdaptiveMaxPool2d`.
 
     >>> import dovetail as dt
     >>> dt.nn.AdaptiveAvgPool2d(1)(dt.ones((1, 1, 4, 4))).shape
@@ -402,6 +449,9 @@ class AdaptiveAvgPool2d(_AdaptiveAvg):
 
 class AdaptiveAvgPool3d(_AdaptiveAvg):
     """A layer of the means of a given number of windows; see `adaptive_avg_pool3d`.
+
+    - `output_size`: the number of windows: an int for all axes, or one for each. None keeps the
+      input's size of an axis.
 
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -417,6 +467,8 @@ class AdaptiveAvgPool3d(_AdaptiveAvg):
 class AdaptiveMaxPool1d(_AdaptiveMax):
     """A layer of the maxima of a given number of windows; see `adaptive_max_pool1d`.
 
+    - `output_size`: the number of windows; None for the input's length.
+
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -430,6 +482,9 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
     """A layer of the maxima of a given number of windows; see `adaptive_max_pool2d`.
+
+    - `output_size`: the number of windows: an int for both axes, or a pair (rows, columns). None
+      keeps the input's size of an axis.
 
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -445,6 +500,9 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
 class AdaptiveMaxPool3d(_AdaptiveMax):
     """A layer of the maxima of a given number of windows; see `adaptive_max_pool3d`.
 
+    - `output_size`: the number of windows: an int for all axes, or one for each. None keeps the
+      input's size of an axis.
+
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -459,6 +517,11 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
 class MaxUnpool1d(_MaxUnpool):
     """A layer that puts window maxima of signals back to their indices; see `max_unpool1d`.
 
+    - `kernel_size`, `stride`, `padding`: those of the pooling layer that returned the indices.
+      Default of `stride`: `kernel_size`.
+
+    A call `unpool(input, indices, output_size)` needs the indices that the pooling layer returned;
+    `output_size` is for sizes that the windows leave undetermined.
     Shapes: (n, c, length), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -475,6 +538,11 @@ class MaxUnpool1d(_MaxUnpool):
 class MaxUnpool2d(_MaxUnpool):
     """A layer that puts window maxima of images back to their indices; see `max_unpool2d`.
 
+    - `kernel_size`, `stride`, `padding`: those of the pooling layer that returned the indices.
+      Default of `stride`: `kernel_size`.
+
+    A call `unpool(input, indices, output_size)` needs the indices that the pooling layer returned;
+    `output_size` is for sizes that the windows leave undetermined.
     Shapes: (n, c, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 
@@ -491,6 +559,11 @@ class MaxUnpool2d(_MaxUnpool):
 class MaxUnpool3d(_MaxUnpool):
     """A layer that puts window maxima of volumes back to their indices; see `max_unpool3d`.
 
+    - `kernel_size`, `stride`, `padding`: those of the pooling layer that returned the indices.
+      Default of `stride`: `kernel_size`.
+
+    A call `unpool(input, indices, output_size)` needs the indices that the pooling layer returned;
+    `output_size` is for sizes that the windows leave undetermined.
     Shapes: (n, c, d, h, w), or without n.
     Raises: ArgumentError, ShapeError, DTypeError.
 

@@ -42,11 +42,15 @@ def _draw_parameters(module: Module, hidden_size: int) -> None:
 class RNNBase(Module):
     """The base class of `RNN`, `LSTM` and `GRU`; `mode` is the kind of step.
 
-    `num_layers`: the number of layers, each of which reads the output of the one before.
-    `dropout`: the dropout probability of the output of all layers but the last, in training.
-    `bidirectional`: run each layer in both directions and concatenate the outputs. `proj_size`: the
-    size to which an LSTM projects its hidden state. `batch_first`: the layout of input and output,
-    not of states.
+    - `mode`: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+    - `input_size`: the size of the last axis of the input.
+    - `hidden_size`: the size of the hidden state.
+    - `num_layers`: the number of layers, each of which reads the output of the one before.
+    - `bias`: False has no biases.
+    - `batch_first`: True if input and output are (batch, steps, features). States are not changed.
+    - `dropout`: the dropout probability of the output of all layers but the last, in training.
+    - `bidirectional`: run each layer in both directions and concatenate the outputs.
+    - `proj_size`: the size to which an LSTM projects its hidden state; 0 projects nothing.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.RNNBase("GRU", 2, 3)
@@ -166,7 +170,7 @@ class RNNBase(Module):
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         """Return the output of the last layer at each step, and the states after the last step.
 
-        `hx`: the states before the first step, by default zeros; for an LSTM (h, c).
+        - `hx`: the states before the first step, by default zeros; for an LSTM (h, c).
         """
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
@@ -280,11 +284,21 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """Steps of h' = tanh(w_ih @ x + b_ih + w_hh @ h + b_hh), or with relu: `nonlinearity`.
 
-    `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`: see `RNNBase`.
+    - `input_size`: the size of the last axis of the input.
+    - `hidden_size`: the size of the hidden state.
+    - `num_layers`: the number of layers, each of which reads the output of the one before.
+    - `nonlinearity`: "tanh" or "relu".
+    - `bias`: False has no b_ih and b_hh.
+    - `batch_first`: True if input and output are (batch, steps, features). States are not changed.
+    - `dropout`: the dropout probability of the output of all layers but the last, in training.
+    - `bidirectional`: run each layer in both directions and concatenate the outputs.
+
+    A call `rnn(input, hx)` starts with the states `hx`, or with zeros without it.
     Shapes: input (steps, batch, input_size) or without batch; h (layers * directions, batch,
     hidden_size); the result (steps, batch, directions * hidden_size), and h after the last step.
     The result for a `PackedSequence` is packed, too.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `LSTM`, `GRU`, `RNNCell`, `dt.nn.utils.rnn.pack_padded_sequence`.
 
     >>> import dovetail as dt
     >>> out, h = dt.nn.RNN(3, 4)(dt.ones((5, 2, 3)))
@@ -333,12 +347,23 @@ class RNN(RNNBase):
 class LSTM(RNNBase):
     """Steps of a long short-term memory; see `dt.nn.functional.lstm_cell`.
 
-    `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`, `proj_size`: see `RNNBase`.
+    - `input_size`: the size of the last axis of the input.
+    - `hidden_size`: the size of the hidden state and the cell state.
+    - `num_layers`: the number of layers, each of which reads the output of the one before.
+    - `bias`: False has no biases.
+    - `batch_first`: True if input and output are (batch, steps, features). States are not changed.
+    - `dropout`: the dropout probability of the output of all layers but the last, in training.
+    - `bidirectional`: run each layer in both directions and concatenate the outputs.
+    - `proj_size`: the size to which the hidden state is projected, less than `hidden_size`; 0
+      projects nothing.
+
+    A call `lstm(input, (h, c))` starts with these states, or with zeros without them.
     Shapes: input (steps, batch, input_size) or without batch; h (layers * directions, batch,
     hidden_size, or proj_size), c (layers * directions, batch, hidden_size); the result (steps,
     batch, directions * hidden_size), and (h, c) after the last step. The result for a
     `PackedSequence` is packed, too.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `GRU`, `RNN`, `LSTMCell`, `dt.nn.utils.rnn.pack_padded_sequence`.
 
     >>> import dovetail as dt
     >>> lstm = dt.nn.LSTM(3, 4, 2, bidirectional=True)
@@ -378,9 +403,18 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """Steps of gated recurrent units; see `dt.nn.functional.gru_cell`.
 
-    `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`: see `RNNBase`.
+    - `input_size`: the size of the last axis of the input.
+    - `hidden_size`: the size of the hidden state.
+    - `num_layers`: the number of layers, each of which reads the output of the one before.
+    - `bias`: False has no biases.
+    - `batch_first`: True if input and output are (batch, steps, features). States are not changed.
+    - `dropout`: the dropout probability of the output of all layers but the last, in training.
+    - `bidirectional`: run each layer in both directions and concatenate the outputs.
+
+    A call `gru(input, hx)` starts with the states `hx`, or with zeros without it.
     Shapes: as of `RNN`.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `LSTM`, `RNN`, `GRUCell`, `dt.nn.utils.rnn.pack_padded_sequence`.
 
     >>> import dovetail as dt
     >>> gru = dt.nn.GRU(3, 4, batch_first=True)
@@ -421,6 +455,11 @@ class GRU(RNNBase):
 
 class RNNCellBase(Module):
     """The base class of cells: weight_ih, weight_hh, and biases unless `bias` is False.
+
+    - `input_size`: the size of the last axis of the input.
+    - `hidden_size`: the size of the hidden state.
+    - `bias`: False has no biases.
+    - `num_chunks`: the number of gates: weights have `num_chunks * hidden_size` rows.
 
     >>> import dovetail as dt
     >>> dt.nn.RNNCellBase(2, 3, True, 4).weight_ih.shape
@@ -486,6 +525,11 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """One step of `RNN`, which returns the new hidden state.
 
+    - `input_size`: the size of the last axis of the input.
+    - `hidden_size`: the size of the hidden state.
+    - `bias`: False has no biases.
+    - `nonlinearity`: "tanh" or "relu".
+
     Shapes: input (batch, input_size) and h (batch, hidden_size), or both without batch.
     Raises: ShapeError, DTypeError, ArgumentError.
 
@@ -520,6 +564,10 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of `LSTM`, which returns the new hidden state and cell state.
 
+    - `input_size`: the size of the last axis of the input.
+    - `hidden_size`: the size of the hidden state.
+    - `bias`: False has no biases.
+
     Shapes: input (batch, input_size), h and c (batch, hidden_size), or all without batch.
     Raises: ShapeError, DTypeError, ArgumentError.
 
@@ -549,6 +597,10 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """One step of `GRU`, which returns the new hidden state.
+
+    - `input_size`: the size of the last axis of the input.
+    - `hidden_size`: the size of the hidden state.
+    - `bias`: False has no biases.
 
     Shapes: input (batch, input_size) and h (batch, hidden_size), or both without batch.
     Raises: ShapeError, DTypeError, ArgumentError.

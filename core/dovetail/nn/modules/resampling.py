@@ -29,8 +29,18 @@ Factor: TypeAlias = float | Sequence[float]
 class Upsample(Module):
     """A layer that resizes a grid over the same area; see `interpolate`.
 
+    - `size`: the size of the result: an int for all axes, or one for each. Pass either `size` or
+      `scale_factor`.
+    - `scale_factor`: the factor of the sizes: a number for all axes, or one for each.
+    - `mode`: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear" or "area";
+      see `interpolate`.
+    - `align_corners`: True if the first and last elements keep their positions; for "linear",
+      "bilinear", "bicubic" and "trilinear". None is False.
+    - `recompute_scale_factor`: True computes positions from the sizes instead of `scale_factor`.
+
     Shapes: (n, c, *axes).
     Raises: ArgumentError, ShapeError, DTypeError.
+    See also: `dt.nn.functional.interpolate`, `ConvTranspose2d`, `PixelShuffle`.
 
     >>> import dovetail as dt
     >>> dt.nn.Upsample(scale_factor=2)(dt.ones((1, 2, 3, 4))).shape
@@ -74,6 +84,10 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """A layer that enlarges images by their nearest elements; see `interpolate`.
 
+    - `size`: the height and width of the result: an int for both, or a pair. Pass either `size` or
+      `scale_factor`.
+    - `scale_factor`: the factor of height and width: a number, or a pair.
+
     Shapes: (n, c, h, w).
     Raises: ArgumentError, ShapeError.
 
@@ -88,6 +102,10 @@ class UpsamplingNearest2d(Upsample):
 
 class UpsamplingBilinear2d(Upsample):
     """A layer that enlarges images by bilinear weights with aligned corners.
+
+    - `size`: the height and width of the result: an int for both, or a pair. Pass either `size` or
+      `scale_factor`.
+    - `scale_factor`: the factor of height and width: a number, or a pair.
 
     Shapes: (n, c, h, w).
     Raises: ArgumentError, ShapeError, DTypeError.
@@ -113,8 +131,11 @@ def _check_patches(
 class Unfold(Module):
     """A layer that returns the patches of images as columns; see `unfold`.
 
+    - `padding`: the number of zeros added at both ends of each axis.
+
     Shapes: (n, c, h, w) or (c, h, w).
     Raises: ArgumentError, ShapeError.
+    See also: `Fold`, `dt.unfold`.
 
     >>> import dovetail as dt
     >>> dt.nn.Unfold(2)(dt.ones((1, 3, 4, 5))).shape
@@ -143,6 +164,9 @@ class Unfold(Module):
 
 class Fold(Module):
     """A layer that returns the images whose patches are the columns; see `fold`.
+
+    - `output_size`: the height and width of the images: an int for both, or a pair.
+    - `kernel_size`, `dilation`, `padding`, `stride`: those of the `Unfold` that made the columns.
 
     Shapes: (n, c * elements of a patch, patches), or without n.
     Raises: ArgumentError, ShapeError.
@@ -183,8 +207,11 @@ class Fold(Module):
 class PixelShuffle(Module):
     """A layer that returns larger images with fewer channels; see `pixel_shuffle`.
 
+    - `upscale_factor`: the factor r of height and width.
+
     Shapes: (..., c * r * r, h, w) gives (..., c, h * r, w * r).
     Raises: ArgumentError, ShapeError.
+    See also: `PixelUnshuffle`, `Upsample`, `ConvTranspose2d`.
 
     >>> import dovetail as dt
     >>> dt.nn.PixelShuffle(2)(dt.ones((1, 4, 2, 3))).shape
@@ -206,6 +233,8 @@ class PixelShuffle(Module):
 
 class PixelUnshuffle(Module):
     """A layer that returns smaller images with more channels; see `pixel_unshuffle`.
+
+    - `downscale_factor`: the factor r by which height and width are divided.
 
     Shapes: (..., c, h * r, w * r) gives (..., c * r * r, h, w).
     Raises: ArgumentError, ShapeError.
@@ -232,6 +261,8 @@ class PixelUnshuffle(Module):
 
 class ChannelShuffle(Module):
     """A layer that interleaves the channels of groups; see `channel_shuffle`.
+
+    - `groups`: the number of groups; it divides the number of channels.
 
     Shapes: (n, c, *axes).
     Raises: ArgumentError, ShapeError.

@@ -18,6 +18,11 @@ Tensor: TypeAlias = dt.Tensor
 class Flatten(Module):
     """A layer that merges the axes from `start_dim` to `end_dim` into one.
 
+    - `start_dim`, `end_dim`: the first and the last axis to merge; negative ones count from the
+      end.
+
+    See also: `Unflatten`, `dt.flatten`.
+
     >>> import dovetail as dt
     >>> dt.nn.Flatten()(dt.zeros((2, 3, 4))).shape
     (2, 12)
@@ -38,6 +43,11 @@ class Flatten(Module):
 
 class Unflatten(Module):
     """A layer that splits an axis into axes of `unflattened_size`; one size may be -1.
+
+    - `unflattened_size`: the sizes of the new axes. Their product is the size of the axis; one may
+      be -1.
+
+    See also: `Flatten`, `dt.unflatten`.
 
     >>> import dovetail as dt
     >>> dt.nn.Unflatten(1, (3, 4))(dt.zeros((2, 12))).shape

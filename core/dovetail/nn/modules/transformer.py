@@ -121,10 +121,23 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward block, each with a residual connection.
 
-    `activation`: "relu", "gelu" or a function. `norm_first`: normalise before attention and the
-    feed-forward network, not after them. `batch_first`: the layout of the input and the result.
+    - `d_model`: the size of the features of a position.
+    - `nhead`: the number of heads; it divides `d_model`.
+    - `dim_feedforward`: the size between the two linear layers of the feed-forward block.
+    - `dropout`: the dropout probability of attention weights, of the hidden values of the
+      feed-forward block and of the output of each block.
+    - `activation`: "relu", "gelu" or a function of a tensor, between the two linear layers.
+    - `layer_norm_eps`: the `eps` of each `LayerNorm`.
+    - `batch_first`: True if inputs and the result are (batch, positions, features), else
+      (positions, batch, features).
+    - `norm_first`: normalise before each block, not after it.
+    - `bias`: False: linear and norm layers have no bias.
+
+    A call `layer(src)` accepts `src_mask`, `src_key_padding_mask` and `is_causal`. Masks are bool,
+    True where a key is *not* seen, or floats that are added to scores.
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `TransformerEncoder`, `TransformerDecoderLayer`, `MultiheadAttention`.
     Source: Vaswani et al., "Attention is all you need", 2017.
 
     >>> import dovetail as dt
@@ -168,8 +181,12 @@ class TransformerEncoderLayer(_Layer):
     ) -> Tensor:
         """Return the layer's output for a sequence.
 
+        - `src`: the sequences.
+        - `src_mask`: for each position, of shape (positions, positions).
+        - `src_key_padding_mask`: for all positions, of shape (batch, positions).
+        - `is_causal`: position i sees positions up to i; `src_mask` may be left out then.
+
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
-        `is_causal`: position i sees positions up to i; `src_mask` may be left out then.
         """
 
         def attend_to_itself(x: Tensor) -> Tensor:
@@ -184,9 +201,23 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to a memory, and a feed-forward block, each with a residual.
 
-    Arguments: those of `TransformerEncoderLayer`.
+    - `d_model`: the size of the features of a position.
+    - `nhead`: the number of heads; it divides `d_model`.
+    - `dim_feedforward`: the size between the two linear layers of the feed-forward block.
+    - `dropout`: the dropout probability of attention weights, of the hidden values of the
+      feed-forward block and of the output of each block.
+    - `activation`: "relu", "gelu" or a function of a tensor, between the two linear layers.
+    - `layer_norm_eps`: the `eps` of each `LayerNorm`.
+    - `batch_first`: True if inputs and the result are (batch, positions, features), else
+      (positions, batch, features).
+    - `norm_first`: normalise before each block, not after it.
+    - `bias`: False: linear and norm layers have no bias.
+
+    A call `layer(tgt, memory)` accepts `tgt_mask`, `memory_mask`, `tgt_key_padding_mask`,
+    `memory_key_padding_mask`, `tgt_is_causal` and `memory_is_causal`. Masks are as in the encoder.
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `TransformerDecoder`, `TransformerEncoderLayer`, `MultiheadAttention`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8).eval()
@@ -235,7 +266,15 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Return the layer's output for a sequence and `memory`; masks are as in the encoder."""
+        """Return the layer's output for a sequence and `memory`.
+
+        - `tgt`, `memory`: the sequences, and the encoder's output to which they attend.
+        - `tgt_mask`, `memory_mask`: for each position of `tgt`, masks of `tgt` and of `memory`.
+        - `tgt_key_padding_mask`, `memory_key_padding_mask`: for all positions of `tgt`.
+        - `tgt_is_causal`, `memory_is_causal`: position i sees positions up to i.
+
+        Masks are bool, True where a key is *not* seen, or floats that are added to scores.
+        """
 
         def attend_to_itself(x: Tensor) -> Tensor:
             """Return the self-attention of `x` under the target masks."""
@@ -268,7 +307,12 @@ def _copy_layer(name: str, layer: Module, n: int, norm: Module | None) -> Module
 class TransformerEncoder(Module):
     """A stack of copies of `encoder_layer`, with an optional norm at the end.
 
-    `enable_nested_tensor`, `mask_check`: PyTorch's arguments; they have no effect.
+    - `encoder_layer`: the layer to copy; copies begin with the same parameters.
+    - `num_layers`: the number of copies.
+    - `norm`: a module that is applied to the result, or None.
+    - `enable_nested_tensor`, `mask_check`: PyTorch's arguments; they have no effect.
+
+    A call `encoder(src)` accepts `mask`, `src_key_padding_mask` and `is_causal`, for each layer.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8)
@@ -305,6 +349,12 @@ class TransformerEncoder(Module):
 
 class TransformerDecoder(Module):
     """A stack of copies of `decoder_layer`, with an optional norm at the end.
+
+    - `decoder_layer`: the layer to copy; copies begin with the same parameters.
+    - `num_layers`: the number of copies.
+    - `norm`: a module that is applied to the result, or None.
+
+    A call `decoder(tgt, memory)` accepts the masks of `TransformerDecoderLayer`, for each layer.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8)
@@ -348,10 +398,27 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder, and a decoder that attends to the encoder's output.
 
-    `custom_encoder`, `custom_decoder`: modules to use instead. Other arguments: as of the layers.
+    - `d_model`: the size of the features of a position.
+    - `nhead`: the number of heads; it divides `d_model`.
+    - `num_encoder_layers`, `num_decoder_layers`: the numbers of layers.
+    - `dim_feedforward`: the size between the two linear layers of a feed-forward block.
+    - `dropout`: the dropout probability of attention weights, of the hidden values of the
+      feed-forward block and of the output of each block.
+    - `activation`: "relu", "gelu" or a function of a tensor.
+    - `custom_encoder`, `custom_decoder`: modules to use instead of an encoder and a decoder.
+    - `layer_norm_eps`: the `eps` of each `LayerNorm`.
+    - `batch_first`: True if inputs and the result are (batch, positions, features), else
+      (positions, batch, features).
+    - `norm_first`: normalise before each block, not after it.
+    - `bias`: False: linear and norm layers have no bias.
+
+    A call `transformer(src, tgt)` accepts `src_mask`, `tgt_mask`, `memory_mask`, a key padding mask
+    for each of the three, and `src_is_causal`, `tgt_is_causal` and `memory_is_causal`. The method
+    `generate_square_subsequent_mask` returns a causal mask.
     Shapes: src (s, n, d_model), tgt (t, n, d_model), the result (t, n, d_model); without n, or with
     `batch_first` n in front.
     Raises: ShapeError, DTypeError, ArgumentError.
+    See also: `TransformerEncoder`, `TransformerDecoder`, `MultiheadAttention`.
 
     >>> import dovetail as dt
     >>> model = dt.nn.Transformer(4, 2, 1, 1, 8).eval()
@@ -473,7 +540,10 @@ class Transformer(Module):
     def generate_square_subsequent_mask(
         sz: int, device: DeviceLike = None, dtype: DTypeLike = None
     ) -> Tensor:
-        """Return a causal mask to add to scores: -inf above the diagonal, zeros elsewhere."""
+        """Return a causal mask to add to scores: -inf above the diagonal, zeros elsewhere.
+
+        - `sz`: the number of positions: the mask is (sz, sz).
+        """
         numbers = dt.arange(sz, device=device)
         zeros = dt.zeros((sz, sz), dtype=dtype, device=device)
         return dt.where(numbers[:, None] >= numbers, zeros, -math.inf)

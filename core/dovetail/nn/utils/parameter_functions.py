@@ -18,10 +18,12 @@ Tensor: TypeAlias = dt.Tensor
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Concatenate the elements of all parameters to one vector.
 
-    `parameters`: in their order, as `module.parameters()` yields them.
+    - `parameters`: in their order, as `module.parameters()` yields them.
+
     Shapes: any; the result (n,), with n the number of all elements.
     Dtypes: all; the result has the dtype to which they promote.
     Raises: ArgumentError for no parameters, DeviceError for parameters on several devices.
+    See also: `vector_to_parameters`.
 
     >>> import dovetail as dt
     >>> dt.nn.utils.parameters_to_vector(dt.nn.Linear(2, 3).parameters()).shape
@@ -36,7 +38,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Write the elements of a vector into parameters, one after the other.
 
-    `vec`: the result of `parameters_to_vector`. `parameters`: the parameters to write, in order.
+    - `vec`: the result of `parameters_to_vector`.
+    - `parameters`: the parameters to write, in order.
+
     Shapes: vec (n,), with n the number of elements of all parameters.
     Dtypes: all; elements are cast to each parameter's dtype.
     Raises: ShapeError for a vector of another length; nothing is written then.
@@ -72,14 +76,19 @@ def functional_call(
 ) -> Any:
     """Call a module with other tensors in place of some of its parameters and buffers.
 
+    - `module`: the module, which is restored afterwards.
+    - `parameter_and_buffer_dicts`: a dict of tensors by name, or several; the names are those of
+      `state_dict()`.
+    - `args`: a tuple of arguments, or one argument.
+    - `kwargs`: arguments by name.
+    - `tie_weights`: replace a tensor that has several names under all of them.
+    - `strict`: require all parameters and buffers.
+
     This makes a module a function of its parameters, for `dt.func.grad`, `dt.vmap` and others.
-    `module`: is restored afterwards. `parameter_and_buffer_dicts`: a dict of tensors by name, or
-    several. `args`: a tuple of arguments, or one argument. `kwargs`: arguments by name.
-    `tie_weights`: replace a tensor that has several names under all of them. `strict`: require all
-    parameters and buffers.
     Shapes: those that the module accepts; they are not compared with the replaced tensors.
     Dtypes: those that the module accepts.
     Raises: ArgumentError, which lists all names that the module does not have.
+    See also: `stack_module_state`, `dt.func.grad`, `dt.vmap`.
 
     >>> import dovetail as dt
     >>> layer = dt.nn.Linear(2, 1)
@@ -142,8 +151,9 @@ def stack_module_state(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Stack the parameters and the buffers of modules of one class, by name.
 
-    `dt.vmap` of a `functional_call` with the result runs all modules at once. `models`: modules of
-    one class, with parameters of equal names and shapes.
+    - `models`: modules of one class, with parameters of equal names and shapes.
+
+    `dt.vmap` of a `functional_call` with the result runs all modules at once.
     Raises: ArgumentError for no module, and for modules of several classes or with different
     names; ShapeError for parameters of different shapes.
 

@@ -31,9 +31,10 @@ Lengths: TypeAlias = "Sequence[int] | dt.Tensor"
 class PackedSequence(NamedTuple):
     """Sequences without padding: for each step, the elements of all sequences that reach it.
 
-    `data`: (elements, ...). `batch_sizes`: the number of sequences at each step, a tuple of ints.
-    `sorted_indices`: the order of the sequences by falling length; `unsorted_indices`: the inverse
-    order; both are None if the sequences were sorted.
+    - `data`: (elements, ...).
+    - `batch_sizes`: the number of sequences at each step, a tuple of ints.
+    - `sorted_indices`: the order of the sequences by falling length.
+    - `unsorted_indices`: the inverse order; both are None if the sequences were sorted.
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
@@ -70,11 +71,14 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Pack padded sequences, without the padding.
 
-    `lengths`: the length of each sequence. `enforce_sorted`: lengths are in falling order; False
-    sorts them.
+    - `lengths`: the length of each sequence: a list or a tensor of integers.
+    - `batch_first`: True if the first axis of the input is that of the sequences.
+    - `enforce_sorted`: True requires falling lengths; False sorts the sequences.
+
     Shapes: input (steps, sequences, ...), or with `batch_first` the first two exchanged.
     Gradient: flows to the elements.
     Raises: ShapeError; ArgumentError for lengths that are not sorted or not from 1 to the steps.
+    See also: `pack_sequence`, `pad_packed_sequence`, `PackedSequence`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]])
@@ -128,7 +132,11 @@ def pad_packed_sequence(
 ) -> tuple[Tensor, Tensor]:
     """Return padded sequences, in the order in which they were packed, and their lengths.
 
-    `total_length`: the number of steps, by default the greatest length.
+    - `sequence`: the packed sequences.
+    - `batch_first`: True puts the axis of the sequences first.
+    - `padding_value`: the number behind the end of a sequence.
+    - `total_length`: the number of steps, by default the greatest length.
+
     Shapes: (steps, sequences, ...), or with `batch_first` the first two exchanged.
     Gradient: flows from the elements.
     Raises: ArgumentError if `total_length` is less than the greatest length.
@@ -176,10 +184,15 @@ def pad_sequence(
 ) -> Tensor:
     """Stack sequences, padded to the greatest length.
 
-    `padding_side`: "right" pads at the end, "left" at the start.
+    - `sequences`: the sequences, which differ only in their lengths.
+    - `batch_first`: True puts the axis of the sequences first.
+    - `padding_value`: the number outside of a sequence.
+    - `padding_side`: "right" pads at the end, "left" at the start.
+
     Shapes: (length, ...) each, which differ only in the length; the result (steps, sequences, ...),
     or with `batch_first` the first two exchanged.
     Raises: ArgumentError for no sequences or another side, ShapeError.
+    See also: `unpad_sequence`, `pack_sequence`.
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
@@ -215,6 +228,9 @@ def _check_sequences(name: str, sequences: Sequence[Tensor]) -> list[Tensor]:
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of sequences; see `pack_padded_sequence`.
 
+    - `sequences`: the sequences, which differ only in their lengths.
+    - `enforce_sorted`: True requires falling lengths; False sorts the sequences.
+
     Shapes: (length, ...) each, which differ only in the length.
     Raises: ArgumentError, ShapeError.
 
@@ -232,6 +248,10 @@ def unpad_sequence(
     padded_sequences: Tensor, lengths: Lengths, batch_first: bool = False
 ) -> list[Tensor]:
     """Return a list of the sequences without their padding.
+
+    - `padded_sequences`: the sequences with padding at the end.
+    - `lengths`: the length of each sequence.
+    - `batch_first`: True if the first axis is that of the sequences.
 
     Raises: ArgumentError, ShapeError.
 
@@ -252,6 +272,8 @@ def unpad_sequence(
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """Return a list of the packed sequences, in the order in which they were packed.
+
+    - `packed_sequences`: the packed sequences.
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s) for s in ([1, 2, 3], [4])]
