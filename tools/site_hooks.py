@@ -26,11 +26,11 @@ DOCS = "docs"
 
 # The navigation. Names without a page are skipped; pages without a group go into "More".
 GROUPS: dict[str, str] = {
-    "Start": "index install start faq command-line",
-    "From another library": "from-numpy from-pytorch from-jax from-mlx from-cupy from-tinygrad",
+    "Start": "index install start from-numpy from-pytorch from-jax from-mlx from-cupy "
+    "from-tinygrad faq command-line",
     "Tutorials": "tutorials/*",
-    "Guides": "views-and-writes when-work-runs jit performance slow-program on-a-gpu seeing "
-    "numerics accuracy memory storage errors environment",
+    "Guides": "views-and-writes when-work-runs jit jit-in-detail performance slow-program "
+    "on-a-gpu seeing numerics accuracy memory storage errors environment",
     "Arrays": "numpy sparse",
     "Gradients": "which-gradient autograd transforms",
     "Networks": "layers training checkpoints mixed-precision weights-from-hugging-face attention "
