@@ -36,3 +36,9 @@ def test_absent_file_is_detected() -> None:
     assert absent("`tests/nowhere.py`, `nowhere.py`, `tests/test_docs.py`, `expr.py`") == [
         "tests/nowhere.py", "nowhere.py",
     ]  # fmt: skip
+
+
+def test_index_links_every_guide() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "index.md").read_text()))
+    written = {p.name for p in (ROOT / "docs").glob("*.md")}
+    assert written - linked == {"index.md", "releasing.md"}  # the latter is for maintainers

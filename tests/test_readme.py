@@ -271,10 +271,12 @@ def test_layout_of_the_page_works(tmp_path: Path) -> None:
     run_alone(kit.format(some), tmp_path)
 
 
-@pytest.mark.parametrize("page", ["transforms.md", "autograd.md", "convolutions.md"])
+@pytest.mark.parametrize(
+    "page", ["transforms.md", "autograd.md", "convolutions.md", "layers.md", "training.md"]
+)
 def test_examples_of_a_page_work(page: str, tmp_path: Path) -> None:
     found = examples(page)
-    assert len(found) >= 3
+    assert len(found) >= 2
     run_alone("\n".join(found), tmp_path)
 
 

@@ -26,13 +26,15 @@ DOCS = "docs"
 
 # The navigation. Names without a page are skipped; pages without a group go into "More".
 GROUPS: dict[str, str] = {
-    "Start": "index start command-line from-numpy from-pytorch from-jax",
+    "Start": "index install start from-numpy from-pytorch from-jax from-mlx from-cupy "
+    "from-tinygrad faq command-line",
     "Tutorials": "tutorials/*",
-    "Guides": "views-and-writes when-work-runs jit performance threads seeing numerics accuracy "
-    "memory storage errors environment",
+    "Guides": "views-and-writes when-work-runs jit jit-in-detail performance slow-program "
+    "on-a-gpu seeing numerics accuracy memory storage errors environment",
     "Arrays": "numpy sparse",
-    "Gradients": "autograd transforms",
-    "Networks": "layers training attention convolutions distributions onnx",
+    "Gradients": "which-gradient autograd transforms",
+    "Networks": "layers training checkpoints mixed-precision weights-from-hugging-face attention "
+    "convolutions distributions onnx",
     "Kernels": "kernels kernels-of-loops adding-an-op adding-a-fusion-rule",
     "Devices": "writing-a-backend kernel-ir conformance writing-a-layout adding-a-dtype "
     "writing-an-allocator",

@@ -1,4 +1,4 @@
-"""Containers of the user's, registered with optree, as docs/jit.md describes them."""
+"""Containers of the user's, registered with optree, as docs/jit-in-detail.md describes them."""
 
 from __future__ import annotations
 
