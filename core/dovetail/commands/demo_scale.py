@@ -243,16 +243,18 @@ def _peak_bytes(device: str) -> int:
 
 
 def table(outcomes: Sequence[ScaleOutcome], memory: int) -> Table:
-    """Return a table with a row for each run."""
-    rows = Table(
-        "workers", "rows per chunk", "seconds", "peak of tensors", "variance kept", "digest"
+    """Return a table with a row for each run, which fits a terminal of 80 columns."""
+    title = (
+        f"peak: of all tensors, {format_bytes(memory)} allowed; variance: kept by the components"
     )
+    rows = Table("workers", "rows per chunk", "seconds", "peak", "variance", title=title)
+    rows.add_column("digest", no_wrap=True)
     for o in outcomes:
         rows.add_row(
             str(o.partition.workers),
             f"{o.partition.rows:,}",
             f"{o.seconds:.1f}",
-            f"{format_bytes(o.peak)} of {format_bytes(memory)}",
+            format_bytes(o.peak),
             f"{o.kept:.1%}",
             o.digest[:16],
         )
