@@ -36,6 +36,7 @@ from comparison_cases import (
     softmax,
     sorting,
 )
+from rich.progress import track
 
 ROOT = Path(__file__).parent.parent
 FIGURES = Path(__file__).with_suffix(".json")
@@ -161,7 +162,13 @@ def measure(rounds: int, shrink: int = 1) -> Figures:
     """Measure every row, and return the figures that the file holds."""
     chosen = cases(shrink)
     peers = [name for name in LIBRARIES if name != "dovetail"]
-    results = comparison.measure([*chosen.values()], peers, rounds)
+    results = track(
+        comparison.measure([*chosen.values()], peers, rounds),
+        "measuring",
+        len(chosen),
+        transient=True,
+        disable=not sys.stdout.isatty(),
+    )
     today = datetime.date.today()
     return {
         "machine": f"{comparison.THREADS} threads of {_cpu()}",
