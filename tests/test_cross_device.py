@@ -4,9 +4,8 @@ errors.
 
 from __future__ import annotations
 
+import io
 import itertools
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.commands import demo
+from rich.console import Console
 
 DEVICES = [str(d) for d in dt.__array_namespace_info__().devices()]
 PAIRS = list(itertools.product(DEVICES, DEVICES))
@@ -273,19 +273,8 @@ def test_unaligned_memory_raises(there: str) -> None:
 def test_demo_gives_one_digest_on_every_device(tmp_path: Path) -> None:
     """`dovetail demo` on every device fails unless they agree to the last bit."""
     pytest.importorskip("sklearn", reason="the demo's data: pip install dovetail[demo]")
-    command = [
-        sys.executable,
-        "-m",
-        "dovetail.commands.cli",
-        "demo",
-        "--quick",
-        "--out",
-        "picture.png",
-    ]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert all(name in done.stdout for name in demo.available()) and set(DEVICES) <= {
-        *demo.available()
-    }
+    console = Console(file=io.StringIO(), width=120)
+    small = demo.DemoSize(iterations=6, seeds=2, steps=12)
+    assert demo.run_demo(demo.available(), tmp_path / "picture.png", small, console) == 0
+    text = console.file.getvalue()
+    assert all(name in text for name in demo.available()) and set(DEVICES) <= {*demo.available()}

@@ -85,9 +85,7 @@ class Check:
     def demo(self, devices: list[str]) -> None:
         """The demo, whose digests must be equal on all devices; the reference is one of them."""
         chosen = [f"--device={d}" for d in ("reference", *devices)]
-        done = self.command(
-            "demo", "-m", "dovetail.commands.cli", "demo", "--quick", *chosen, minutes=4
-        )
+        done = self.command("demo", "-m", "dovetail.commands.cli", "demo", *chosen, minutes=4)
         if done is not None:
             verdict = (
                 "" if done.returncode == 0 else f"\nexit status {done.returncode}: {_last(done)}"

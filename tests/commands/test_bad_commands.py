@@ -199,7 +199,7 @@ def test_default_file_is_overwritten_and_force_allows_any_file(paths: dict[str, 
     assert parser().parse_args([]).out == Path("kernels.png")
     Path("there.png").write_text("")
     assert parser().parse_args(["--out", "there.png", "--force"]).out == Path("there.png")
-    assert made.parse_args(["demo", "kernels", "--quick"]).quick
+    assert made.parse_args(["demo", "kernels", "--full"]).full
 
 
 def test_one_line_shortens_errors_and_keeps_the_remedy() -> None:
@@ -229,7 +229,7 @@ def test_error_names_the_part_of_the_demo(
     monkeypatch.setattr(cli, "_find", lambda module: fails)
     assert cli.main(["demo", "scale", "--folder", "/there"]) == 2
     assert capsys.readouterr().err == "dovetail demo scale: /there: Permission denied\n"
-    assert cli.main(["demo", "--quick"]) == 2
+    assert cli.main(["demo", "--full"]) == 2
     assert capsys.readouterr().err == "dovetail demo: /there: Permission denied\n"
 
 

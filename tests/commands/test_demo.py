@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import io
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dovetail.commands import demo
 from rich.console import Console
 
 TINY = demo.DemoSize(iterations=3, seeds=2, steps=4)
+SMALL = demo.DemoSize(iterations=6, seeds=2, steps=12)
 RNG = np.random.default_rng(3)
 
 
@@ -84,6 +86,44 @@ def test_every_device_gets_the_job_of_the_interpreter() -> None:
     assert demo.plan_jobs(["a", "b"], 9) == [("a", 9), ("b", 9)]
 
 
+def test_interpreter_takes_part_only_if_asked_for_or_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "available", lambda: ["cpu", "opencl", "reference"])
+    assert demo.select_devices(None, full=False) == ["cpu", "opencl"]
+    assert demo.select_devices(None, full=True) == ["cpu", "opencl", "reference"]
+    assert demo.select_devices(["reference"], full=False) == ["reference"]
+    monkeypatch.setattr(demo, "available", lambda: ["reference"])
+    assert demo.select_devices(None, full=False) == ["reference"]
+
+
+def test_expected_time_is_the_sum_over_devices() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    seconds = demo.DemoSeconds(cpu=3, other=15, reference=25)
+    seconds.announce(["cpu", "opencl", "opencl:1", "reference"], console)
+    demo.DemoSeconds(cpu=150, other=15, reference=30).announce(["cpu", "reference"], console)
+    first, second = shown(console).splitlines()
+    assert first.startswith("Devices: cpu, opencl, opencl:1, reference; about 58 s, less when")
+    assert "Devices: cpu, reference; about 3 minutes, " in second
+
+
+PARTS = [*(module for module, _ in demo.DEMO_PARTS.values()), "dovetail.commands.demo"]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_demo_announces_its_time_before_it_works(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Announced(Exception):
+        pass
+
+    def announce(*_: object) -> None:
+        raise Announced
+
+    monkeypatch.setattr(demo.DemoSeconds, "announce", announce)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
+    with pytest.raises(Announced):
+        importlib.import_module(name).main([])
+
+
 def outcome(device: str, count: int = 10, shift: float = 0.0) -> demo.DigitsOutcome:
     return demo.DigitsOutcome(device, count, components=np.ones(3, "f4") + np.float32(shift))
 
@@ -142,7 +182,7 @@ def test_demo_fails_if_devices_differ(
 def test_purity_of_the_digits_is_as_expected(console: Console) -> None:
     pixels, labels = demo.load_digits()
     assert pixels.shape == (1797, 64) and pixels.dtype == np.float32 and pixels.max() == 1
-    out = demo.sort_digits("reference", pixels[:300], labels[:300], demo.QUICK, no_op)
+    out = demo.sort_digits("reference", pixels[:300], labels[:300], SMALL, no_op)
     assert 0.7 < out.purity < 0.95 and 0.8 < out.explained_variance < 0.95
     assert [s.name for s in out.stages] == ["standardise", "components", "k-means", "purity"]
     assert all(s.seconds > 0 and s.launches > 0 for s in out.stages)

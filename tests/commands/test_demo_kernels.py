@@ -29,10 +29,11 @@ def test_pictures_equal_numpy() -> None:
 
 def test_demo_runs_and_all_devices_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(demo_kernels, "SMALL", TINY)
+    for size in ("LARGE", "SMALL"):
+        monkeypatch.setattr(demo_kernels, size, TINY)
     said, picture = io.StringIO(), tmp_path / "kernels.png"
     console = Console(file=said, width=120)
-    assert demo_kernels.run(demo.available(), picture, True, console) == 0
+    assert demo_kernels.run(demo.available(), picture, console) == 0
     assert picture.stat().st_size > 10_000
     assert all(f" {name}" in said.getvalue() for name in demo_kernels.PICTURES)
 

@@ -53,10 +53,18 @@ def test_command_trains_to_the_same_bits_on_all_devices(
     console = Console(file=text, width=120)
     devices = [d for d in demo.available() if ":" not in d]
     assert devices[0] == "cpu" and devices[-1] == "reference"
-    assert demo_train.train(devices, picture, 2, console) == 0
+    assert demo_train.train(devices, picture, 2, True, console) == 0
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert "reference" in text.getvalue() and "different" not in text.getvalue()
     assert "resumed: the same bits" in text.getvalue()
+
+
+def test_further_devices_train_for_the_compared_epochs_only() -> None:
+    count = demo_train._count_epochs
+    assert count("cpu", True, 15, False) == count("opencl", False, 15, True) == 15
+    assert count("opencl", False, 15, False) == demo_train.COMPARED_EPOCHS
+    assert count("reference", True, 15, True) == demo_train.REFERENCE_EPOCHS_MAX
+    assert count("opencl", False, 1, False) == 1
 
 
 def test_different_weights_and_bad_results_are_reported() -> None:

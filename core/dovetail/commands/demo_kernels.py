@@ -2,7 +2,8 @@
 
 The kernels compute the Mandelbrot set, heat that spreads over a plate with a halo, a histogram with
 integer atomics, and attention with a row at each point. Every device must give the same bits: the
-demo prints a digest of each picture, and fails if two differ.
+demo prints a digest of each picture, and fails if two differ. The slow reference interpreter takes
+part with `--full`.
 """
 
 # mypy: disable-error-code="attr-defined, arg-type, assignment, index, operator, valid-type, misc"
@@ -27,7 +28,16 @@ from rich.table import Table
 import dovetail as dt
 
 from ..command_line import CommandParser
-from .demo import INK, PAPER, REFERENCE_DEVICE, available, report_missing_modules
+from ..tensor.tensor import Tensor
+from .demo import (
+    INK,
+    PAPER,
+    REFERENCE_DEVICE,
+    DemoSeconds,
+    add_full,
+    report_missing_modules,
+    select_devices,
+)
 
 Array = np.ndarray
 
@@ -43,7 +53,8 @@ class PictureSize:
     rows: int = 192  # of the attention
 
 
-FULL, SMALL = PictureSize(), PictureSize(side=48, rounds=40, steps=40, numbers=20_000, rows=32)
+LARGE, SMALL = PictureSize(), PictureSize(side=48, rounds=40, steps=40, numbers=20_000, rows=32)
+SECONDS = DemoSeconds(cpu=3, other=12, reference=4)
 
 
 # --- the kernels ----------------------------------------------------------------------------------
@@ -131,13 +142,19 @@ def _count_points(device: str, size: PictureSize) -> Array:
 
 
 def _compute_attention(device: str, size: PictureSize) -> Array:
-    """Return the attention weights of rows of sines and cosines, as a host array."""
-    at = dt.linspace(0.0, 12.0, size.rows, device=device)
-    angle = dt.expand_dims(at, axis=1) * dt.linspace(0.5, 4.0, 12, device=device)
-    q = dt.concat([dt.sin(angle), dt.cos(angle)], axis=1)
+    """Return the attention weights between two swings at different speeds, as a host array."""
+    at = dt.linspace(0.0, 2 * math.pi, size.rows, device=device)
+    q, k = _encode(3 * dt.sin(2 * at)), _encode(3 * dt.cos(3 * at))
     weights = dt.zeros((size.rows, size.rows), device=device)
-    attend(weights, q, q, 1.0)
+    attend(weights, q, k, 1.0)
     return weights.numpy()
+
+
+def _encode(positions: Tensor) -> Tensor:
+    """Return the sines and cosines of positions at four frequencies, as rows."""
+    frequencies = dt.arange(1, 5, dtype=dt.float32, device=positions.device)
+    angle = dt.expand_dims(positions, axis=1) * frequencies
+    return dt.concat([dt.sin(angle), dt.cos(angle)], axis=1)
 
 
 PICTURES: dict[str, Callable[[str, PictureSize], Array]] = {
@@ -194,22 +211,24 @@ def main(arguments: Sequence[str]) -> int:
     asked = options.parse_args(arguments)
     if report_missing_modules(options, ("matplotlib",)):
         return 2
-    return run(asked.device or available(), asked.out, asked.quick, console)
+    devices = select_devices(asked.device, asked.full)
+    SECONDS.announce(devices, console)
+    return run(devices, asked.out, console)
 
 
 def parser() -> CommandParser:
     """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail demo kernels", description=__doc__)
-    options.add_devices("all")
+    options.add_devices("all but the interpreter")
     options.add_picture(Path("kernels.png"))
-    options.add_argument("--quick", action="store_true", help="draw small pictures only")
+    add_full(options, "draw small pictures with the slow reference interpreter as well")
     return options
 
 
-def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) -> int:
+def run(devices: Sequence[str], picture: Path, console: Console) -> int:
     """Draw on every device, print and save the results; return 1 if digests differ, else 0."""
-    large = [] if quick else [(d, FULL) for d in devices if d != REFERENCE_DEVICE]
-    small = [(d, SMALL) for d in devices] if quick or REFERENCE_DEVICE in devices else []
+    large = [(d, LARGE) for d in devices if d != REFERENCE_DEVICE]
+    small = [(d, SMALL) for d in devices] if REFERENCE_DEVICE in devices else []
     silent = not console.is_terminal
     jobs = track(large + small, "drawing", console=console, transient=True, disable=silent)
     outcomes = [draw_pictures(device, size) for device, size in jobs]

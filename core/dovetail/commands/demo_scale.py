@@ -4,7 +4,7 @@ The data is in a file. Dask workers, one process each, map the file and read one
 time. All tensors of the workers share a hard memory limit. Sums are computed in blocks of 4096 rows
 for every chunk size, and then over the blocks in the order of rows. The results therefore have the
 same bits for any number of workers and for all chunks of whole blocks; the demo fails if they
-differ.
+differ. With `--full` the data and the memory are four times as large.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import dovetail as dt
 from ..command_line import CommandParser, existing_folder, positive_int
 from ..memory.units import format_bytes
 from ..tensor.tensor import Tensor
-from .demo import report_missing_modules
+from .demo import DemoSeconds, add_full, report_missing_modules
 
 BLOCK_ROWS = 4096  # rows that are summed together
 FEATURES, COMPONENTS, CLUSTERS, STEPS = 32, 4, 8, 6
@@ -37,6 +37,8 @@ DATA_MEMORY_RATIO = 4  # times the memory allowed: the data
 CHUNKS_PER_MEMORY = 8  # of a worker's memory: a chunk is one in so many parts of it
 ROW_BYTES = 4 * FEATURES  # bytes
 MIB = 1 << 20
+MEMORY_MIB, FULL_MEMORY_MIB = 32, 128
+SECONDS, FULL_SECONDS = DemoSeconds(30, 60, 600), DemoSeconds(60, 120, 2400)
 MEMORY_MIB_MIN = 4  # MiB: two workers hold a block each, and what they make of it
 
 # of blocks of rows, (blocks, BLOCK_ROWS, FEATURES), and tensors
@@ -176,13 +178,13 @@ def main(arguments: Sequence[str]) -> int:
     """Run the demo; return 0 if all runs have the same bits, 1 if not, 2 if it cannot run."""
     options, console = parser(), Console(soft_wrap=True)
     asked = options.parse_args(arguments)
-    if asked.memory < MEMORY_MIB_MIN:
-        return options.print_error(
-            f"--memory must be at least {MEMORY_MIB_MIN} MiB, got {asked.memory}"
-        )
+    mib = asked.memory or (FULL_MEMORY_MIB if asked.full else MEMORY_MIB)
+    if mib < MEMORY_MIB_MIN:
+        return options.print_error(f"--memory must be at least {MEMORY_MIB_MIN} MiB, got {mib}")
     if report_missing_modules(options, ("dask", "distributed"), "scale"):
         return 2
-    memory = asked.memory * MIB
+    (FULL_SECONDS if asked.full else SECONDS).announce([asked.device], console)
+    memory = mib * MIB
     rows = DATA_MEMORY_RATIO * memory // ROW_BYTES // BLOCK_ROWS * BLOCK_ROWS
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         source = RowSource(str(Path(folder) / "data.npy"), rows, asked.device)
@@ -241,16 +243,18 @@ def _peak_bytes(device: str) -> int:
 
 
 def table(outcomes: Sequence[ScaleOutcome], memory: int) -> Table:
-    """Return a table with a row for each run."""
-    rows = Table(
-        "workers", "rows per chunk", "seconds", "peak of tensors", "variance kept", "digest"
+    """Return a table with a row for each run, which fits a terminal of 80 columns."""
+    title = (
+        f"peak: of all tensors, {format_bytes(memory)} allowed; variance: kept by the components"
     )
+    rows = Table("workers", "rows per chunk", "seconds", "peak", "variance", title=title)
+    rows.add_column("digest", no_wrap=True)
     for o in outcomes:
         rows.add_row(
             str(o.partition.workers),
             f"{o.partition.rows:,}",
             f"{o.seconds:.1f}",
-            f"{format_bytes(o.peak)} of {format_bytes(memory)}",
+            format_bytes(o.peak),
             f"{o.kept:.1%}",
             o.digest[:16],
         )
@@ -263,10 +267,11 @@ def parser() -> CommandParser:
     options.add_argument(
         "--memory",
         type=positive_int,
-        default=128,
         metavar="MIB",
-        help="limit the memory of tensors to this many MiB (default: %(default)s)",
+        help="limit the memory of tensors to this many MiB "
+        f"(default: {MEMORY_MIB}, with --full {FULL_MEMORY_MIB})",
     )
+    add_full(options, f"use {FULL_MEMORY_MIB} MiB of memory")
     options.add_device("cpu")
     options.add_argument(
         "--folder",

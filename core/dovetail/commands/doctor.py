@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 20.0  # seconds for one plugin
 PROCESSES_MAX = 4  # plugins examined: most of them wait
+PLUGIN_COLUMNS = 18  # characters: a name is never cut, and the table fits a terminal of 80
+WHOLE_WORDS: Any = {"break_long_words": False, "break_on_hyphens": False}
 FINDING_PREFIX = "dovetail-finding:"  # marks the finding in a process's output, which plugins share
 HEALTHY_STATES = (PluginState.OPEN.value, PluginState.UNAVAILABLE.value, PluginState.BLOCKED.value)
 _COUNT = 1000
@@ -344,9 +348,12 @@ def _print_findings(findings: Sequence[Finding]) -> None:
     python = f"Python {platform.python_version()} on {platform.platform()}"
     hot_path = "compiled" if config()["hot_path"] == "compiled" else "not compiled: runs as Python"
     console.print(f"{python}; the hot path is {hot_path}", highlight=False)
-    table = Table("type", "state", "plugin", "devices", "kernel")
+    table = Table("type", "state", box=SIMPLE_HEAD)
+    table.add_column("plugin", no_wrap=True)
+    for heading in ("devices", "kernel"):
+        table.add_column(heading, overflow="fold")
     for f in findings:
-        plugin = f"{f.distribution} {f.version}".rstrip()
+        plugin = textwrap.fill(f"{f.distribution} {f.version}", PLUGIN_COLUMNS, **WHOLE_WORDS)
         cells = (f.type, f.state, plugin, "\n".join(f.devices), f.kernel)
         table.add_row(*map(escape, cells))
     console.print(table)

@@ -529,6 +529,6 @@ def test_conformance_kit_passes(way: str) -> None:
 def test_demos_give_one_digest_on_every_device(arguments: tuple[str, ...], tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    done = command("demo", *arguments, "--out", str(tmp_path / "picture.png"))
+    done = command("demo", *arguments, "--full", "--out", str(tmp_path / "picture.png"))
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "cuda" in done.stdout and "reference" in done.stdout
