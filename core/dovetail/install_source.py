@@ -1,13 +1,26 @@
-"""The source that dovetail was installed from, and commands that install missing packages."""
+"""The source that dovetail was installed from, and every text that says "pip install"."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from .entry import offered_backends
+CORE_DISTRIBUTION = "dovetail-tensor"
+_CHECKOUT_ROOT = Path(__file__).parents[2]  # the checkout, if the sources are imported in place
+# A backend that an extra named after its device type installs. "dovetail-tensor[...]" is none.
+_BACKEND_PATTERN = r"""(dovetail-[\w-]+)(?![\w[-])[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
 
-_CHECKOUT_ROOT = Path(__file__).parents[3]  # the checkout, if the sources are imported in place
+
+def offered_backends() -> dict[str, str]:
+    """Return the backends that are extras of dovetail: {device type: distribution}."""
+    import importlib.metadata as metadata  # 16 ms, not part of `import dovetail`, here and below
+
+    try:
+        requires = metadata.requires(CORE_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return {}
+    matches = (re.match(_BACKEND_PATTERN, line) for line in requires)
+    return {match[2]: match[1] for match in matches if match}
 
 
 def find_checkout() -> Path | None:
@@ -26,7 +39,6 @@ def find_checkout() -> Path | None:
 
 
 def _find_install_source() -> Path | None:
-    # not part of `import dovetail`, here and below
     """Return the local folder or archive in pip's direct_url.json, or None."""
     import importlib.metadata as metadata
     import json
@@ -34,7 +46,7 @@ def _find_install_source() -> Path | None:
     from urllib.request import url2pathname
 
     try:
-        text = metadata.distribution("dovetail").read_text("direct_url.json")
+        text = metadata.distribution(CORE_DISTRIBUTION).read_text("direct_url.json")
         url = urlsplit(json.loads(text or "{}").get("url", ""))
     except (metadata.PackageNotFoundError, ValueError, AttributeError):
         return None
@@ -57,28 +69,33 @@ def distribution_folders(root: Path) -> dict[str, Path]:
     return folder_of
 
 
-def install_command(distribution: str, option: str = "") -> str:
-    """Return the pip command that installs a distribution from the source of this dovetail.
+def install_command(*requirements: str | Path, option: str = "") -> str:
+    """Return the pip command that installs requirements: distributions with extras, or folders.
 
-    >>> from dovetail.plugins.install_source import install_command
-    >>> install_command("dovetail-cpu-llvm").startswith("pip install ")
-    True
+    dovetail's own distributions come from the source of this dovetail, which may be a checkout. A
+    requirement with extras keeps its name: the distribution is installed, and pip adds the extras.
+
+    >>> from dovetail.extend import install_command
+    >>> install_command("dovetail-tensor[onnx]")
+    'pip install "dovetail-tensor[onnx]"'
     """
     root = find_checkout()
-    folder = None if root is None else distribution_folders(root).get(distribution)
-    requirement = distribution if folder is None else f"-e {_quote_pip_path(folder)}"
-    return " ".join(filter(None, ("pip install", option, requirement)))
+    folder_of = {} if root is None else distribution_folders(root)
+    words = [_quote_requirement(folder_of.get(str(r), r)) for r in requirements]
+    return " ".join(filter(None, ("pip install", option, *words)))
 
 
-def _quote_pip_path(folder: Path) -> str:
-    """Return a folder, quoted for a shell, relative to the current folder if it is below."""
+def _quote_requirement(requirement: str | Path) -> str:
+    """Return a requirement, quoted for a shell; a folder is relative if it is below this one."""
     import shlex
 
-    current_folder = Path.cwd()
+    if isinstance(requirement, str):
+        return requirement if re.fullmatch(r"[\w.=-]+", requirement) else f'"{requirement}"'
+    folder = requirement.absolute()
     text = folder.as_posix()
-    if folder.is_relative_to(current_folder):
-        text = f"./{folder.relative_to(current_folder).as_posix()}".removesuffix("/.")
-    return text if re.fullmatch(r"[\w./:-]+", text) else shlex.quote(text)
+    if folder.is_relative_to(Path.cwd()):
+        text = f"./{folder.relative_to(Path.cwd()).as_posix()}".removesuffix("/.")
+    return f"-e {text}" if re.fullmatch(r"[\w./:-]+", text) else f"-e {shlex.quote(text)}"
 
 
 def reinstall_command(distribution: str, option: str = "--upgrade") -> str:
@@ -87,6 +104,6 @@ def reinstall_command(distribution: str, option: str = "--upgrade") -> str:
     A command is given only for dovetail's own distributions: strangers may have registered the name
     of a private plugin.
     """
-    if distribution in ("dovetail", *offered_backends().values()):
-        return install_command(distribution, option)
+    if distribution in (CORE_DISTRIBUTION, *offered_backends().values()):
+        return install_command(distribution, option=option)
     return f"reinstall {distribution} from its source"

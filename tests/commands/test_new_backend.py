@@ -167,7 +167,7 @@ def test_existing_files_are_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([NAME, "--into", str(tmp_path)]) == 0
-    assert "pip install --editable" in capsys.readouterr().out
+    assert f"pip install -e {tmp_path}" in capsys.readouterr().out
     mine = tmp_path / "dovetail-toyc" / "README.md"
     mine.write_text("mine")
     assert main([NAME, "--into", str(tmp_path)]) == 2

@@ -36,14 +36,13 @@ from ..build_info import config
 from ..command_line import CommandParser, positive_seconds
 from ..dtypes import float32
 from ..errors import PluginError
+from ..install_source import install_command, offered_backends, reinstall_command
 from ..ir.builder import Kernel, KernelBuilder
 from ..ir.language import load
 from ..ir.legalize import legalize
 from ..plugins import validate_hooks
 from ..plugins.dtype_registry import registry as dtypes
-from ..plugins.entry import offered_backends
 from ..plugins.fallback_device import CompanionProgram, companion_of, unwrap_backend
-from ..plugins.install_source import install_command, reinstall_command
 from ..plugins.plugin_state import BROKEN_STATES, PluginRecord, PluginState
 from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts

@@ -15,8 +15,7 @@ from pathlib import Path
 from ..command_line import CommandParser, format_error
 from ..command_line import existing_folder as folder_there
 from ..errors import ArgumentError
-from ..plugins.entry import offered_backends
-from ..plugins.install_source import install_command
+from ..install_source import install_command, offered_backends
 from ..plugins.registry import registry
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         return options.print_error(format_error(error))
     print(
         f"wrote {folder}, a backend for device type {asked.name!r}. Next steps:\n"
-        f"    pip install --editable {folder}\n"
+        f"    {install_command(folder)}\n"
         f"    dovetail test-backend {asked.name}\n"
         f"See its README.md for the parts to replace for your hardware."
     )

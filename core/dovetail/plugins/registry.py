@@ -19,12 +19,12 @@ from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
 from ..device_class import DEFAULT_DEVICE_TYPE, DEFAULT_DEVICE_VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
+from ..install_source import install_command, offered_backends
 from . import validate_hooks
 from .device_handle import OpenedDevice
-from .entry import GROUP_PREFIX, PluginEntry, installed, offered_backends
+from .entry import GROUP_PREFIX, PluginEntry, installed
 from .fallback_device import open_with_companion
 from .hooks import REQUIRED_HOOKS, BackendHookSpecs
-from .install_source import install_command
 from .limited import call_with_time_limit
 from .plugin_registry import PluginRegistry, nearest_names
 from .plugin_state import BROKEN_STATES, PluginRecord, PluginState, error_line

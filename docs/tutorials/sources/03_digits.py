@@ -4,7 +4,7 @@
 # 1,797 handwritten digits, 8 x 8 pixels each. First they are sorted without being told what they are; then with labels, by a straight line; then by
 # a network. Each step is a few lines, and each is better than the one before.
 #
-# The digits come with scikit-learn: `pip install "dovetail[demo]"`.
+# The digits come with scikit-learn: `pip install "dovetail-tensor[demo]"`.
 # %%
 import dovetail as dt
 import matplotlib.pyplot as plt

@@ -7,7 +7,7 @@
 # This tutorial finds the mean, the spread and the principal components of a file without ever having all of it in memory, and then answers a question that is
 # often left open: does the result depend on how the data is cut?
 #
-# `pip install "dovetail[scale]"` brings Dask.
+# `pip install "dovetail-tensor[scale]"` brings Dask.
 # %%
 import tempfile
 from pathlib import Path
