@@ -11,7 +11,7 @@ _CHECKOUT_ROOT = Path(__file__).parents[2]  # the checkout, if the sources are i
 _BACKEND_PATTERN = r"""(dovetail-[\w-]+)(?![\w[-])[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
 
 
-def offered_backends() -> dict[str, str]:
+def backend_distributions() -> dict[str, str]:
     """Return the backends that are extras of dovetail: {device type: distribution}."""
     import importlib.metadata as metadata  # 16 ms, not part of `import dovetail`, here and below
 
@@ -104,6 +104,6 @@ def reinstall_command(distribution: str, option: str = "--upgrade") -> str:
     A command is given only for dovetail's own distributions: strangers may have registered the name
     of a private plugin.
     """
-    if distribution in (CORE_DISTRIBUTION, *offered_backends().values()):
+    if distribution in (CORE_DISTRIBUTION, *backend_distributions().values()):
         return install_command(distribution, option=option)
     return f"reinstall {distribution} from its source"

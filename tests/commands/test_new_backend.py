@@ -149,7 +149,7 @@ def test_existing_device_type_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="'reference' already exists"):
         check_name("reference")
     monkeypatch.setattr(
-        "dovetail.commands.new_backend.offered_backends", lambda: {"warp": "dovetail-warp"}
+        "dovetail.commands.new_backend.backend_distributions", lambda: {"warp": "dovetail-warp"}
     )
     with pytest.raises(ArgumentError, match=r"'warp' already exists; .*pip install .*warp"):
         check_name("warp")

@@ -21,7 +21,7 @@ from dovetail.commands import doctor as doctor_module
 from dovetail.device_class import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.install_source import offered_backends, reinstall_command
+from dovetail.install_source import backend_distributions, reinstall_command
 from dovetail.plugins.entry import GROUP, PluginEntry
 from dovetail.plugins.plugin_state import PluginRecord, PluginState
 from dovetail.plugins.registry import DeviceRegistry, open_device
@@ -184,7 +184,7 @@ def test_extras_of_dovetail_map_device_types_to_packages(
     ours = ('dovetail-cpu-llvm; extra == "cpu"', 'dovetail-tensor[cpu,onnx]; extra == "all"')
     lines = ["rich", *ours, 'pytest>=8; extra == "test"']
     monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
-    assert offered_backends() == {"cpu": "dovetail-cpu-llvm"}
+    assert backend_distributions() == {"cpu": "dovetail-cpu-llvm"}
     nothing = DeviceRegistry(find=list, environ={})
     assert "pip install dovetail-cpu-llvm" in refused(nothing, "cpu:9")
     assert "pip install" not in refused(nothing, "odd_card")

@@ -36,7 +36,7 @@ from ..build_info import config
 from ..command_line import CommandParser, positive_seconds
 from ..dtypes import float32
 from ..errors import PluginError
-from ..install_source import install_command, offered_backends, reinstall_command
+from ..install_source import backend_distributions, install_command, reinstall_command
 from ..ir.builder import Kernel, KernelBuilder
 from ..ir.language import load
 from ..ir.legalize import legalize
@@ -322,7 +322,7 @@ def parser() -> CommandParser:
 def _missing_backends(findings: Sequence[Finding]) -> dict[str, str]:
     """Return type and package of the known backends that are not installed."""
     have = {f.type for f in findings}
-    return {type: package for type, package in offered_backends().items() if type not in have}
+    return {type: package for type, package in backend_distributions().items() if type not in have}
 
 
 def _build_report(findings: Sequence[Finding]) -> dict[str, Any]:
