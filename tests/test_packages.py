@@ -207,6 +207,12 @@ def test_commands_name_existing_distributions_and_extras() -> None:
     assert count > 20 and wrong == []
 
 
+@pytest.mark.parametrize("page", ["index", "environment"])
+def test_quick_install_from_source_is_documented(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+    assert "DOVETAIL_PURE=1 pip install . ./backends/cpu_llvm" in text
+
+
 def test_groups_named_by_commands_exist() -> None:
     groups = {*PROJECTS["dovetail-tensor"]["dependency-groups"]}
     named = {g for p in PAGES for g in re.findall(r"--group[ =](\w+)", p.read_text("utf-8"))}
