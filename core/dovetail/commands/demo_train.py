@@ -199,7 +199,7 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
-    if report_missing_modules(options, ("sklearn", "matplotlib", "safetensors")):
+    if report_missing_modules(options, ("sklearn", "matplotlib")):
         return 2
     return train(asked.device or available(), asked.out, asked.epochs, console)
 
