@@ -85,7 +85,7 @@ def run_tests(session: nox.Session, *options: str, **environment: str) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check formatting, the rules of ruff, generated files and the list of public names."""
-    for command in ("sizes", "faces", "names"):
+    for command in ("sizes", "faces", "names", "metadata"):
         session.run("python", f"tools/{command}.py", "--check")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -128,7 +128,7 @@ def pure(session: nox.Session) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build and check the packages, and test a wheel."""
+    """Build and check the packages; use the compiled wheels in a clean environment."""
     session.run("python", "tools/packages.py", "--quick")
     run_tests(session, "-m", "exhaustive", "tests/test_compiled.py")
 

@@ -7,6 +7,8 @@ what is typed. Where a `.pyx` stands there, too, that takes the module's place.
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -62,6 +64,23 @@ def extensions() -> list[Extension]:
     return made
 
 
+def index_page() -> str:
+    """Return README.md for a package index, where a relative link would lead nowhere."""
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    return with_absolute_links(Path("README.md").read_text("utf-8"), project["urls"]["Source"])
+
+
+def with_absolute_links(text: str, source: str) -> str:
+    """Return Markdown whose relative links and pictures point into a repository; code stays."""
+    relative = r"(?!https?:|mailto:|#)"
+    parts = re.split(r"(```.*?```|`[^`\n]*`)", text, flags=re.DOTALL)
+    for i in range(0, len(parts), 2):  # the others are code
+        images = rf"(!\[[^]]*\]\(|\b(?:src|srcset)=\"){relative}"
+        parts[i] = re.sub(images, rf"\1{source}/raw/main/", parts[i])
+        parts[i] = re.sub(rf"(\]\(|\bhref=\"){relative}", rf"\1{source}/blob/main/", parts[i])
+    return "".join(parts)
+
+
 class AllOrNone(build_ext):
     """As many compilers at once as there are cores. Where one fails, nothing is compiled: modules
     refer to each other's types, so a part of them could not be imported.
@@ -84,4 +103,9 @@ class AllOrNone(build_ext):
 
 if __name__ == "__main__":
     pure = os.environ.get("DOVETAIL_PURE", "0") not in ("", "0")
-    setup(ext_modules=[] if pure else extensions(), cmdclass={"build_ext": AllOrNone})
+    setup(
+        ext_modules=[] if pure else extensions(),
+        cmdclass={"build_ext": AllOrNone},
+        long_description=index_page(),
+        long_description_content_type="text/markdown",
+    )

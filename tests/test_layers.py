@@ -153,8 +153,9 @@ MAY_IMPORT = {
 }
 GROUND = {
     "argument_checks", "build_info", "callbacks", "command_line", "compat", "declarations",
-    "device_class", "dtypes", "environment", "errors", "forks", "identity_cache", "layout",
-    "lazy_import", "locks", "lru_cache", "object_pool", "records", "settings", "weak_identity_map",
+    "device_class", "dtypes", "environment", "errors", "forks", "identity_cache", "install_source",
+    "layout", "lazy_import", "locks", "lru_cache", "object_pool", "records", "settings",
+    "weak_identity_map",
 }  # fmt: skip
 # these import everything they offer or connect
 DOORS = {"__init__", "__main__", "extend", "wiring"}

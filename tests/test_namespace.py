@@ -173,7 +173,7 @@ def test_in_place_methods_document_what_they_write() -> None:
 
 
 def test_version_equals_that_of_the_distribution() -> None:
-    assert dt.__version__ == importlib.metadata.version("dovetail")
+    assert dt.__version__ == importlib.metadata.version("dovetail-tensor")
 
 
 # The visible names of the modules of `dt`; each name is a promise.

@@ -433,7 +433,7 @@ if typing.TYPE_CHECKING:
 
 newaxis = None
 __array_api_version__ = "2025.12"
-__version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
+__version__ = "0.1.0"  # the only source of the version: tools/metadata.py
 
 
 _PACKAGES = [

@@ -9,7 +9,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
     locks that a child of fork() finds free: Lock, register_lock
     binaries on disk: cache_binary, cached_binary, source_digest
-    settings: whole_setting, word_setting
+    settings: whole_setting, word_setting; the hint of Unavailable: install_command
     errors: CompileError, DeviceError, PluginError, ArgumentError, InternalError, DovetailError
 
 A KERNEL (docs/kernel-ir.md): what a backend compiles
@@ -131,6 +131,7 @@ from .functions.half_precision import widen_halves
 from .functions.products.convolutions import convolved
 from .functions.products.convolutions import transposed as transposed_convolution
 from .functions.sorting.stable_sort import order_of
+from .install_source import install_command
 from .ir.analysis import (
     Stride,
     along_rows,
@@ -376,6 +377,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "grid_index",
         "hookimpl",
         "in_range",
+        "install_command",
         "int8",
         "int16",
         "int32",

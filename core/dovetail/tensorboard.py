@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import arguments, install_command
 
 from .nn.constructor_errors import Explained
 from .nn.missing_names import make_module_getattr
@@ -33,7 +33,8 @@ def _import(name: str) -> Any:
         return import_module(name)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            'dt.tensorboard needs the package tensorboard: pip install "dovetail[tensorboard]"'
+            "dt.tensorboard needs the package tensorboard: "
+            f"{install_command('dovetail-tensor[tensorboard]')}"
         ) from error
 
 

@@ -175,7 +175,7 @@ def test_missing_packages_are_reported_in_one_line(
     assert status(line, {}) == 2
     out, errors = capsys.readouterr()
     assert errors.startswith(f"dovetail {line}: ") and "must be installed: pip" in errors, errors
-    assert 'pip install "dovetail[' in errors and errors.count("\n") == 1 and out == ""
+    assert 'pip install "dovetail-tensor[' in errors and errors.count("\n") == 1 and out == ""
 
 
 def test_why_not_explains_an_unwritable_file(
@@ -315,4 +315,4 @@ def test_completion_without_shtab_names_the_package(
         "importlib.util.find_spec", lambda name: None if name == "shtab" else found(name)
     )
     assert cli.main(["completion", "bash"]) == 2
-    assert 'pip install "dovetail[completion]"' in capsys.readouterr().err
+    assert 'pip install "dovetail-tensor[completion]"' in capsys.readouterr().err

@@ -201,6 +201,6 @@ def test_missing_packages_are_named(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert demo.main([]) == 2
     assert (
-        'sklearn and matplotlib must be installed: pip install "dovetail[demo]"'
+        'sklearn and matplotlib must be installed: pip install "dovetail-tensor[demo]"'
         in capsys.readouterr().err
     )

@@ -77,4 +77,4 @@ def test_missing_packages_are_named(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert scale.main([]) == 2
-    assert 'pip install "dovetail[scale]"' in capsys.readouterr().err
+    assert 'pip install "dovetail-tensor[scale]"' in capsys.readouterr().err

@@ -149,7 +149,7 @@ def test_existing_device_type_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="'reference' already exists"):
         check_name("reference")
     monkeypatch.setattr(
-        "dovetail.commands.new_backend.offered_backends", lambda: {"warp": "dovetail-warp"}
+        "dovetail.commands.new_backend.backend_distributions", lambda: {"warp": "dovetail-warp"}
     )
     with pytest.raises(ArgumentError, match=r"'warp' already exists; .*pip install .*warp"):
         check_name("warp")
@@ -167,7 +167,7 @@ def test_existing_files_are_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([NAME, "--into", str(tmp_path)]) == 0
-    assert "pip install --editable" in capsys.readouterr().out
+    assert f"pip install -e {tmp_path}" in capsys.readouterr().out
     mine = tmp_path / "dovetail-toyc" / "README.md"
     mine.write_text("mine")
     assert main([NAME, "--into", str(tmp_path)]) == 2

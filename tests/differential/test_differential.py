@@ -50,7 +50,7 @@ def on_reference() -> Any:
 @pytest.mark.parametrize(("row", "d"), CASES)
 def test_result_equals_the_oracle(row: Row, d: dt.DType) -> None:
     if row.uses_torch and not HAS_TORCH:
-        pytest.skip("the oracle of this row is PyTorch: pip install dovetail[peers]")
+        pytest.skip("the oracle of this row is PyTorch: pip install --group peers")
     assert problems(row, d) == []
 
 

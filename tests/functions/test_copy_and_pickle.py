@@ -391,13 +391,13 @@ def test_processes_exchange_tensors(tmp_path: Path, method: str) -> None:
 
 
 def test_cloudpickle_sends_closures_over_tensors(device: dt.Device) -> None:
-    cloudpickle = pytest.importorskip("cloudpickle", reason="pip install dovetail[test]")
+    cloudpickle = pytest.importorskip("cloudpickle", reason="pip install dovetail-tensor[test]")
     x = dt.arange(3)
     assert pickle.loads(cloudpickle.dumps(lambda n: x * n))(2).tolist() == [0, 2, 4]
 
 
 def test_joblib_stores_and_hashes_tensors(device: dt.Device, tmp_path: Path) -> None:
-    joblib = pytest.importorskip("joblib", reason="pip install dovetail[test]")
+    joblib = pytest.importorskip("joblib", reason="pip install dovetail-tensor[test]")
     x = dt.reshape(dt.arange(6), (2, 3))
     joblib.dump({"x": x, "row": x[1]}, tmp_path / "x.joblib")
     found = joblib.load(tmp_path / "x.joblib")

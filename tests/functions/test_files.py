@@ -165,7 +165,7 @@ def test_invalid_names_and_paths_raise(tmp_path: Path) -> None:
 
 def test_missing_library_is_named(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "dovetail\[files\]"'):
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "dovetail-tensor\[files\]"'):
         dt.save(tmp_path / "x.safetensors", {"x": dt.ones(1, device="reference")})
 
 

@@ -14,7 +14,7 @@ import pytest
 from dovetail.functions.io import interop
 
 torch = pytest.importorskip(
-    "torch", reason="PyTorch is one of the peers (pip install dovetail[peers])"
+    "torch", reason="PyTorch is one of the peers (pip install --group peers)"
 )
 
 REAL = [d.name for d in dt.dtypes.ALL if d.kind != "c"]

@@ -628,7 +628,7 @@ def test_column_of_a_frame_accepts_a_tensor(device: dt.Device) -> None:
 
 
 def test_matplotlib_draws_tensors_like_arrays(device: dt.Device) -> None:
-    matplotlib = pytest.importorskip("matplotlib", reason="pip install dovetail[test]")
+    matplotlib = pytest.importorskip("matplotlib", reason="pip install dovetail-tensor[test]")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -408,7 +408,7 @@ def test_missing_onnx_library_is_reported_in_one_line() -> None:
         "import dovetail as dt\n"
         "for f in (lambda: dt.onnx.load(b''), lambda: dt.onnx.export(abs, [])):\n"
         "    try: f()\n"
-        "    except dt.UnavailableError as e: assert 'dovetail[onnx]' in str(e), e\n"
+        "    except dt.UnavailableError as e: assert 'dovetail-tensor[onnx]' in str(e), e\n"
         "    else: raise SystemExit(1)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -243,7 +243,8 @@ def test_missing_tensorboard_is_named() -> None:
         "except ModuleNotFoundError as error: print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.count("\n") == 1 and 'pip install "dovetail[tensorboard]"' in said.stdout
+    assert said.stdout.count("\n") == 1
+    assert 'pip install "dovetail-tensor[tensorboard]"' in said.stdout
 
 
 def test_track_shows_a_bar_only_on_terminals(capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dovetail.plugins import install_source
+from dovetail import install_source
 from dovetail.plugins.entry import PluginEntry
 from dovetail.plugins.registry import DeviceRegistry
 from places import ROOT
@@ -25,11 +25,11 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in SITE.iterdir():
         if not path.name.startswith(("dovetail", "__editable__", "_dovetail", "__pycache__")):
             (folder / path.name).symlink_to(path)
-    info = folder / "dovetail-0.1.0.dist-info"  # as an index would leave it
+    info = folder / "dovetail_tensor-0.1.0.dist-info"  # as an index would leave it
     info.mkdir()
     extra = 'Provides-Extra: cpu\nRequires-Dist: dovetail-cpu-llvm; extra == "cpu"\n'
     (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: dovetail\nVersion: 0.1.0\n{extra}"
+        f"Metadata-Version: 2.1\nName: dovetail-tensor\nVersion: 0.1.0\n{extra}"
     )
     return folder
 
@@ -100,15 +100,36 @@ def test_other_backend_is_named_and_not_chosen(
     assert registry_module.default_type() == "cpu"
 
 
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_plugin_of_two_distribution_names_is_one(alone: Path, tmp_path: Path, first: str) -> None:
+    """dovetail was installed under another name before."""
+    order = ("dovetail", "dovetail-tensor") if first == "old" else ("dovetail-tensor", "dovetail")
+    for name in order:
+        info = tmp_path / name / f"{name.replace('-', '_')}-0.1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+        entry = "[dovetail.layouts.v1]\nsparse_coo = dovetail.sparse.plugin\n"
+        (info / "entry_points.txt").write_text(entry)
+    program = (
+        f"sys.path[:0] = {[str(tmp_path / name) for name in order]}\n"
+        "from dovetail import plugins\n"
+        "print(*(e.distribution for e in plugins.installed('dovetail.layouts.v')))\n"
+        "x = dt.asarray([[0.0, 2.0]], device='reference')\n"
+        "print(x.to_sparse().values().tolist())"
+    )
+    out, _ = said(alone, program)
+    assert out == "dovetail-tensor\n[2.0]\n"
+
+
 # --- the names in hints
 
 
 def test_hints_from_an_index_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install_source, "find_checkout", lambda: None)
     assert install_source.install_command("dovetail-cpu-llvm") == "pip install dovetail-cpu-llvm"
-    assert (
-        install_source.install_command("dovetail", "--upgrade") == "pip install --upgrade dovetail"
-    )
+    upgrade = install_source.install_command("dovetail-tensor", option="--upgrade")
+    assert upgrade == "pip install --upgrade dovetail-tensor"
+    assert install_source.install_command("numpy>=2", "mpmath") == 'pip install "numpy>=2" mpmath'
 
 
 def test_hints_from_a_checkout_name_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +139,10 @@ def test_hints_from_a_checkout_name_the_folder(monkeypatch: pytest.MonkeyPatch) 
     assert len(install_source.distribution_folders(ROOT)) == 4
     monkeypatch.chdir(ROOT)
     assert install_source.install_command("dovetail-opencl") == "pip install -e ./backends/opencl"
-    assert install_source.install_command("dovetail") == "pip install -e ."
+    assert install_source.install_command("dovetail-tensor") == "pip install -e ."
+    # with an extra pip takes the distribution that is installed, and adds the requirements
+    extra = install_source.install_command("dovetail-tensor[onnx]")
+    assert extra == 'pip install "dovetail-tensor[onnx]"'
     monkeypatch.chdir(ROOT / "docs")
     assert install_source.install_command("dovetail-cuda") == f"pip install -e {ROOT}/backends/cuda"
 

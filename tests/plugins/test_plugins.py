@@ -21,8 +21,8 @@ from dovetail.commands import doctor as doctor_module
 from dovetail.device_class import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.plugins.entry import GROUP, PluginEntry, offered_backends
-from dovetail.plugins.install_source import reinstall_command
+from dovetail.install_source import backend_distributions, reinstall_command
+from dovetail.plugins.entry import GROUP, PluginEntry
 from dovetail.plugins.plugin_state import PluginRecord, PluginState
 from dovetail.plugins.registry import DeviceRegistry, open_device
 from installed import INSTALLED
@@ -65,9 +65,7 @@ def from_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let hints name index packages; tests/plugins/test_core_alone.py covers hints of a
     checkout.
     """
-    monkeypatch.setattr(
-        sys.modules["dovetail.plugins.install_source"], "find_checkout", lambda: None
-    )
+    monkeypatch.setattr(sys.modules["dovetail.install_source"], "find_checkout", lambda: None)
 
 
 def fresh(**environ: str) -> DeviceRegistry:
@@ -183,9 +181,10 @@ def test_unknown_type_error_names_known_and_similar_types(install: Install) -> N
 def test_extras_of_dovetail_map_device_types_to_packages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lines = ["rich", 'dovetail-cpu-llvm; extra == "cpu"', 'pytest>=8; extra == "test"']
+    ours = ('dovetail-cpu-llvm; extra == "cpu"', 'dovetail-tensor[cpu,onnx]; extra == "all"')
+    lines = ["rich", *ours, 'pytest>=8; extra == "test"']
     monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
-    assert offered_backends() == {"cpu": "dovetail-cpu-llvm"}
+    assert backend_distributions() == {"cpu": "dovetail-cpu-llvm"}
     nothing = DeviceRegistry(find=list, environ={})
     assert "pip install dovetail-cpu-llvm" in refused(nothing, "cpu:9")
     assert "pip install" not in refused(nothing, "odd_card")
@@ -199,11 +198,11 @@ def test_only_dovetail_distributions_are_named_in_a_command(
     lines = ['dovetail-cpu-llvm; extra == "cpu"']
     monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
     assert reinstall_command("dovetail-cpu-llvm") == "pip install --upgrade dovetail-cpu-llvm"
-    assert reinstall_command("dovetail") == "pip install --upgrade dovetail"
+    assert reinstall_command("dovetail-tensor") == "pip install --upgrade dovetail-tensor"
     install("import_error", "newer", "healthy", group="dovetail.backends.v9")
     for type in ("import_error", "newer", "healthy"):
         commands = re.findall(r"pip install .*?(?=,|$)", refused(fresh(), type), re.M)
-        assert all(c == "pip install --upgrade dovetail" for c in commands), commands
+        assert all(c == "pip install --upgrade dovetail-tensor" for c in commands), commands
 
 
 def test_unknown_default_device_error_names_the_variable() -> None:
@@ -235,7 +234,7 @@ BROKEN = {
     "wrong_argument": (PluginState.IMPORT_FAILED, ["settings", "dovetail_probe"]),
     "no_open": (PluginState.IMPORT_FAILED, ["every plugin must implement"]),
     "other_name": (PluginState.IMPORT_FAILED, ['"someone_else"', "dist-other_name"]),
-    "newer": (PluginState.API_MISMATCH, ["1.99", "1.0", "pip install --upgrade dovetail"]),
+    "newer": (PluginState.API_MISMATCH, ["1.99", "1.0", "pip install --upgrade dovetail-tensor"]),
     "raising_probe": (PluginState.PROBE_FAILED, ["the bus is on fire", "plugin_raising_probe.py"]),
     "empty_probe": (PluginState.PROBE_FAILED, ["Unavailable(reason, hint)"]),
     "unavailable": (PluginState.UNAVAILABLE, ["no such card", "buy one"]),
@@ -293,9 +292,9 @@ def test_other_major_version_is_reported(version: str, install: Install) -> None
     assert f"interface {version}" in text and "pip install --upgrade" in text
 
 
-def test_two_distributions_of_one_type_conflict(install: Install) -> None:
+def test_two_distributions_of_one_type_conflict(install: Install, tmp_path: Path) -> None:
     install("healthy")
-    install("healthy", prefix="rival-")
+    write_distribution(tmp_path, "rival-healthy", "healthy", "plugin_noisy")
     registry = fresh()
     text = refused(registry, "healthy")
     assert registry.probe("healthy").state is PluginState.CONFLICT

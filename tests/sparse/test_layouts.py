@@ -31,7 +31,7 @@ def plugin(name: str, info: Any) -> PluginEntry:
 def test_sparse_coo_is_a_regular_plugin() -> None:
     assert dt.sparse is not None
     record = registry.records()["sparse_coo"]
-    assert record.state is PluginState.OPEN and record.distribution == "dovetail"
+    assert record.state is PluginState.OPEN and record.distribution == "dovetail-tensor"
     assert issubclass(dt.sparse.COO, LayoutTensor)
     assert inspect_plugin("sparse_coo").is_healthy, "the doctor"
 

@@ -21,6 +21,7 @@ from dovetail.extend import (
     float32,
     float64,
     hookimpl,
+    install_command,
     source_digest,
 )
 
@@ -45,7 +46,8 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         targets = importlib.import_module(f"{__package__}.targets")
     except (ImportError, OSError) as error:
         return Unavailable(
-            f"llvmlite cannot be imported: {error}", "pip install --upgrade llvmlite"
+            f"llvmlite cannot be imported: {error}",
+            install_command("llvmlite", option="--upgrade"),
         )
     target = targets.read_target()
     if target.missing:

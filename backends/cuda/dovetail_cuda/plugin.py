@@ -19,6 +19,7 @@ from dovetail.extend import (
     Unavailable,
     bool_,
     hookimpl,
+    install_command,
     source_digest,
 )
 
@@ -26,7 +27,7 @@ from . import __version__
 
 DRIVER_VERSION_MIN = 12000  # the first driver that loads cubins of a CUDA 12 compiler
 _DRIVER_HINT = "install NVIDIA's driver, version 525 or later: https://www.nvidia.com/drivers"
-_PACKAGES_HINT = "pip install --force-reinstall cuda-bindings nvidia-cuda-nvrtc-cu12"
+_PACKAGES = ("cuda-bindings", "nvidia-cuda-nvrtc-cu12")
 NO_DEVICE = 100
 
 
@@ -43,7 +44,8 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         cuda = importlib.import_module(f"{__package__}.driver")
         version = ".".join(map(str, cuda.nvrtc.nvrtcVersion()[1:]))
     except (ImportError, OSError, RuntimeError) as error:
-        return Unavailable(f"NVIDIA's compiler cannot be loaded: {error}", _PACKAGES_HINT)
+        hint = install_command(*_PACKAGES, option="--force-reinstall")
+        return Unavailable(f"NVIDIA's compiler cannot be loaded: {error}", hint)
     try:
         return _describe_devices(cuda, version)
     except (OSError, RuntimeError) as error:

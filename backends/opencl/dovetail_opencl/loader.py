@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dovetail.extend import Lock
+from dovetail.extend import Lock, install_command
 
 INTEL_PACKAGE = "intel-opencl-rt"
 RUNTIME_PACKAGES = (INTEL_PACKAGE, "intel-cmplr-lib-rt")  # the packages of dovetail-opencl[cpu]
@@ -135,10 +135,8 @@ def suggest_fix() -> str:
             f"unset {' and '.join(driver_variables_in_use())}, which hides all other drivers"
         )
     if missing := [name for name in RUNTIME_PACKAGES if not _is_installed(name)]:
-        install_command = 'pip install "dovetail-opencl[cpu]"'
-        steps.append(
-            install_command if INTEL_PACKAGE in missing else f"pip install {' '.join(missing)}"
-        )
+        wanted = ["dovetail-opencl[cpu]"] if INTEL_PACKAGE in missing else missing
+        steps.append(install_command(*wanted))
     elif not driver_variables_in_use():
         steps.append("fix the loading error of the driver")
     if platform.machine() not in ("x86_64", "AMD64"):  # Intel's runtime is for no other

@@ -19,6 +19,7 @@ from dovetail.extend import (
     float32,
     float64,
     hookimpl,
+    install_command,
 )
 
 from . import __version__, loader
@@ -42,7 +43,7 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         platforms = loader.platforms()
     except (ImportError, OSError) as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == "pyopencl"
-        hint = f"pip install {'' if absent else '--force-reinstall '}pyopencl"
+        hint = install_command("pyopencl", option="" if absent else "--force-reinstall")
         return Unavailable(f"pyopencl cannot be imported: {error}", hint)
     devices = [d for p in platforms for d in devices_of(p)]
     if not devices:

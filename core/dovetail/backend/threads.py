@@ -7,6 +7,7 @@ from typing import Any
 from ..argument_checks import integer
 from ..device_class import DEFAULT_DEVICE_TYPE, Device, default_device, device, opened
 from ..errors import ArgumentError, DeviceError
+from ..install_source import install_command
 
 __all__ = ["get_num_threads", "set_num_threads"]
 
@@ -46,8 +47,8 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
     elif num > 1 and spec is None:
         raise ArgumentError(
             f"set_num_threads: the default device, {default_device()}, has no thread pool, nor has "
-            f'"{DEFAULT_DEVICE_TYPE}"; num must be 1, got {num}; for threads, pip install '
-            "dovetail-cpu-llvm"
+            f'"{DEFAULT_DEVICE_TYPE}"; num must be 1, got {num}; for threads, '
+            f"{install_command('dovetail-cpu-llvm')}"
         )
     elif num > 1:
         raise ArgumentError(

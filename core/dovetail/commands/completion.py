@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..command_line import CommandParser
+from ..install_source import install_command
 from ..plugins.registry import registry
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
@@ -34,12 +35,14 @@ def main(arguments: Sequence[str]) -> int:
     asked = options.parse_args(arguments)
     if importlib.util.find_spec("shtab") is None:
         return options.print_error(
-            'the package shtab is missing; install it: pip install "dovetail[completion]"'
+            "the package shtab is missing; install it: "
+            f"{install_command('dovetail-tensor[completion]')}"
         )
     shtab: Any = importlib.import_module("shtab")
     if asked.shell not in shtab.SUPPORTED_SHELLS:
         return options.print_error(
-            f"this version of shtab does not support {asked.shell}; pip install --upgrade shtab"
+            f"this version of shtab does not support {asked.shell}; "
+            f"{install_command('shtab', option='--upgrade')}"
         )
     cli: Any = importlib.import_module("dovetail.commands.cli")
     print(shtab.complete(tree(cli.COMMANDS), asked.shell))

@@ -27,6 +27,7 @@ import dovetail as dt
 
 from ..command_line import CommandParser
 from ..engine.evaluate import counters
+from ..install_source import install_command
 from ..plugins.plugin_state import PluginState
 from ..plugins.registry import records
 from ..tensor.tensor import Tensor
@@ -269,7 +270,8 @@ def report_missing_modules(
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
         options.print_error(
-            f'{" and ".join(missing)} must be installed: pip install "dovetail[{extra}]"'
+            f"{' and '.join(missing)} must be installed: "
+            f"{install_command(f'dovetail-tensor[{extra}]')}"
         )
     return bool(missing)
 

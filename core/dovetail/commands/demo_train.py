@@ -205,7 +205,7 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
-    if report_missing_modules(options, ("sklearn", "matplotlib", "safetensors")):
+    if report_missing_modules(options, ("sklearn", "matplotlib")):
         return 2
     devices = select_devices(asked.device, asked.full)
     (FULL_SECONDS if asked.full else SECONDS).announce(devices, console)

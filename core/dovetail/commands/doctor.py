@@ -38,14 +38,13 @@ from ..build_info import config
 from ..command_line import CommandParser, positive_seconds
 from ..dtypes import float32
 from ..errors import PluginError
+from ..install_source import backend_distributions, install_command, reinstall_command
 from ..ir.builder import Kernel, KernelBuilder
 from ..ir.language import load
 from ..ir.legalize import legalize
 from ..plugins import validate_hooks
 from ..plugins.dtype_registry import registry as dtypes
-from ..plugins.entry import offered_backends
 from ..plugins.fallback_device import CompanionProgram, companion_of, unwrap_backend
-from ..plugins.install_source import install_command, reinstall_command
 from ..plugins.plugin_state import BROKEN_STATES, PluginRecord, PluginState
 from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts
@@ -327,7 +326,7 @@ def parser() -> CommandParser:
 def _missing_backends(findings: Sequence[Finding]) -> dict[str, str]:
     """Return type and package of the known backends that are not installed."""
     have = {f.type for f in findings}
-    return {type: package for type, package in offered_backends().items() if type not in have}
+    return {type: package for type, package in backend_distributions().items() if type not in have}
 
 
 def _build_report(findings: Sequence[Finding]) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from pathlib import Path
 from ..command_line import CommandParser, format_error
 from ..command_line import existing_folder as folder_there
 from ..errors import ArgumentError
-from ..plugins.entry import offered_backends
-from ..plugins.install_source import install_command
+from ..install_source import backend_distributions, install_command
 from ..plugins.registry import registry
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         return options.print_error(format_error(error))
     print(
         f"wrote {folder}, a backend for device type {asked.name!r}. Next steps:\n"
-        f"    pip install --editable {folder}\n"
+        f"    {install_command(folder)}\n"
         f"    dovetail test-backend {asked.name}\n"
         f"See its README.md for the parts to replace for your hardware."
     )
@@ -115,10 +114,10 @@ def check_name(name: str) -> None:
     if name in plugin_records:
         owner = plugin_records[name].distribution
         raise ArgumentError(f"device type {name!r} already exists in {owner}; choose another name")
-    if name in offered_backends():
+    if name in backend_distributions():
         raise ArgumentError(
             f"device type {name!r} already exists; to install it: "
-            f"{install_command(offered_backends()[name])}"
+            f"{install_command(backend_distributions()[name])}"
         )
     if importlib.util.find_spec(f"dovetail_{name}") is not None:
         raise ArgumentError(

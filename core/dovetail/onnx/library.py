@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import dovetail as dt
+from dovetail.extend import install_command
 
 Proto: TypeAlias = Any  # a protobuf message; the classes are built at run time
 
@@ -38,7 +39,8 @@ def import_onnx(caller: str = "onnx.load") -> Any:
         import onnx
     except ImportError:
         raise dt.UnavailableError(
-            f'{caller}: the format needs the package onnx: pip install "dovetail[onnx]"'
+            f"{caller}: the format needs the package onnx: "
+            f"{install_command('dovetail-tensor[onnx]')}"
         ) from None
     return onnx
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..backend.interface import INTERFACE
+from ..install_source import CORE_DISTRIBUTION
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -26,7 +26,7 @@ class PluginEntry(NamedTuple):
     name: str
     value: str
     group: str = GROUP
-    distribution: str = "dovetail"
+    distribution: str = CORE_DISTRIBUTION
     version: str = ""
 
     def load(self) -> object:
@@ -38,13 +38,12 @@ class PluginEntry(NamedTuple):
         return plugin
 
 
-_EXTRA_PATTERN = r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
-
-
 def installed(groups: str = GROUP_PREFIX) -> list[PluginEntry]:
     """Return the entry points of every installed plugin, of any interface version.
 
-    Only metadata is read; no plugin is imported. `groups`: the prefix of the groups' names.
+    Only metadata is read; no plugin is imported. `groups`: the prefix of the groups' names. A
+    module that two distributions offer under one name is one plugin: dovetail was installed under
+    another name before.
     Raises: nothing.
 
     >>> from dovetail import plugins
@@ -59,7 +58,12 @@ def installed(groups: str = GROUP_PREFIX) -> list[PluginEntry]:
     except Exception:  # one distribution has unreadable metadata: read the others
         candidates = [e for d in metadata.distributions() for e in _read_entry_points(d)]
     entries = sorted((e for e in candidates if e.group.startswith(groups)), key=lambda e: e.group)
-    return [PluginEntry(e.name, e.value, e.group, *_read_name_and_version(e.dist)) for e in entries]
+    plugins: dict[tuple[str, str, str], PluginEntry] = {}
+    for e in entries:
+        plugin = PluginEntry(e.name, e.value, e.group, *_read_name_and_version(e.dist))
+        if plugin[:3] not in plugins or plugin.distribution == CORE_DISTRIBUTION:
+            plugins[plugin[:3]] = plugin
+    return list(plugins.values())
 
 
 def _read_entry_points(distribution: Distribution) -> Sequence[EntryPoint]:
@@ -75,15 +79,3 @@ def _read_name_and_version(distribution: Distribution | None) -> tuple[str, str]
         if distribution is not None:
             return str(distribution.name), str(distribution.version)
     return "?", ""
-
-
-def offered_backends() -> dict[str, str]:
-    """Return the backends that are extras of dovetail: {device type: distribution}."""
-    import importlib.metadata as metadata  # 16 ms
-
-    try:
-        requires = metadata.requires("dovetail") or []
-    except metadata.PackageNotFoundError:
-        return {}
-    matches = (re.match(_EXTRA_PATTERN, line) for line in requires)
-    return {match[2]: match[1] for match in matches if match}

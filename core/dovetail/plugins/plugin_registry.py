@@ -17,11 +17,11 @@ from typing import Any
 import pluggy
 
 from ..errors import DovetailError, PluginError
+from ..install_source import CORE_DISTRIBUTION, reinstall_command
 from ..locks import Lock
 from ..memory.tracing.stacktrace import skip_package
 from . import validate_hooks
 from .entry import PluginEntry, installed
-from .install_source import reinstall_command
 from .limited import call_catching, call_with_time_limit
 from .plugin_state import PluginRecord, PluginState, error_line
 
@@ -90,7 +90,7 @@ class PluginRegistry(ABC):
                 PluginState.API_MISMATCH,
                 f"it uses interface {theirs}, but this dovetail uses interface {self.interface[0]}",
                 ", and ".join(
-                    map(reinstall_command, ["dovetail", *(e.distribution for e in entries)])
+                    map(reinstall_command, [CORE_DISTRIBUTION, *(e.distribution for e in entries)])
                 ),
             )
         elif len(ours) > 1:
@@ -204,7 +204,7 @@ class PluginRegistry(ABC):
                 PluginState.API_MISMATCH,
                 f"it needs {interface or self.plugin_kind} interface {required}, but this "
                 f"dovetail offers {current}",
-                reinstall_command("dovetail"),
+                reinstall_command(CORE_DISTRIBUTION),
             )
         else:
             return True

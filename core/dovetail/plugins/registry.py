@@ -19,12 +19,12 @@ from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
 from ..device_class import DEFAULT_DEVICE_TYPE, DEFAULT_DEVICE_VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
+from ..install_source import backend_distributions, install_command
 from . import validate_hooks
 from .device_handle import OpenedDevice
-from .entry import GROUP_PREFIX, PluginEntry, installed, offered_backends
+from .entry import GROUP_PREFIX, PluginEntry, installed
 from .fallback_device import open_with_companion
 from .hooks import REQUIRED_HOOKS, BackendHookSpecs
-from .install_source import install_command
 from .limited import call_with_time_limit
 from .plugin_registry import PluginRegistry, nearest_names
 from .plugin_state import BROKEN_STATES, PluginRecord, PluginState, error_line
@@ -228,9 +228,9 @@ class DeviceRegistry(PluginRegistry):
             text += f'; did you mean "{near[0]}"?'
         if self._environ.get(DEFAULT_DEVICE_VARIABLE, "").partition(":")[0] == name:
             text += f"; {DEFAULT_DEVICE_VARIABLE} selects it"
-        if name in offered_backends():
+        if name in backend_distributions():
             return DeviceError(
-                f"{text}; to install it: {install_command(offered_backends()[name])}"
+                f"{text}; to install it: {install_command(backend_distributions()[name])}"
             )
         return DeviceError(f"{text}; see `dovetail doctor`")
 
@@ -309,10 +309,8 @@ def default_type() -> str:
         f'no backend for the device "{DEFAULT_DEVICE_TYPE}" is installed; dovetail uses {slow}, a '
         "slow interpreter"
     )
-    if DEFAULT_DEVICE_TYPE in offered_backends():
-        text += (
-            f"; to install a fast one: {install_command(offered_backends()[DEFAULT_DEVICE_TYPE])}"
-        )
+    if distribution := backend_distributions().get(DEFAULT_DEVICE_TYPE):
+        text += f"; to install a fast one: {install_command(distribution)}"
     if other_types:
         text += f'; or choose an installed one: dovetail.set_default_device("{other_types[0]}")'
     environment.warn_once(

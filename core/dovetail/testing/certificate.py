@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..backend.interface import INTERFACE, DeviceInfo
+from ..install_source import CORE_DISTRIBUTION
 
 FAILING_OUTCOMES = ("failed", "error", "unexpected pass", "skipped")
 
@@ -127,7 +128,7 @@ class Certificate:
             **({"layout": self.layout} if self.layout else {}),
             **({"dtype": self.dtype} if self.dtype else {}),
             "versions": {
-                "dovetail": _installed_version("dovetail"),
+                "dovetail": _installed_version(CORE_DISTRIBUTION),
                 "interface": ".".join(map(str, INTERFACE)),
                 "plugin": self.plugin,
                 "python": platform.python_version(),

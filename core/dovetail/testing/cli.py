@@ -12,6 +12,7 @@ from contextlib import redirect_stderr
 from importlib.util import find_spec
 
 from ..command_line import CommandParser, positive_int
+from ..install_source import install_command
 
 # Options that print case after case anyway, or that need the terminal.
 PLAIN_OUTPUT_OPTIONS = (
@@ -39,13 +40,13 @@ def run(command: CommandParser, options: Sequence[str], user_options: Sequence[s
     try:
         import pytest  # an optional dependency, and slow to import
     except ImportError:
-        return command.print_error("the conformance kit needs pytest: pip install pytest")
+        return command.print_error(f"the conformance kit needs pytest: {install_command('pytest')}")
     if any(
         option.startswith("-n") for option in user_options
     ):  # cases that share programs go together
         if find_spec("xdist") is None:
             return command.print_error(
-                "-n is an option of pytest-xdist: pip install pytest-xdist, or leave it away"
+                f"-n is an option of pytest-xdist: {install_command('pytest-xdist')}, or omit it"
             )
         user_options = ["--dist=loadgroup", *user_options]
     if sys.stdout.isatty() and not any(option in PLAIN_OUTPUT_OPTIONS for option in user_options):

@@ -31,6 +31,7 @@ from ...errors import (
     OutOfMemoryError,
     SharingError,
 )
+from ...install_source import install_command
 from ...ir.formats import DTYPE_INFOS
 from ...layout import Shape, contiguous_strides
 from ...tensor.host import from_host, host_array
@@ -144,7 +145,7 @@ def _import_library(name: str) -> Any:  # libraries without type stubs
         return import_module(name)
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f'*.{name} files need the package {name}: pip install "dovetail[files]"'
+            f"*.{name} files need the package {name}: {install_command('dovetail-tensor[files]')}"
         ) from error
 
 
