@@ -251,6 +251,8 @@ class Tensor(Fields, AttachedMethods):
     def is_contiguous(self, memory_format: None = None) -> bool:
         """Return True if the elements are dense in row-major order, the only memory format.
 
+        - `memory_format`: only None; strides are always row-major.
+
         Raises: ArgumentTypeError for another `memory_format` than None.
 
         >>> import dovetail as dt

@@ -468,12 +468,16 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     The largest element is subtracted first, so that exp cannot overflow. An element of -inf gives
     0; if all are -inf, or one is inf or NaN, all results along that axis are NaN. No elements give
     an empty result.
-    Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
-    Dtypes: integers (giving float32) and floats, not bool; float16 and bfloat16 are computed
-    in float32.
+
+    - `axis`: one axis.
+
+    Shapes: any of at least 1 dimension; the result has the same.
+    Dtypes: integers (giving float32) and floats, not bool; float16 and bfloat16 are computed in
+    float32.
     Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
     Gradient: y * (g - sum(g * y)), by differentiation of the steps.
     Raises: AxisError, DTypeError.
+    See also: `log_softmax`, `logsumexp`.
 
     >>> import dovetail as dt
     >>> dt.softmax(dt.asarray([[1.0, 1.0], [0.0, -dt.inf]])).tolist()
@@ -492,10 +496,12 @@ def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> T
 
     One kernel. An element of -inf gives -inf; if all are -inf, or one is inf or NaN, all results
     along that axis are NaN.
+
     Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
     Dtypes: integers (giving float32) and floats, not bool.
     Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
     Raises: AxisError, DTypeError.
+    See also: `softmax`, `logsumexp`.
 
     >>> import dovetail as dt
     >>> dt.log_softmax(dt.asarray([0.0, -1000.0])).tolist()
