@@ -75,6 +75,8 @@ class Tensor(Fields, AttachedMethods):
     once. Functions of `dt` whose first argument is a tensor are methods too: `dt.sum(x)` is
     `x.sum()`; those that end in "_" write into the tensor.
 
+    - `values`, `options`: none; the class cannot be called.
+
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> (x * 2).sum(axis=0).tolist()
