@@ -334,7 +334,8 @@ class ClosureSnapshot:
     def find_gradient_reads(self, operand: Tensor, result: Tensor) -> list[Tensor]:
         """Return the tensors of the closure to which gradients of the function's result flow.
 
-        `operand`: has a gradient, and was made just before the function ran with it.
+        - `operand`: has a gradient, and was made just before the function ran with it.
+
         Raises: GradientError if gradients flow to other tensors, too.
         """
         taped = {t._expr.tape: t for t in self.tensors if t._expr.tape is not None}
