@@ -39,9 +39,9 @@ class DType(DTypeRecord):
     It also equals the other values that `dtype=` accepts for it: its name, NumPy's dtype or scalar
     type. Its hash is that of its name, so sets and dicts of names find it; NumPy's have other
     hashes.
-    Further attributes are `compute` (the dtype of computations: float32 for floats of reduced precision,
-    else itself), `part` (the dtype of a complex number's real and imaginary parts, else itself),
-    `__numpy_dtype__` (None for bfloat16 and those of plugins, which NumPy lacks).
+    Further attributes are `compute` (the dtype of computations: float32 for floats of reduced
+    precision, else itself), `part` (the dtype of a complex number's real and imaginary parts, else
+    itself), `__numpy_dtype__` (None for bfloat16 and those of plugins, which NumPy lacks).
 
     - `name`: the name, such as "float32".
     - `code`: the code in kernel texts, such as "f32".

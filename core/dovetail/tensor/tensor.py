@@ -282,7 +282,11 @@ register_tensor_class(Tensor)
 
 
 def required(op: str, x: object) -> Tensor:
-    """Return `x`. Raises: DTypeError if it is no tensor."""
+    """Return `x`. Raises: DTypeError if it is no tensor.
+
+    - `op`: the function that errors name.
+    - `x`: any object.
+    """
     if not isinstance(x, Tensor):
         raise DTypeError(f"{op}: expected a tensor, got {type(x).__name__}; use dt.asarray")
     return x

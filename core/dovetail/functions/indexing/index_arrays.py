@@ -184,7 +184,11 @@ def _check_indices(
 def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = True) -> Tensor:
     """Return `dt.take` along one axis, in the name of `op`, maybe without indices from the end.
 
-    `from_end`: False means that negative indices are out of range.
+    - `op`: the function that errors name.
+    - `indices`: the positions along the axis, integers.
+    - `axis`: the axis.
+    - `from_end`: False means that negative indices are out of range.
+
     Raises: OutOfRangeError when the work runs; LayoutError, DTypeError, DeviceError.
     """
     index = index_array(op, strided(op, indices))
@@ -241,9 +245,14 @@ def in_range(
 ) -> Tensor:
     """Return int64 indices, which are checked to be in 0..size-1 when the work runs.
 
-    `op`: the function that errors name. `counts`: a mask of the indices that count; others become
-    0, as does an index equal to `ignored`. Without `counts` it is one kernel. `rule`: the sentence
-    of errors in place of the range, to which they add the bad value.
+    - `op`: the function that errors name.
+    - `indices`: integers.
+    - `size`: the number of allowed positions.
+    - `counts`: a mask of the indices that count; others become 0. Without it the check is one
+      kernel.
+    - `ignored`: an index that becomes 0.
+    - `rule`: the sentence of errors in place of the range, to which they add the bad value.
+
     Raises: OutOfRangeError when the work runs; LayoutError.
     """
     index = strided(op, indices)

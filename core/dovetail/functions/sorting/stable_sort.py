@@ -213,7 +213,11 @@ def _first_of_each_block(blocks: Tensor, largest: bool) -> Tensor:
 
 
 def order_of(keys: Tensor, bits: int) -> Tensor:
-    """Return `argsort` of a vector of integers in 0..2**bits - 1, without a host read."""
+    """Return `argsort` of a vector of integers in 0..2**bits - 1, without a host read.
+
+    - `keys`: the vector.
+    - `bits`: the number of bits of the largest key.
+    """
     return _sort_last_axis(ops.ARGSORT, keys, _cached_order(False, 0, max(bits, 1)), 0)
 
 
