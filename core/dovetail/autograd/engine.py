@@ -278,7 +278,7 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
 
     Shapes: any.
     Dtypes: floats.
-    Raises: DTypeError for other than floats, GradientError for what is no leaf.
+    Raises: DTypeError unless it has floats, GradientError unless it is a leaf.
     See also: `Tensor.detach`, `no_grad`, `Tensor.backward`.
 
     >>> import dovetail as dt
@@ -329,7 +329,7 @@ def detach(x: Tensor, /) -> Tensor:
 
     Shapes: any; the result has the same.
     Dtypes: all; the result has the same.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError if an argument is not a tensor.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -509,7 +509,8 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
 
     Shapes: what the hook returns has x's.
     Dtypes: floats.
-    Raises: GradientError where no gradient flows through x, ArgumentTypeError for no function.
+    Raises: GradientError where no gradient flows through x, ArgumentTypeError if the hook is not a
+    function.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()

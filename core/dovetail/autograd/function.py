@@ -118,7 +118,7 @@ class Context:
 
         - `tensors`: results of `forward`.
 
-        Raises: DTypeError for what is no tensor.
+        Raises: DTypeError if an argument is not a tensor.
         """
         self._constant.update(id(required("mark_non_differentiable", t)) for t in tensors)
 
@@ -374,8 +374,8 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
 
     Gradient: it has gradients itself, by the arguments.
     Cost: the forward pass runs twice, in exchange for less memory.
-    Raises: ArgumentTypeError for what is no function, and what the function raises; CaptureError
-    where it draws random numbers in a captured function, and gradients flow.
+    Raises: ArgumentTypeError if an argument is not a function, and what the function raises;
+    CaptureError where it draws random numbers in a captured function, and gradients flow.
     See also: `autograd.saved_tensors_hooks`, `autograd.grad`.
 
     >>> import dovetail as dt

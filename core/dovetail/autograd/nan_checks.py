@@ -21,7 +21,7 @@ class debug_nans(Switch):
     - `inf`: False checks for NaNs alone.
 
     Cost: every op runs at once and waits; use it to find a fault.
-    Raises: ArgumentTypeError for what is no bool.
+    Raises: ArgumentTypeError if it is not a bool.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([4.0, 0.0])

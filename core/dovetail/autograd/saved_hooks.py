@@ -23,8 +23,8 @@ class saved_tensors_hooks(Switch):
     - `unpack`: takes that object and returns a tensor of the original shape, dtype and device, when
       the gradient needs it.
 
-    Raises: ArgumentTypeError for what is no function; in `backward`, GradientError where `unpack`
-    gives something else.
+    Raises: ArgumentTypeError if an argument is not a function; in `backward`, GradientError where
+    `unpack` gives something else.
     See also: `autograd.checkpoint`.
 
     >>> import dovetail as dt

@@ -100,7 +100,7 @@ class inference_mode(Switch):
 
     - `mode`: False changes nothing.
 
-    Raises: ArgumentTypeError for what is neither a bool nor a function.
+    Raises: ArgumentTypeError if it is neither a bool nor a function.
     See also: `no_grad`, `nn.Module.eval`.
 
     >>> import dovetail as dt
@@ -137,7 +137,7 @@ class set_grad_enabled(Switch):
 
     - `enabled`: True records ops for gradients, False does not.
 
-    Raises: ArgumentTypeError for what is no bool.
+    Raises: ArgumentTypeError if it is not a bool.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()

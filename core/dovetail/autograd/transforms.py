@@ -115,7 +115,7 @@ def vjp(
 
     Shapes: gradients have those of what they are gradients of.
     Dtypes: floats.
-    Raises: DTypeError for what is no tensor, ShapeError for another number of gradients.
+    Raises: DTypeError if an argument is not a tensor, ShapeError for another number of gradients.
     See also: `autograd.jvp`, `grad`, `autograd.jacobian`.
 
     >>> import dovetail as dt
@@ -261,7 +261,7 @@ def linearize(
 
     Shapes: directions have those of `primals`.
     Dtypes: floats.
-    Raises: DTypeError for what is no tensor, ShapeError for other directions.
+    Raises: DTypeError if an argument is not a tensor, ShapeError for other directions.
     See also: `autograd.jvp`, `autograd.vjp`.
 
     >>> import dovetail as dt

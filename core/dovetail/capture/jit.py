@@ -349,7 +349,7 @@ def constant(x: Tensor, /) -> Tensor:
 
     Shapes: any.
     Dtypes: all.
-    Raises: ArgumentTypeError for what is no tensor.
+    Raises: ArgumentTypeError if an argument is not a tensor.
     See also: `jit`.
 
     >>> import dovetail as dt, functools

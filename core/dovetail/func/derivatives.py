@@ -60,7 +60,7 @@ def grad(
     Shapes: those of the arguments.
     Dtypes: floats.
     Gradient: it has gradients itself, so that it can be applied again.
-    Raises: ArgumentTypeError for what is no function or has no tensor there, GradientError for more
+    Raises: ArgumentTypeError if it is not a function or has no tensor there, GradientError for more
     than one element.
     See also: `autograd.value_and_grad`, `func.hessian`, `vmap`, `grad`.
 

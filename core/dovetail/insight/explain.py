@@ -70,7 +70,7 @@ def explain(
     Shapes: any.
     Dtypes: all.
     Units: bytes for what launches move and allocate.
-    Raises: DTypeError for anything but tensors; CompileError with `source`.
+    Raises: DTypeError if an argument is not a tensor; CompileError with `source`.
     See also: `profile`, `draw_graph`, `record_lines`.
 
     >>> import dovetail as dt

@@ -111,8 +111,8 @@ def draw_graph(
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor, ArgumentError for none, or where there is no gradient
-    to be drawn; ArgumentTypeError for `names`.
+    Raises: DTypeError if an argument is not a tensor, ArgumentError for none, or where there is no
+    gradient to be drawn; ArgumentTypeError for `names`.
     See also: `explain`, `show`.
 
     >>> import dovetail as dt

@@ -244,7 +244,7 @@ def show(*tensors: Tensor) -> Picture:
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor, ArgumentError for none.
+    Raises: DTypeError if an argument is not a tensor, ArgumentError for none.
     See also: `draw_graph`, `Tensor.stride`.
 
     >>> import dovetail as dt

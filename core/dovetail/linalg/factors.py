@@ -367,7 +367,7 @@ def lu_solve(
 
     Shapes: as those of `solve`.
     Dtypes: float32, float64 and complex, promoted.
-    Raises: LinAlgError, with its place, for a singular matrix; ArgumentTypeError for what are no
+    Raises: LinAlgError, with its place, for a singular matrix; ArgumentTypeError unless there are
     three factors; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt

@@ -103,7 +103,7 @@ def roots(p: Array, /) -> Tensor:
     Dtypes: float32, float64 and complex; integers, float16 and bfloat16 become float32. The result
     is complex, also where all zeros are real.
     Gradient: of single zeros; see `dt.linalg.eig`.
-    Raises: ShapeError for what is no vector, LinAlgError for NaN or infinity, DTypeError.
+    Raises: ShapeError unless it is a vector, LinAlgError for NaN or infinity, DTypeError.
     See also: `poly`, `polyval`, `linalg.eigvals`.
 
     >>> import dovetail as dt
@@ -130,10 +130,11 @@ def poly(x: Array, /) -> Tensor:
 
     The result is complex where the zeros are, unlike NumPy's, which is real where they are pairs of
     conjugates. Of a matrix its eigenvalues can be given: `dt.linalg.eigvals`.
+
     Shapes: a vector (n,); gives (n + 1,), of no zeros [1].
     Dtypes: floats and complex; integers and bool become float32.
     Order: it is multiplied by one factor after the other.
-    Raises: ShapeError for what is no vector, DTypeError.
+    Raises: ShapeError unless it is a vector, DTypeError.
 
     >>> import dovetail as dt
     >>> dt.poly(dt.asarray([1.0, 2.0])).tolist()
@@ -158,7 +159,7 @@ def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
 
     Shapes: vectors or numbers; gives as many elements as the longer one has.
     Dtypes: all, promoted.
-    Raises: ShapeError for what is no vector, DTypeError, DeviceError.
+    Raises: ShapeError unless it is a vector, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.polyadd(dt.asarray([1, 2]), [9, 5, 4]).tolist()
@@ -174,7 +175,7 @@ def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
 
     Shapes: vectors or numbers; gives as many elements as the longer one has.
     Dtypes: numbers, promoted.
-    Raises: ShapeError for what is no vector, DTypeError, DeviceError.
+    Raises: ShapeError unless it is a vector, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.polysub(dt.asarray([1, 2]), [9, 5, 4]).tolist()
@@ -189,10 +190,11 @@ def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     """Return the coefficients of the product of two polynomials, the highest power first.
 
     Leading zeros stay, unlike in NumPy's, so that no shape depends on values. It is `convolve`.
+
     Shapes: vectors or numbers; n and m elements give n + m - 1.
     Dtypes: numbers, promoted.
     Order: that of `matmul`.
-    Raises: ShapeError for what is no vector or has no elements, DTypeError, DeviceError.
+    Raises: ShapeError unless it is a vector with elements, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.polymul(dt.asarray([1, 2]), [1, 3]).tolist()
@@ -211,7 +213,7 @@ def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
 
     Shapes: a vector (n,); gives (n - m,), empty from m = n on.
     Dtypes: numbers; bool and integers but uint64 give int64, others the same.
-    Raises: ShapeError for what is no vector, ArgumentError for a negative `m`, DTypeError.
+    Raises: ShapeError unless it is a vector, ArgumentError for a negative `m`, DTypeError.
 
     >>> import dovetail as dt
     >>> dt.polyder(dt.asarray([1, 1, 1, 1])).tolist()
@@ -240,7 +242,7 @@ def polyint(
 
     Shapes: a vector (n,); gives (n + m,).
     Dtypes: floats and complex, promoted with those of `k`; integers and bool become float32.
-    Raises: ShapeError for what is no vector, ArgumentError for a negative `m` and for other than m
+    Raises: ShapeError unless it is a vector, ArgumentError for a negative `m` and for other than m
     constants, DTypeError, DeviceError.
 
     >>> import dovetail as dt

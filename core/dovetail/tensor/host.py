@@ -106,8 +106,8 @@ def evaluate(*tensors: Tensor) -> None:
 
     Shapes: any.
     Dtypes: all.
-    Raises: OutOfMemoryError; OutOfRangeError on devices that wait for their work; DTypeError for
-    what is no tensor.
+    Raises: OutOfMemoryError; OutOfRangeError on devices that wait for their work; DTypeError if an
+    argument is not a tensor.
     See also: `synchronize`, `eager`, `explain`.
 
     >>> import dovetail as dt

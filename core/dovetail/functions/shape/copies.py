@@ -74,8 +74,8 @@ def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError unless it is a tensor; ArgumentTypeError for another `memory_format` than
-    None.
+    Raises: DTypeError if the argument is not a tensor; ArgumentTypeError for another
+    `memory_format` than None.
     See also: `copy`, `is_contiguous`.
 
     >>> import dovetail as dt

@@ -111,7 +111,7 @@ def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
 
     Shapes: (n, m) gives a vector; (n,) gives a square matrix of n + |k| rows.
     Dtypes: all.
-    Raises: ShapeError for other than vectors and matrices.
+    Raises: ShapeError unless it is a vector or a matrix.
     See also: `diagonal`, `diag_embed`, `eye`.
 
     >>> import dovetail as dt
