@@ -34,7 +34,7 @@ from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
 from ..reductions.statistics import sum as sum_
 from ..variants import public
-from .docstrings import OP_DOC_LINES
+from .docstrings import OP_DOC_LINES, SEE_ALSO
 
 if TYPE_CHECKING:
     from .signatures import *  # noqa: F403 - the functions of rows, for type checkers
@@ -179,7 +179,7 @@ def _docstring(op: Op) -> str:
 
 
 def _docstring_lines(op: Op) -> Iterator[str]:
-    """Yield the lines of a row's docstring: summary, shapes, dtypes, errors, examples."""
+    """Yield the lines of a row's docstring: summary, shapes, dtypes, errors, names, examples."""
     operands = "each element" if op.arity == 1 else "x1 and x2, element by element"
     summary, *more = OP_DOC_LINES.get(op.name, (f"Return `{op.name}` of {operands}.",))
     examples = [text for text in more if " -> " in text]
@@ -195,6 +195,8 @@ def _docstring_lines(op: Op) -> Iterator[str]:
         yield "Raises: DTypeError."
     else:
         yield "Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError with the operands."
+    if op.name in SEE_ALSO:
+        yield f"See also: {', '.join([f'`{n}`' for n in SEE_ALSO[op.name].split()])}."
     for text in examples:
         arguments, result = text.split(" -> ")
         arguments = arguments.replace("[", "dt.asarray([", 1).replace("]", "])", 1)
