@@ -52,7 +52,11 @@ class KernelSite(Protocol):
         """
 
     def number(self, name: str, value: int) -> Value:
-        """Return `value` as a run-time integer of the kernel, for numbers other than sizes."""
+        """Return `value` as a run-time integer of the kernel, for numbers other than sizes.
+
+        - `name`: the name of the parameter.
+        - `value`: the number.
+        """
 
     def scalar(self, position: int, dtype: DType) -> Value:
         """Return the op's Python number at `position` among its scalars."""
@@ -61,7 +65,11 @@ class KernelSite(Protocol):
         """Add a grid axis as long as an operand's axis and return its index."""
 
     def points(self, name: str, count: int) -> Value:
-        """Add a grid axis of `count` points and return its index."""
+        """Add a grid axis of `count` points and return its index.
+
+        - `name`: the name of the parameter.
+        - `count`: the number of points.
+        """
 
     def index(self, operand: int, at: Sequence[Value]) -> Value:
         """Return the linear index of an operand's element."""
@@ -129,7 +137,10 @@ class Launches(Protocol):
         """Return True if elements along an operand's last axis are neighbours and need no cast."""
 
     def dtype(self, operand: int) -> DType:
-        """Return the dtype as which an operand is read; halves are then widened."""
+        """Return the dtype as which an operand is read; halves are then widened.
+
+        - `operand`: the number of the operand.
+        """
 
     def block(self, rows: Shape, n: int, least: int) -> int:
         """Return the number of elements, at least `least`, of the blocks of rows of n elements.
@@ -170,7 +181,10 @@ class Launches(Protocol):
         """
 
     def call(self, operands: Sequence[int]) -> None:
-        """Add a call of the device's routine for the op, which must exist."""
+        """Add a call of the device's routine for the op, which must exist.
+
+        - `operands`: the numbers of the operands; the last one is the result.
+        """
 
     def reshape(self, operand: int, shape: Shape) -> int:
         """Return the number of a view in a shape with more or fewer axes of size 1."""
