@@ -33,9 +33,11 @@ class Device(DeviceRecord):
 
     It equals its names, too, with the hash of the shortest. As a context it is the default device,
     of this thread, or asyncio task, alone.
+    The attribute `opened` is None until the first use, then the open device
+    (`plugins.OpenedDevice`), so that the hot path is `dev.opened or open_device(dev)`.
 
-    Attributes: `type` ("opencl"), `index` (1), and `opened`: None until the first use, then the
-    open device (`plugins.OpenedDevice`), so that the hot path is `dev.opened or open_device(dev)`.
+    - `type`: the name of the device type, such as "opencl".
+    - `index`: the number of the device of its type, from 0.
 
     >>> import dovetail as dt
     >>> d = dt.device("opencl:1")

@@ -39,11 +39,15 @@ class DType(DTypeRecord):
     It also equals the other values that `dtype=` accepts for it: its name, NumPy's dtype or scalar
     type. Its hash is that of its name, so sets and dicts of names find it; NumPy's have other
     hashes.
-
-    Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f",
-    "c"), `itemsize` in bytes, `compute` (the dtype of computations: float32 for floats of reduced
+    Further attributes are `compute` (the dtype of computations: float32 for floats of reduced
     precision, else itself), `part` (the dtype of a complex number's real and imaginary parts, else
     itself), `__numpy_dtype__` (None for bfloat16 and those of plugins, which NumPy lacks).
+
+    - `name`: the name, such as "float32".
+    - `code`: the code in kernel texts, such as "f32".
+    - `kind`: "b" for bool, "i" and "u" for integers, "f" for floats, "c" for complex numbers.
+    - `itemsize`: the size of an element in bytes.
+    - `in_numpy`: True if NumPy has the dtype under this name.
 
     >>> import dovetail as dt
     >>> dt.float32.name, dt.float32.itemsize, dt.float32.is_float

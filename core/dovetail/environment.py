@@ -77,7 +77,12 @@ def read_float(name: str, default: float, low: float, high: float) -> float:
 
 
 def read_int(name: str, default: int, low: int, high: int) -> int:
-    """Return a variable as an int in low..high; else `default`, with a warning if it is set."""
+    """Return a variable as an int in low..high; else `default`, with a warning if it is set.
+
+    - `name`: the name of the environment variable.
+    - `default`: the number without it.
+    - `low`, `high`: the least and the largest allowed number.
+    """
     value = read_float(name, default, low, high)
     if value == int(value):
         return int(value)
@@ -102,7 +107,12 @@ def read_flag(name: str, environ: Mapping[str, str] = os.environ, default: bool 
 
 
 def read_word(name: str, default: str, allowed: tuple[str, ...]) -> str:
-    """Return a variable in lower case if it is an allowed word; else `default`, with a warning."""
+    """Return a variable in lower case if it is an allowed word; else `default`, with a warning.
+
+    - `name`: the name of the environment variable.
+    - `default`: the word without it.
+    - `allowed`: the allowed words, in lower case.
+    """
     value = read_text(name) or default
     word = value.strip().lower()
     if word not in allowed:

@@ -36,8 +36,11 @@ _acquired = _Acquired()
 def register_lock(lock: Any, waited: bool = True) -> None:
     """Register a reentrant lock that fork() acquires before the fork and releases after it.
 
-    `waited`: False for a lock under which code of users or plugins runs. In a child, fork() calls
-    `renew` on every lock that has this method, to free it unless the forking thread holds it.
+    In a child, fork() calls `renew` on every lock that has this method, to free it unless the
+    forking thread holds it.
+
+    - `lock`: the lock.
+    - `waited`: False for a lock under which code of users or plugins runs.
 
     >>> import threading
     >>> from dovetail.forks import register_lock

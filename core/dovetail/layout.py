@@ -28,7 +28,10 @@ Move: TypeAlias = tuple[Any, ...]  # a name, then shapes: `("slice", starts, len
 
 
 class Layout:
-    """The layout of a tensor's memory: `x.layout`. One object for each, compared with `is`."""
+    """The layout of a tensor's memory: `x.layout`. One object for each, compared with `is`.
+
+    - `name`: the name, such as "sparse_coo".
+    """
 
     __slots__ = ("name",)
 
@@ -224,7 +227,11 @@ def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
 
 @lru_cache(4096)
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
-    """Return the common shape. Raises: ShapeError naming the op and the shapes if there is none."""
+    """Return the common shape. Raises: ShapeError naming the op and the shapes if there is none.
+
+    - `op`: the function that errors name.
+    - `shapes`: the shapes.
+    """
     result: list[int] = []
     for d in range(1, max(map(len, shapes), default=0) + 1):
         extents = {s[-d] for s in shapes if len(s) >= d} - {1}
@@ -239,7 +246,12 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
 
 
 def axis(op: str, index: int, ndim: int) -> int:
-    """Return an axis from 0. Raises: AxisError out of range, ArgumentTypeError for no int."""
+    """Return an axis from 0. Raises: AxisError out of range, ArgumentTypeError for no int.
+
+    - `op`: the function that errors name.
+    - `index`: the axis; negative ones count from the end.
+    - `ndim`: the number of axes.
+    """
     if type(index) is not int:
         index = integer(op, index, "axis")
     if not -ndim <= index < ndim:

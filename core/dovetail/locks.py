@@ -32,7 +32,11 @@ class Lock(RLock):  # type: ignore[misc]  # the stub calls it final, CPython doe
         register_lock(self, waited)
 
     def held(self, work: Callable[[*P], R], args: tuple[*P]) -> R:
-        """Return `work(*args)`, called with the lock held."""
+        """Return `work(*args)`, called with the lock held.
+
+        - `work`: a function.
+        - `args`: the arguments of `work`, a tuple.
+        """
         with self:
             return work(*args)
 

@@ -220,8 +220,10 @@ class fast_math(Switch):
     Backends that do not know the setting compute as always. See docs/numerics.md. It holds for this
     thread, or asyncio task, alone.
 
-    `enabled`: True or False.
+    - `enabled`: True allows less exact kernels; False does not.
+
     Raises: ArgumentTypeError for others.
+    See also: `vendor_products`, `evaluate`.
 
     >>> import dovetail as dt
     >>> x = dt.ones(3)
@@ -240,6 +242,8 @@ class poison_empty(Switch):
 
     The values are NaN, the largest integer, or True. DOVETAIL_JUNK=1 sets it everywhere. It holds
     for this thread, or asyncio task, alone.
+
+    - `on`: False switches it off inside the context.
 
     >>> import dovetail as dt
     >>> with dt.poison_empty():

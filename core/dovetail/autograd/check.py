@@ -33,9 +33,12 @@ def gradcheck(
 ) -> bool:
     """Return True if a function's gradients agree with central differences, else raise an error.
 
-    `function`: from tensors to tensors. `inputs`: its arguments; others than tensors are passed on.
-    `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
-    `raise_exception`: False returns False instead of an error.
+    - `function`: a function from tensors to tensors.
+    - `inputs`: its arguments; others than tensors are passed on.
+    - `eps`: the step of the differences.
+    - `atol`, `rtol`: the absolute and the relative tolerance of a difference.
+    - `raise_exception`: False returns False instead of an error.
+
     Shapes: any; the function is called twice for each element.
     Dtypes: inputs that require a gradient are float64 or complex128, whose parts vary alone.
     Raises: GradientError with the worst element, DTypeError, ArgumentError.
@@ -81,9 +84,13 @@ def gradgradcheck(
     """Return True if second derivatives agree with central differences, else raise an error.
 
     They are taken with respect to inputs and incoming gradients.
-    `function`: from tensors to tensors. `inputs`: its arguments; others than tensors are passed on.
-    `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
-    `raise_exception`: False returns False instead of an error.
+
+    - `function`: a function from tensors to tensors.
+    - `inputs`: its arguments; others than tensors are passed on.
+    - `eps`: the step of the differences.
+    - `atol`, `rtol`: the absolute and the relative tolerance of a difference.
+    - `raise_exception`: False returns False instead of an error.
+
     Shapes: any; the function is called twice for each element.
     Dtypes: inputs that require a gradient are float64 or complex128, whose parts vary alone.
     Raises: GradientError with the worst element, DTypeError, ArgumentError.

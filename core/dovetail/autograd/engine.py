@@ -37,15 +37,18 @@ def backward(
 ) -> None:
     """Add the gradient of the sum of `outputs` to the `grad` of the leaves; return nothing.
 
-    `gradients`: those of something else with respect to `outputs`, one for each; for scalars they
-    may be left out.
-    `retain_graph`: True keeps the saved values for another backward; default: `create_graph`.
-    `create_graph`: True records the gradients themselves, so that they have gradients.
-    `inputs`: the only leaves whose `grad` is added to.
+    - `outputs`: a tensor, or a list or tuple of tensors.
+    - `gradients`: the gradients of something else with respect to `outputs`, one for each; None for
+      outputs of one element.
+    - `retain_graph`: True keeps the saved values for another backward; None is `create_graph`.
+    - `create_graph`: True records the gradients themselves, so that they have gradients.
+    - `inputs`: the only leaves whose `grad` is added to; None takes all.
+
     Shapes: `gradients` have those of `outputs`.
     Dtypes: floats.
     Raises: GradientError where no gradient flows there, or what is needed was released or
     overwritten; ShapeError, DTypeError, DeviceError. After an error no `grad` has changed.
+    See also: `Tensor.backward`, `grad`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -135,14 +138,20 @@ def grad(
 
     They stay pending, so they fuse with what is done with them. No `grad` changes but of tensors
     that retain theirs (`retain_grad`).
-    `grad_outputs`: gradients of something else with respect to `outputs`, one for each; for scalars
-    left out.
-    `retain_graph`, `create_graph` are as for `dt.autograd.backward`.
-    `allow_unused`: an input that the outputs do not depend on is an error, or None with True.
+
+    - `outputs`: a tensor, or a list or tuple of tensors.
+    - `inputs`: the tensor to differentiate by, or a list or tuple of them.
+    - `grad_outputs`: gradients of something else with respect to `outputs`, one for each; None for
+      outputs of one element.
+    - `retain_graph`: True keeps the saved values for another backward; None is `create_graph`.
+    - `create_graph`: True records the gradients themselves, so that they have gradients.
+    - `allow_unused`: an input that the outputs do not depend on is an error, or None with True.
+
     Shapes: those of `inputs`; `grad_outputs` have those of `outputs`.
     Dtypes: floats.
     Raises: GradientError where no gradient flows there, or what is needed was released or
     overwritten; ShapeError, DTypeError, DeviceError.
+    See also: `func.grad`, `Tensor.backward`, `autograd.value_and_grad`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -265,10 +274,12 @@ def _check_incoming(name: str, t: Tensor, g: object) -> Tensor:
 def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     """Mark `x` as a leaf whose gradient is wanted, or as one without; return `x`.
 
-    `requires_grad`: False stops recording for `x`.
+    - `requires_grad`: False stops recording for `x`.
+
     Shapes: any.
     Dtypes: floats.
-    Raises: DTypeError for other than floats, GradientError for what is no leaf.
+    Raises: DTypeError unless it has floats, GradientError unless it is a leaf.
+    See also: `Tensor.detach`, `no_grad`, `Tensor.backward`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -318,7 +329,7 @@ def detach(x: Tensor, /) -> Tensor:
 
     Shapes: any; the result has the same.
     Dtypes: all; the result has the same.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError if an argument is not a tensor.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -353,7 +364,9 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     The tensor stays the same object for all its holders: so a parameter moves to another device, or
     changes its dtype, and its optimiser goes on with it. One that requires a gradient is a new
     leaf: `grad` and hooks are gone. Views of it, and results computed from it, keep their memory.
-    `source`: the other tensor; no gradient flows to it from here.
+
+    - `source`: the other tensor; no gradient flows to it from here.
+
     Shapes: any.
     Dtypes: all; floats and complex numbers for what requires a gradient.
     Raises: GradientError for a result of a recorded op, DTypeError, LayoutError; CaptureError
@@ -492,10 +505,12 @@ _hook_count = count()
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Register `hook` to be called with x's gradient; return a handle that can remove it.
 
-    `hook`: takes the gradient, and returns None, or a tensor that takes its place.
+    - `hook`: takes the gradient, and returns None, or a tensor that takes its place.
+
     Shapes: what the hook returns has x's.
     Dtypes: floats.
-    Raises: GradientError where no gradient flows through x, ArgumentTypeError for no function.
+    Raises: GradientError where no gradient flows through x, ArgumentTypeError if the hook is not a
+    function.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -582,12 +597,17 @@ def _backward_method(
 ) -> None:
     """Add this tensor's gradient to the `grad` of the leaves it depends on; return nothing.
 
-    `gradient`: that of something else with respect to this tensor; for a scalar it may be left out.
-    `retain_graph`, `create_graph`, `inputs` are as for `dt.autograd.backward`.
+    - `gradient`: the gradient of something else with respect to this tensor; None for a tensor of
+      one element.
+    - `retain_graph`: True keeps the saved values for another backward; None is `create_graph`.
+    - `create_graph`: True records the gradients themselves, so that they have gradients.
+    - `inputs`: the only leaves whose `grad` is added to; None takes all.
+
     Shapes: `gradient` has that of this tensor.
     Dtypes: floats.
     Raises: GradientError where no gradient flows there, or what is needed was released or
     overwritten; ShapeError, DTypeError, DeviceError. After an error no `grad` has changed.
+    See also: `autograd.backward`, `grad`, `func.grad`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()

@@ -37,6 +37,9 @@ R_co = TypeVar("R_co", covariant=True)
 class Context:
     """The object that `Function.forward` hands to `backward`; any attribute may be set on it.
 
+    - `name`: the name of the function, for errors.
+    - `needs`: for each argument True if it requires a gradient.
+
     >>> import dovetail as dt
     >>> class Twice(dt.autograd.Function):
     ...     @staticmethod
@@ -65,6 +68,8 @@ class Context:
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save operands and results; a write to them before backward is then an error.
+
+        - `tensors`: operands and results, or None.
 
         Raises: DTypeError for what is neither a tensor nor None.
         """
@@ -139,7 +144,9 @@ class Context:
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Mark results that no gradient flows through.
 
-        Raises: DTypeError for what is no tensor.
+        - `tensors`: results of `forward`.
+
+        Raises: DTypeError if an argument is not a tensor.
         """
         self._constant.update(id(required("mark_non_differentiable", t)) for t in tensors)
 
@@ -287,18 +294,29 @@ class Function:
     @staticmethod
     @_allow_other_parameters
     def forward(ctx: Context, *args: object) -> object:
-        """Compute the results from the arguments; nothing in here is recorded."""
+        """Compute the results from the arguments; nothing in here is recorded.
+
+        - `ctx`: a `Context`, to keep values for `backward`.
+        - `args`: the arguments of `apply`.
+        """
         raise NotImplementedError("Function: a subclass must define forward(ctx, ...)")
 
     @staticmethod
     @_allow_other_parameters
     def backward(ctx: Context, *gradients: Tensor) -> object:
-        """Return a gradient for each argument, from one for each result."""
+        """Return a gradient for each argument, from one for each result.
+
+        - `ctx`: the `Context` that `forward` got.
+        - `gradients`: one for each result.
+        """
         raise NotImplementedError("Function: a subclass must define backward(ctx, *gradients)")
 
     @classmethod
     def apply(cls: type[_FunctionSubclass[*Ts, R]], *args: *Ts) -> R:
-        """Return the results of `forward`; gradients flow through them by `backward`."""
+        """Return the results of `forward`; gradients flow through them by `backward`.
+
+        - `args`: the arguments of `forward` after `ctx`, by position.
+        """
         edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
         context = Context(cls.__name__, tuple(e is not None for e in edges))
         before = current()
@@ -372,12 +390,18 @@ def create_taped_leaf(e: Expr, tape: Node | None) -> Expr:
 def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     """Return `function(*args)` without saving values for gradients: backward runs it again.
 
-    It must do the same both times; the default generator is put back for it, so that it draws the
-    same random numbers. Tensors that `function` uses without getting them as arguments receive
-    gradients in `backward`, and none from `dt.grad`. Within `dt.vmap` the function runs as always.
+    The default generator is put back for the second run, so that it draws the same random numbers.
+    Tensors that `function` uses without getting them as arguments receive gradients in `backward`,
+    and none from `dt.grad`. Within `dt.vmap` the function runs as always.
+
+    - `function`: a function of tensors and other arguments. It must do the same both times.
+    - `args`: its arguments, by position.
+
     Gradient: it has gradients itself, by the arguments.
-    Raises: ArgumentTypeError for what is no function, and what the function raises; CaptureError
-    where it draws random numbers in a captured function, and gradients flow.
+    Cost: the forward pass runs twice, in exchange for less memory.
+    Raises: ArgumentTypeError if an argument is not a function, and what the function raises;
+    CaptureError where it draws random numbers in a captured function, and gradients flow.
+    See also: `autograd.saved_tensors_hooks`, `autograd.grad`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([0.0, 1.0]).requires_grad_()

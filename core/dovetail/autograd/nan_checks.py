@@ -14,10 +14,14 @@ class debug_nans(Switch):
 
     Each op runs at once, and its result is checked. If it has a NaN or an infinity and no operand
     has one, AnomalyError names the op, its operands and the user's line; in a backward pass it
-    names the op whose gradient it is. `inf`: False checks for NaNs alone. `start()` and `stop()` do
-    the same without a block. Work inside a captured function is not checked. The context holds for
-    this thread, or asyncio task, alone, and can be a decorator. It is slow: use it to find a fault.
-    Raises: ArgumentTypeError for what is no bool.
+    names the op whose gradient it is. `start()` and `stop()` do the same without a block. Work
+    inside a captured function is not checked. The context holds for this thread, or asyncio task,
+    alone, and can be a decorator.
+
+    - `inf`: False checks for NaNs alone.
+
+    Cost: every op runs at once and waits; use it to find a fault.
+    Raises: ArgumentTypeError if it is not a bool.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([4.0, 0.0])

@@ -16,12 +16,16 @@ from .tape import PackedValue
 class saved_tensors_hooks(Switch):
     """A context that stores `pack(tensor)` in place of each tensor that ops save for gradients.
 
-    `pack`: takes a tensor and returns any object: an array on the host, a file name, a tensor of a
-    smaller dtype. `unpack`: takes that object and returns a tensor of the original shape, dtype and
-    device, when the gradient needs it. Neither is recorded. A value that several ops save is packed
-    for each of them.
-    Raises: ArgumentTypeError for what is no function; in `backward`, GradientError where `unpack`
-    gives something else.
+    Neither function is recorded. A value that several ops save is packed for each of them.
+
+    - `pack`: takes a tensor and returns any object: an array on the host, a file name, a tensor of
+      a smaller dtype.
+    - `unpack`: takes that object and returns a tensor of the original shape, dtype and device, when
+      the gradient needs it.
+
+    Raises: ArgumentTypeError if an argument is not a function; in `backward`, GradientError where
+    `unpack` gives something else.
+    See also: `autograd.checkpoint`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()

@@ -53,6 +53,10 @@ class _RecordingSwitch(Switch):
 class no_grad(_RecordingSwitch):
     """A context in which ops are not recorded for gradients; a decorator, with () or without.
 
+    - `function`: the decorated function, for a decorator without ().
+
+    See also: `enable_grad`, `inference_mode`, `Tensor.detach`.
+
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> with dt.no_grad():
@@ -72,6 +76,10 @@ class no_grad(_RecordingSwitch):
 class enable_grad(_RecordingSwitch):
     """A context in which ops are recorded for gradients, as by default; a decorator, too.
 
+    - `function`: the decorated function, for a decorator without ().
+
+    See also: `no_grad`, `set_grad_enabled`.
+
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
     >>> with dt.no_grad(), dt.enable_grad():
@@ -86,10 +94,14 @@ class enable_grad(_RecordingSwitch):
 class inference_mode(Switch):
     """A context in which no op is recorded for gradients, not even under `enable_grad`.
 
-    `mode`: False changes nothing. It can be a decorator, with () or without. It is `no_grad`
-    that `enable_grad` does not end, and in which `requires_grad_` is an error: for code that must
-    not train. Its results are ordinary tensors: version counters cost nothing here.
-    Raises: ArgumentTypeError for what is neither a bool nor a function.
+    It can be a decorator, with () or without. It is `no_grad` that `enable_grad` does not end, and
+    in which `requires_grad_` is an error: for code that must not train. Its results are ordinary
+    tensors: version counters cost nothing here.
+
+    - `mode`: False changes nothing.
+
+    Raises: ArgumentTypeError if it is neither a bool nor a function.
+    See also: `no_grad`, `nn.Module.eval`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -123,7 +135,9 @@ def is_inference_mode_enabled() -> bool:
 class set_grad_enabled(Switch):
     """A context, or a decorator, that turns recording for gradients on or off.
 
-    Raises: ArgumentTypeError for what is no bool.
+    - `enabled`: True records ops for gradients, False does not.
+
+    Raises: ArgumentTypeError if it is not a bool.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -306,11 +320,15 @@ def set_reach(op: Op, rule: Callable[[Tensor, RuleContext], Tensor]) -> None:
 def set_gradient(op: Op, *rules: Rule | None) -> None:
     """Set the gradient rules of an op, one for each operand.
 
-    `rules`: for each operand a function, or None where it has no gradient. The names of its
-    parameters say what it needs: `g` the gradient that comes in, `x`, `y`, ... the operands, `r`
-    the result. Values that it names are saved. It runs once per kind of operands, so it must not
-    read the values of tensors. `op`: a row of the table. Use it for rules that take more than the
-    elementwise functions; others stand in the op's row. See docs/adding-an-op.md.
+    Values that a rule names are saved. A rule runs once per kind of operands, so it must not read
+    the values of tensors. Use it for rules that take more than the elementwise functions; others
+    stand in the op's row. See docs/adding-an-op.md.
+
+    - `op`: a row of the op table.
+    - `rules`: for each operand a function, or None where it has no gradient. The names of its
+      parameters say what it needs: `g` the gradient that comes in, `x`, `y`, ... the operands, `r`
+      the result.
+
     Raises: ArgumentTypeError for an op or a rule of another kind.
     """
     instance("set_gradient", op, "op", Op)
@@ -415,6 +433,9 @@ class Node:
 
 class HookHandle:
     """A handle that `register_hook` returns, to remove the hook again.
+
+    - `node_`: the tape node that the hook is registered with.
+    - `key`: the number of the hook in that node.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()

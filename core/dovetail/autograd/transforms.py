@@ -107,12 +107,16 @@ def vjp(
 ) -> tuple[FunctionResult, BackwardFunction]:
     """Return the result of a function, and a function that maps its gradients to the primals'.
 
-    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
     The returned function takes a gradient for each output, and returns a tuple of those of the
     primals.
+
+    - `function`: from tensors to a tensor or a tuple of them.
+    - `primals`: the point, as the arguments of `function`.
+
     Shapes: gradients have those of what they are gradients of.
     Dtypes: floats.
-    Raises: DTypeError for what is no tensor, ShapeError for another number of gradients.
+    Raises: DTypeError if an argument is not a tensor, ShapeError for another number of gradients.
+    See also: `autograd.jvp`, `grad`, `autograd.jacobian`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])
@@ -161,11 +165,16 @@ def jvp(
 ) -> tuple[FunctionResult, FunctionResult]:
     """Return a function's result, and its derivative along `tangents`, by two backward passes.
 
-    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, one or a tuple.
     The derivative is the gradient of a vector-Jacobian product by its vector.
+
+    - `function`: from tensors to a tensor or a tuple of them.
+    - `primals`: the point: one tensor or a tuple.
+    - `tangents`: the direction, like `primals`.
+
     Shapes: `tangents` have those of `primals`.
     Dtypes: floats.
     Raises: ShapeError unless tangents and primals agree in number and shapes; DTypeError.
+    See also: `autograd.vjp`, `autograd.linearize`, `autograd.hvp`.
 
     >>> import dovetail as dt
     >>> x, v = (dt.asarray(a) for a in ([1.0, 2.0], [1.0, 0.0]))
@@ -244,12 +253,16 @@ def linearize(
 ) -> tuple[FunctionResult, Callable[..., FunctionResult]]:
     """Return the result of a function, and its derivative as a linear function of directions.
 
-    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
     The returned function takes a direction for each, and gives what `jvp` does for it, without
     running `function` again: use it for many directions at one point.
+
+    - `function`: from tensors to a tensor or a tuple of them.
+    - `primals`: the point, as the arguments of `function`.
+
     Shapes: directions have those of `primals`.
     Dtypes: floats.
-    Raises: DTypeError for what is no tensor, ShapeError for other directions.
+    Raises: DTypeError if an argument is not a tensor, ShapeError for other directions.
+    See also: `autograd.jvp`, `autograd.vjp`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])

@@ -291,7 +291,11 @@ def _authentication_code(path: Path, binary: bytes) -> bytes:
 
 
 def read(fingerprint: str, text: str) -> bytes | None:
-    """Return the cached binary of a kernel's text for a device, or None; delete damaged files."""
+    """Return the cached binary of a kernel's text for a device, or None; delete damaged files.
+
+    - `fingerprint`: the device's, from `DeviceInfo`.
+    - `text`: the text that was compiled.
+    """
     path = _path(fingerprint, text)
     if path is None:
         return None
@@ -310,7 +314,12 @@ def read(fingerprint: str, text: str) -> bytes | None:
 
 
 def write(fingerprint: str, text: str, binary: bytes) -> None:
-    """Store a binary; ignore a failed write, skip one above the limit, and prune now and then."""
+    """Store a binary; ignore a failed write, skip one above the limit, and prune now and then.
+
+    - `fingerprint`: the device's, from `DeviceInfo`.
+    - `text`: the text that was compiled.
+    - `binary`: the bytes to store.
+    """
     global _write_count
     path = _path(fingerprint, text)
     if path is None or DIGEST_BYTES + len(binary) > size_limit():
@@ -336,7 +345,10 @@ def remove_binary(fingerprint: str, text: str) -> None:
 
 
 def source_digest(folder: Path) -> str:
-    """Return a digest of the Python sources in a folder, for fingerprints of binaries."""
+    """Return a digest of the Python sources in a folder, for fingerprints of binaries.
+
+    - `folder`: the path of the folder.
+    """
     sources = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
     return sha256_digest(b"\0".join(sources)).hex()[:16]
 

@@ -23,7 +23,18 @@ INTERFACE = (1, 0)
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device of a plugin. `fingerprint` identifies all that a cached binary depends on."""
+    """One device of a plugin.
+
+    - `type`: the type of the plugin, such as "opencl".
+    - `index`: the number of the device of its type, from 0.
+    - `name`: the name that users read.
+    - `fingerprint`: identifies all that a cached binary depends on.
+    - `capabilities`: the features that kernels may use.
+    - `total_memory`: the memory in bytes; 0 if unknown.
+    - `details`: further facts for `dovetail devices` and `dovetail doctor`.
+    - `companion`: the name of the device that runs what `Backend.accepts` refuses; None if there is
+      none.
+    """
 
     type: str
     index: int
@@ -37,7 +48,13 @@ class DeviceInfo:
 
 @dataclass(frozen=True)
 class BackendInfo:
-    """The description of a plugin, from `dovetail_backend_info`: pure data, no probing."""
+    """The description of a plugin, from `dovetail_backend_info`: pure data, no probing.
+
+    - `type`: the device type that the plugin adds.
+    - `version`: the version of the plugin.
+    - `minimum_interface`: the least interface (major, minor) that it needs.
+    - `summary`: one line for `dovetail devices`.
+    """
 
     type: str
     version: str
@@ -47,7 +64,11 @@ class BackendInfo:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """The result of a probe without devices: the reason, and what the user can do."""
+    """The result of a probe without devices: the reason, and what the user can do.
+
+    - `reason`: the reason, one sentence.
+    - `hint`: what the user can do.
+    """
 
     reason: str
     hint: str
@@ -83,11 +104,13 @@ def mark_ordered(
     """Mark a routine that gives the bits of the generated kernels, and return it.
 
     It is used under `dt.vendor_products(False)`, too, and may get parts of the operands.
-    accepted: by the dtype for which it is registered, the dtypes of the operands that it takes: it
-    casts the others. By default it takes operands of that dtype.
-    scales: True if it may get two further inputs in the shapes of the operands, which are matrices:
-    factors by which it multiplies what it casts, constant along k; for an operand without factors
-    the operand itself.
+
+    - `routine`: the library call.
+    - `accepted`: by the dtype for which it is registered, the dtypes of the operands that it takes:
+      it casts the others. None takes operands of that dtype.
+    - `scales`: True if it may get two further inputs in the shapes of the operands, which are
+      matrices: factors by which it multiplies what it casts, constant along k; for an operand
+      without factors the operand itself.
     """
     routine.multiplies_scales = scales  # type: ignore[attr-defined]  # of a function
     routine.accepted_dtypes = accepted or {}  # type: ignore[attr-defined]  # of a function
@@ -120,6 +143,8 @@ class QueuedLaunch(NamedTuple):
 
     A replay reads the arguments. `buffers`: slot and byte offset of each buffer. `scalars`: value
     and variable of each scalar; if the variable is a number, the replay reads the value there.
+
+    - `launch`: the result of `bind` or `bind_call`.
     """
 
     launch: Launch
@@ -128,7 +153,12 @@ class QueuedLaunch(NamedTuple):
 
 
 class RawArgument(NamedTuple):
-    """A parameter of a kernel in the device's own language: memory, or a number (access "")."""
+    """A parameter of a kernel in the device's own language: memory, or a number (access "").
+
+    - `name`: the name of the parameter.
+    - `dtype`: the dtype of the number, or of the elements.
+    - `access`: "r", "w" or "rw" for memory, "" for a number.
+    """
 
     name: str
     dtype: DType
@@ -136,7 +166,11 @@ class RawArgument(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The number of work items along each of up to three axes, and per group if specified."""
+    """The number of work items along each of up to three axes, and per group if specified.
+
+    - `points`: the number of work items along each axis.
+    - `group`: the work items of a group along each axis; None lets the device choose.
+    """
 
     points: tuple[int, ...]
     group: tuple[int, ...] | None
@@ -175,7 +209,10 @@ class Backend(ABC):
 
     @abstractmethod
     def free(self, handle: Handle, nbytes: int) -> None:
-        """Free memory of `allocate`; `nbytes` is its size."""
+        """Free memory of `allocate`.
+
+        - `nbytes`: the size that was allocated.
+        """
 
     @abstractmethod
     def copy_in(
@@ -184,13 +221,18 @@ class Backend(ABC):
         """Copy host bytes (contiguous, format "B") to the device, in the order of `stream`.
 
         The caller may reuse `source` on return.
+
+        - `source`: the host bytes, contiguous, with format "B".
         """
 
     @abstractmethod
     def copy_out(
         self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
     ) -> None:
-        """Copy device bytes into writable host memory, after everything queued on `stream`."""
+        """Copy device bytes into writable host memory, after everything queued on `stream`.
+
+        - `target`: writable host memory, contiguous.
+        """
 
     # --- asynchronous copies: blocking unless overridden
     def queue_copy_in(
@@ -199,13 +241,18 @@ class Backend(ABC):
         """Copy to the device in the order of `stream`, and perhaps return early.
 
         The caller leaves `source` unchanged until `stream` has passed.
+
+        - `source`: the host bytes, contiguous, with format "B".
         """
         self.copy_in(handle, offset, source, stream)
 
     def queue_copy_out(
         self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
     ) -> None:
-        """Copy to the host, perhaps return early; `target` is valid when `stream` has passed."""
+        """Copy to the host, perhaps return early; `target` is valid when `stream` has passed.
+
+        - `target`: writable host memory, contiguous.
+        """
         self.copy_out(target, handle, offset, stream)
 
     pins_memory: bool = False  # True if the device has page-locked memory, for these copies
@@ -225,7 +272,10 @@ class Backend(ABC):
         return None
 
     def adopt(self, address: int, nbytes: int) -> Handle:
-        """Return a handle to foreign memory of `dlpack_type`; None if the device cannot use it."""
+        """Return a handle to foreign memory of `dlpack_type`; None if the device cannot use it.
+
+        - `address`: the address of the memory.
+        """
         return None
 
     # --- work
@@ -244,11 +294,17 @@ class Backend(ABC):
         """
 
     def compile_all(self, kernels: Sequence[Kernel]) -> Sequence[Program]:
-        """Compile several kernels; override it if that is faster than one by one."""
+        """Compile several kernels; override it if that is faster than one by one.
+
+        - `kernels`: legalised kernels.
+        """
         return [self.compile(k) for k in kernels]
 
     def load(self, kernel: Kernel, binary: bytes) -> Program:
-        """Load a program from `Program.binary` of an earlier process. Raises: any error."""
+        """Load a program from `Program.binary` of an earlier process. Raises: any error.
+
+        - `binary`: the bytes of `Program.binary`.
+        """
         return self.compile(kernel)
 
     @abstractmethod
@@ -288,6 +344,8 @@ class Backend(ABC):
 
         The core calls it only if it is overridden, with consecutive launches of a plan. A launch
         reads the results of those before it.
+
+        - `launches`: (result of `bind`, handles, scalars) each.
         """
         for launch, buffers, scalars in launches:
             launch(buffers, scalars, stream)
@@ -295,8 +353,10 @@ class Backend(ABC):
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
         """Return a function that replays these launches in order, or None to run them one by one.
 
-        A captured function calls it repeatedly. A launch reads the results of those before it.
-        A launch that a loop repeats unchanged is one object, several times in the list.
+        A captured function calls it repeatedly. A launch reads the results of those before it. A
+        launch that a loop repeats unchanged is one object, several times in the list.
+
+        - `launches`: the launches, as `QueuedLaunch`.
         """
         return None
 
@@ -320,6 +380,10 @@ class Backend(ABC):
         The operands have no handles, and offset 0. The result is called like that of `bind`, with
         handles and offsets of the inputs and then the output, and may be part of a sequence. None:
         the core calls the routine itself.
+
+        - `routine`: a vendor routine of `library_calls`.
+        - `inputs`: the operands, as `StridedOperand`.
+        - `output`: the operand that the routine writes.
         """
         return None
 
@@ -333,7 +397,13 @@ class Backend(ABC):
     def compile_raw(
         self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
     ) -> RawLaunch:
-        """Compile function `name` of a source; return its launch. Raises: CompileError with log."""
+        """Compile function `name` of a source; return its launch. Raises: CompileError with log.
+
+        - `source`: the text in the device's own language.
+        - `name`: the name of the function in it.
+        - `arguments`: the parameters, in order.
+        - `options`: words for the compiler.
+        """
         raise CompileError(
             f"{self.info.type} compiles no raw kernel source; write the kernel as dt.kernel"
         )
@@ -352,8 +422,14 @@ class Backend(ABC):
         return True
 
     def wait_event(self, stream: StreamHandle, event: EventHandle) -> None:  # noqa: B027
-        """Make later work on `stream` wait for `event` (None as stream: the host waits)."""
+        """Make later work on `stream` wait for `event` (None as stream: the host waits).
+
+        - `stream`: the stream that waits; None: the host waits.
+        """
 
     def elapsed_ms(self, start: EventHandle, end: EventHandle) -> float:
-        """Return the milliseconds between two events."""
+        """Return the milliseconds between two events.
+
+        - `start`, `end`: handles of events.
+        """
         return float(end - start) / 1e6

@@ -14,9 +14,14 @@ def device(
 ) -> Device:
     """Return the device named by `spec`: "opencl", "opencl:1", a `Device`, or None for the default.
 
-    The call neither opens the device nor checks that it exists. `type`, `index`: the parts of a
-    name, which may be passed separately; the default type is that of the default device.
+    The call neither opens the device nor checks that it exists.
+
+    - `spec`: a name such as "opencl" or "opencl:1", a `Device`, or None for the default.
+    - `index`, `type`: the parts of a name, which may be passed separately; the default type is that
+      of the default device.
+
     Raises: DeviceError for a malformed name, ArgumentTypeError.
+    See also: `devices`, `set_default_device`, `default_device`.
 
     >>> import dovetail as dt
     >>> dt.device("opencl:1")

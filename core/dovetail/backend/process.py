@@ -12,7 +12,11 @@ from ..errors import DeviceError
 class Process:
     """The process that opened a device.
 
-    `alive`: True in that process, False in a child by fork(). `left`: called once in such a child.
+    `alive`: True in that process, False in a child by fork().
+
+    - `name`: the name of the device, for errors.
+    - `driver`: the name of the driver, for errors.
+    - `left`: a function without arguments, called once in a child; None calls nothing.
     """
 
     def __init__(self, name: str, driver: str, left: Callable[[], object] | None = None) -> None:

@@ -453,8 +453,9 @@ def interpret(
 ) -> None:
     """Run a kernel over a grid of these extents, and change `buffers` (1-d arrays) in place.
 
-    `origins`: the element of each array with index 0 (by default the first). bfloat16 buffers are
-    uint16, those of a plugin's dtype unsigned integers of its size.
+    - `buffers`: a 1-d NumPy array for each buffer, changed in place.
+    - `origins`: the element of each array with index 0 (by default the first). bfloat16 buffers are
+      uint16, those of a plugin's dtype unsigned integers of its size.
 
     Raises: InternalError for an access outside of a buffer.
     """

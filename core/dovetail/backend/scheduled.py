@@ -17,7 +17,14 @@ Built = TypeVar("Built")  # the result of a build that a launch uses
 
 
 class ScheduledProgram(Program, Generic[Built]):
-    """A kernel, built in the schedule named `first`, and in others on demand."""
+    """A kernel, built in the schedule named `first`, and in others on demand.
+
+    - `compiler`: the `ScheduledCompiler`.
+    - `kernel`: the kernel.
+    - `built`: the build of the first schedule.
+    - `source`: the text of the first schedule.
+    - `binary`: its bytes for the disk cache.
+    """
 
     def __init__(
         self,
@@ -48,7 +55,11 @@ class ScheduledProgram(Program, Generic[Built]):
             return self._built[name]
 
     def add(self, name: str, built: Built) -> None:
-        """Store the finished build of a schedule."""
+        """Store the finished build of a schedule.
+
+        - `name`: the name of the schedule.
+        - `built`: its build.
+        """
         self._built[name] = built
 
 
@@ -71,15 +82,24 @@ class ScheduledCompiler(ABC, Generic[Built]):
 
     @abstractmethod
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
-        """Return the schedule with this name for a kernel."""
+        """Return the schedule with this name for a kernel.
+
+        - `name`: the name of the schedule; "" is the first one.
+        """
 
     @abstractmethod
     def build(self, kernel: Kernel, source: str) -> tuple[Built, bytes]:
-        """Build a source; return the build and its binary. Raises: CompileError with the log."""
+        """Build a source; return the build and its binary. Raises: CompileError with the log.
+
+        - `source`: the text of the kernel in its schedule.
+        """
 
     @abstractmethod
     def revive(self, kernel: Kernel, binary: bytes) -> Built:
-        """Recreate the build from its binary. Raises: ValueError or one of `refusals`."""
+        """Recreate the build from its binary. Raises: ValueError or one of `refusals`.
+
+        - `binary`: the bytes of `Program.binary`.
+        """
 
     def compile(self, kernel: Kernel) -> ScheduledProgram[Built]:
         """Build a kernel in its first schedule; return its program.
@@ -91,13 +111,19 @@ class ScheduledCompiler(ABC, Generic[Built]):
         return ScheduledProgram(self, kernel, built, source, add_digest(source, binary))
 
     def load(self, kernel: Kernel, binary: bytes) -> ScheduledProgram[Built]:
-        """Load a program from its binary. Raises: ValueError or a refusal if it is unusable."""
+        """Load a program from its binary. Raises: ValueError or a refusal if it is unusable.
+
+        - `binary`: the bytes of `Program.binary`.
+        """
         source = self.source(kernel)
         built = self.revive(kernel, strip_digest(source, binary))
         return ScheduledProgram(self, kernel, built, source, binary)
 
     def other(self, kernel: Kernel, name: str) -> Built:
-        """Load a further schedule from the disk cache, or build it and store it there."""
+        """Load a further schedule from the disk cache, or build it and store it there.
+
+        - `name`: the name of the schedule.
+        """
         source = self.source(kernel, name)
         content = diskcache.read(self.fingerprint, source)
         if content is not None:
@@ -108,7 +134,10 @@ class ScheduledCompiler(ABC, Generic[Built]):
         return built
 
     def source(self, kernel: Kernel, name: str = "") -> str:
-        """Return the source of a kernel in a schedule, by default the first one."""
+        """Return the source of a kernel in a schedule, by default the first one.
+
+        - `name`: the name of the schedule; "" is the first one.
+        """
         return self.schedule(kernel, name or self.first(kernel)).source()
 
 

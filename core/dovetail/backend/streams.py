@@ -74,11 +74,17 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Make later work on this stream wait for `event`."""
+        """Make later work on this stream wait for `event`.
+
+        - `event`: an event that was recorded.
+        """
         instance("wait_event", event, "event", Event).wait(self)
 
     def wait_stream(self, other: Stream) -> None:
-        """Make later work on this stream wait for everything queued on `other` so far."""
+        """Make later work on this stream wait for everything queued on `other` so far.
+
+        - `other`: another stream.
+        """
         self.wait_event(instance("wait_stream", other, "other", Stream).record_event())
 
     @property
@@ -162,7 +168,10 @@ def _stream_or_current(op: str, stream: Stream | None, dev: Device) -> Stream:
 def stream(s: Stream) -> Stream:
     """Return `s`, a context in which it is the current stream of its device.
 
+    - `s`: a `Stream`.
+
     Raises: ArgumentTypeError for another type.
+    See also: `Stream`, `current_stream`, `synchronize`.
 
     >>> import dovetail as dt
     >>> s = dt.Stream("reference")
@@ -200,6 +209,8 @@ class Event:
     def record(self, stream: Stream | None = None) -> None:
         """Record the current end of `stream`; None is the current stream.
 
+        - `stream`: the stream; None is the current stream.
+
         Raises: DeviceError for a stream of another device.
         """
         stream = _stream_or_current("record", stream, self.device)
@@ -212,6 +223,8 @@ class Event:
         """Make later work on `stream` (None: the current one) wait for this event.
 
         For a stream of another device the host waits at once.
+
+        - `stream`: the stream that waits; None is the current one.
         """
         stream = _stream_or_current("wait", stream, self.device)
         if not self._recorded:
@@ -232,6 +245,8 @@ class Event:
 
     def elapsed_ms(self, end: Event) -> float:
         """Return the time on the device from this event to `end`; wait for `end`.
+
+        - `end`: a later event of the same device.
 
         Units: milliseconds.
         Raises: ArgumentError if one of them was not recorded, DeviceError if they are of two

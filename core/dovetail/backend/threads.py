@@ -15,8 +15,10 @@ __all__ = ["get_num_threads", "set_num_threads"]
 def get_num_threads(spec: Device | str | None = None) -> int:
     """Return how many threads share a large launch on `spec`, the default device, or else "cpu".
 
-    `spec`: the device; by default the default device, or "cpu" if that has no threads of its own.
     The result is 1 for a device that uses one thread, or threads outside of this process.
+
+    - `spec`: the device; None is the default device, or "cpu" if that has no threads of its own.
+
     Raises: DeviceError for a malformed name.
 
     >>> import dovetail as dt
@@ -30,10 +32,12 @@ def get_num_threads(spec: Device | str | None = None) -> int:
 def set_num_threads(num: int, spec: Device | str | None = None) -> None:
     """Set the number of threads of this process that share a large launch; no result depends on it.
 
-    `num`: 1 or more, including the calling thread. `spec`: the device; by default the default
-    device, or "cpu" if that has no threads of its own. Decompositions of matrices use LAPACK,
-    which has threads of its own: see OPENBLAS_NUM_THREADS and threadpoolctl. The initial number is
-    that of the environment variable DOVETAIL_NUM_THREADS.
+    Decompositions of matrices use LAPACK, which has threads of its own: see OPENBLAS_NUM_THREADS
+    and threadpoolctl. The initial number is that of the environment variable DOVETAIL_NUM_THREADS.
+
+    - `num`: the number, 1 or more, including the calling thread.
+    - `spec`: the device; None is the default device, or "cpu" if that has no threads of its own.
+
     Raises: ArgumentError for less than 1, and for more than 1 if no such device has threads to set;
     ArgumentTypeError, DeviceError for a malformed name.
 

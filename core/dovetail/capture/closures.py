@@ -311,7 +311,11 @@ def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
 
 
 class ClosureSnapshot:
-    """The values that the body of a loop reads from its closure, at the time of the loop."""
+    """The values that the body of a loop reads from its closure, at the time of the loop.
+
+    - `name`: the function that errors name.
+    - `function`: the body of the loop.
+    """
 
     closure_attributes = ("_function",)  # its paths lead to all that the body could read
 
@@ -334,7 +338,9 @@ class ClosureSnapshot:
     def find_gradient_reads(self, operand: Tensor, result: Tensor) -> list[Tensor]:
         """Return the tensors of the closure to which gradients of the function's result flow.
 
-        `operand`: has a gradient, and was made just before the function ran with it.
+        - `operand`: a tensor with a gradient, made just before the function ran with it.
+        - `result`: the result of the function.
+
         Raises: GradientError if gradients flow to other tensors, too.
         """
         taped = {t._expr.tape: t for t in self.tensors if t._expr.tape is not None}

@@ -61,15 +61,19 @@ def fori_loop(
 ) -> C:
     """Return the last carry of `carried = body(i, carried)` for i = lower, ..., upper - 1.
 
-    `init`: what is carried first. The loop works on a copy of it, so `init` keeps its values.
-    `lower`, `upper`: ints, or tensors of one, which the host reads. `body`: a function of the
-    index, an int64 tensor of no dimensions, and of what is carried: tensors and numbers, or
-    containers of them. It gives the same containers, with tensors of the same shapes and dtypes.
+    - `lower`, `upper`: the first index, and the one after the last: ints, or tensors of one, which
+      the host reads.
+    - `body`: a function of the index, an int64 tensor of no dimensions, and of the carry. It gives
+      the next carry: the same containers, with tensors of the same shapes and dtypes.
+    - `init`: the first carry: tensors and numbers, or containers of them. The loop works on a copy
+      of it, so `init` keeps its values.
+
     Shapes: those of `init`.
     Dtypes: those of `init`; Python numbers become tensors.
     Gradient: through each round, where `lower` and `upper` are ints.
     Raises: ShapeError, DTypeError where the body gives something else; CaptureError where it asks
     for values; GradientError where gradients flow through a loop of unknown length.
+    See also: `scan`, `while_loop`, `jit`.
 
     >>> import dovetail as dt
     >>> x = dt.ones(2)
@@ -92,13 +96,16 @@ def fori_loop(
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
     """Return the last carry of `carried = body(carried)`, repeated while `cond(carried)` is true.
 
-    `init`: what is carried first. The loop works on a copy of it, so `init` keeps its values.
-    `cond`: a function of what is carried that gives a bool, a tensor of one element, which the host
-    reads in each round. `body`: a function that gives what is carried next, as for `fori_loop`.
+    - `cond`: a function of the carry that gives a bool, a tensor of one element, which the host
+      reads in each round.
+    - `body`: a function from the carry to the next one, as for `fori_loop`.
+    - `init`: the first carry. The loop works on a copy of it, so `init` keeps its values.
+
     Shapes: those of `init`.
     Dtypes: those of `init`; Python numbers become tensors.
     Raises: ShapeError, DTypeError where the body gives something else; CaptureError where it asks
     for values; GradientError where gradients would flow through it: see `scan` and `fori_loop`.
+    See also: `fori_loop`, `scan`, `cond`.
 
     >>> import dovetail as dt
     >>> x = dt.ones(())
@@ -129,16 +136,19 @@ def cond(
 ) -> R:
     """Return `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 
-    `pred`: a bool, or a tensor of one element, which the host reads. `true_fn`, `false_fn`:
-    functions of `operands`, which may be of any type. In a captured function both are captured, and
-    must return the same containers with tensors of the same shapes and dtypes; one of them runs.
     Within `dt.vmap` both run, and each example takes the result and the writes of its own branch.
-    See `dt.where` for a choice by element.
+
+    - `pred`: a bool, or a tensor of one element, which the host reads.
+    - `true_fn`, `false_fn`: functions of `operands`. In a captured function both are captured, and
+      must return the same containers with tensors of the same shapes and dtypes; one of them runs.
+    - `operands`: the arguments of both functions, of any type.
+
     Shapes: any.
     Dtypes: all.
     Gradient: through the one that runs; none inside a captured function.
     Raises: ShapeError, DTypeError where the two give something else in a captured function;
     GradientError where gradients would flow through it there.
+    See also: `where`, which chooses by element, `while_loop`, `jit`.
 
     >>> import dovetail as dt
     >>> x = dt.ones(2)
@@ -169,15 +179,19 @@ def scan(
 ) -> tuple[C, Y]:
     """Return the last carry of `f`, and the stacked outputs of its iterations.
 
-    `f`: takes what is carried and a part of `xs`, and gives `(carried, y)`. `init`: what is carried
-    first. The loop works on copies of `init` and `xs`.
-    `xs`: tensors, or containers of them, of which `f` gets one part after the other along the first
-    axis; None gives None to `f`, `length` times. `reverse`: True begins with the last part.
+    - `f`: takes the carry and a part of `xs`, and gives `(carry, y)`.
+    - `init`: the first carry. The loop works on copies of `init` and `xs`.
+    - `xs`: tensors, or containers of them, of which `f` gets one part after the other along the
+      first axis; None gives None to `f`, `length` times.
+    - `length`: the number of iterations; None takes the size of the first axis of `xs`.
+    - `reverse`: True begins with the last part.
+
     Shapes: what is carried has those of `init`, what is stacked a first axis of that length.
     Dtypes: those of `init` and of what `f` gives; Python numbers become tensors.
     Gradient: through each round.
     Raises: ShapeError, DTypeError where what is carried changes, or the lengths differ;
     CaptureError where `f` asks for values.
+    See also: `fori_loop`, `while_loop`, `jit`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0, 3.0])

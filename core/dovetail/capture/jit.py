@@ -346,9 +346,11 @@ def constant(x: Tensor, /) -> Tensor:
     a cache, a `__getitem__` of the user's) is a CaptureError, unless it is wrapped where the
     function gets it. Later calls read the memory of this tensor, also what was written there since;
     they do not notice if another tensor has taken its place.
+
     Shapes: any.
     Dtypes: all.
-    Raises: ArgumentTypeError for what is no tensor.
+    Raises: ArgumentTypeError if an argument is not a tensor.
+    See also: `jit`.
 
     >>> import dovetail as dt, functools
     >>> @functools.cache
@@ -456,13 +458,29 @@ def jit(
     """Return a captured form of `function`: later calls replay its work without running Python.
 
     The first call with tensors of new shapes, dtypes or devices runs the function and records its
-    work on memory; later calls replay that, with the same bits. Arguments and results are tensors,
-    or containers of them; ints, bools, strings and other hashable values are static: each value has
-    its own capture. Floats may change without a new one. `static_argnames`: names of arguments that
-    are static in any case. It can be a decorator, with or without arguments. docs/jit.md has the
-    rules.
+    work on memory; later calls replay that, with the same bits. It can be a decorator, with or
+    without arguments.
+
+    What triggers a new capture: other shapes, dtypes, devices or strides of tensors; another value
+    of an int, bool, string or other hashable argument; other constants or settings that the
+    function reads from outside, and other modes of networks. Floats may change without a new one.
+    Tensors that the function reads by names from outside are read again at each call.
+
+    What is frozen at the capture: the rest of what Python does, such as `print`, counters and lists
+    that the function appends to. Code that needs a tensor's value (`if x.sum() > 0`, `float(x)`)
+    raises a CaptureError; write `dt.where` or `dt.cond`. docs/jit.md has all rules.
+
+    - `function`: takes and returns tensors, numbers and other hashable values, or containers of
+      them. None gives a decorator.
+    - `static_argnames`: the names of arguments that are static in any case, as a string or several;
+      a float needs it if Python code compares it.
+
+    Cost: a capture runs the function once, and plans and compiles what is new, so it takes longer
+    than a plain call. `f.captures` counts the captures: if it grows at each call, pass the changing
+    value as a float or in a tensor. The 64 kinds of arguments that were used last stay captured.
     Raises: ArgumentTypeError for other objects than functions, ArgumentError for unknown names. The
     returned function raises CaptureError if it cannot be captured.
+    See also: `explain`, `scan`, `cond`, `save_function`, `constant`.
 
     >>> import dovetail as dt
     >>> @dt.jit

@@ -106,12 +106,17 @@ def _digest(data: bytes) -> bytes:
 def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> None:
     """Write the captures that calls would replay now to a file: kernels as text, closure by value.
 
-    `f`: what `dt.jit` gave, and was called; each kind of arguments is saved for which a call would
-    replay it now, with this closure and in this context (`dt.no_grad`, `dt.vendor_products`, modes
-    of networks). `path`: the file. Tensors of the closure are saved with the values they have now;
-    names that lead to them are not. docs/jit.md says what a file does not keep.
+    Tensors of the closure are saved with the values they have now; names that lead to them are not.
+    docs/jit.md says what a file does not keep.
+
+    - `f`: a function of `dt.jit` that was called; each kind of arguments is saved for which a call
+      would replay it now, with this closure and in this context (`dt.no_grad`,
+      `dt.vendor_products`, modes of networks).
+    - `path`: the name of the file.
+
     Raises: CaptureError for a function that was not captured, or does what a file cannot say
     (gradients, containers of other kinds than lists, tuples and dicts); OSError.
+    See also: `load_function`, `jit`, `onnx.export`.
 
     >>> import dovetail as dt, os, tempfile
     >>> f = dt.jit(lambda x: x * 2 + 1)
@@ -162,9 +167,13 @@ def load_function(
 ) -> LoadedFunction:
     """Return the captured function that `save_function` wrote to a file.
 
-    `path`: the file. `device`: where it is to run, else where it ran. It takes the kinds of
-    arguments that it was captured for, which share tensors of their own in place of the closure's.
-    It has no gradients, and is no part of captured functions, loops or `dt.vmap`.
+    The function takes the kinds of arguments that it was captured for, which share tensors of their
+    own in place of the closure's. It has no gradients, and is no part of captured functions, loops
+    or `dt.vmap`.
+
+    - `path`: the name of the file.
+    - `device`: the device on which it is to run; None is where it ran.
+
     Raises: CaptureError for another file, for one that is cut short or changed, and for kernels
     that are not known to stay within their memory; DeviceError; OSError.
 

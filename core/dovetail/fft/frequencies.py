@@ -43,11 +43,14 @@ def fftfreq(
 ) -> Tensor:
     """Return the frequencies of the result of `fft` for n points: 0, 1, ..., -2, -1, over n d.
 
-    `n`: the number of points. `d`: the time between points.
-    Units: the inverse of that of `d`.
+    - `n`: the number of points.
+    - `d`: the time between points, a number.
+
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
+    Units: the inverse of that of `d`.
     Raises: ArgumentError for an n below 1 and a d of 0, DTypeError, DeviceError.
+    See also: `fft.rfftfreq`, `fft.fftshift`.
 
     >>> import dovetail as dt
     >>> dt.fft.fftfreq(4, d=0.5).tolist()
@@ -70,7 +73,9 @@ def rfftfreq(
 ) -> Tensor:
     """Return the frequencies of the result of `rfft` for n points: 0, 1, ..., over n d.
 
-    `n`: the number of points. `d`: the time between points.
+    - `n`: the number of points.
+    - `d`: the time between points, a number.
+
     Units: the inverse of that of `d`.
     Shapes: (n // 2 + 1,).
     Dtypes: `dtype`, a float, float32 unless given.
@@ -90,10 +95,12 @@ def fftshift(
 ) -> Tensor:
     """Return a spectrum rolled so that frequency 0 is in the middle of some axes, of all for None.
 
-    `axes`: the axes to shift.
+    - `axes`: the axes to shift, an int or a tuple; None shifts all.
+
     Shapes: any; the result has the same.
     Dtypes: all.
     Raises: AxisError.
+    See also: `fft.ifftshift`, `roll`.
 
     >>> import dovetail as dt
     >>> dt.fft.fftshift(dt.asarray([0, 1, 2, -2, -1])).tolist()
@@ -108,7 +115,8 @@ def ifftshift(
 ) -> Tensor:
     """Return a spectrum with the frequency 0 first: the inverse of `fftshift`.
 
-    `axes`: the axes to shift.
+    - `axes`: the axes to shift, an int or a tuple; None shifts all.
+
     Shapes: any; the result has the same.
     Dtypes: all.
     Raises: AxisError.

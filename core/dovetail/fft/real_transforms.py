@@ -130,13 +130,19 @@ def rfft(
 ) -> Tensor:
     """Return the transforms of real numbers along an axis: the half that determines the other.
 
-    The other half is its conjugate. `n`: the number of points; the tensor is cut off or followed by
-    zeros. `norm`: as `fft`.
+    The other half is its conjugate.
+
+    - `n`: the number of points: the tensor is cut off or followed by zeros; None keeps the size of
+      the axis.
+    - `norm`: "backward" divides the inverse by n, "forward" this transform, "ortho" both by its
+      square root.
+
     Shapes: any but (); n // 2 + 1 along the axis.
     Dtypes: real; float64 gives complex128, others complex64.
     Gradient: as `fft`.
     Raises: ArgumentError for an n below 1 and other norms, AxisError, DTypeError for complex
     numbers.
+    See also: `fft.irfft`, `fft.fft`, `fft.rfftfreq`.
 
     >>> import dovetail as dt
     >>> dt.fft.rfft(dt.asarray([1.0, 0.0, 1.0, 0.0])).tolist()
@@ -159,11 +165,16 @@ def irfft(
 
     Imaginary parts that such a spectrum does not have, of the first point and of the last one of an
     even number, count as 0.
-    `n`: the number of points of the result; 2 (m - 1) of m unless given. `norm`: as `fft`.
+
+    - `n`: the number of points of the result; None is 2 (m - 1) of m points.
+    - `norm`: "backward" divides this transform by n, "forward" the other one, "ortho" both by its
+      square root.
+
     Shapes: any but (); n along the axis.
     Dtypes: as `fft`; the result has the dtype of its parts.
     Gradient: as `fft`.
     Raises: ArgumentError for an n below 1 and other norms, AxisError.
+    See also: `fft.rfft`, `fft.ifft`.
 
     >>> import dovetail as dt
     >>> dt.fft.irfft(dt.asarray([2.0, 0.0, 2.0])).tolist()
@@ -184,7 +195,10 @@ def hfft(
 ) -> Tensor:
     """Return the real transforms along an axis of points whose other half is the conjugate.
 
-    `n`: the number of points of the result; 2 (m - 1) of m unless given. `norm`: as `fft`.
+    - `n`: the number of points of the result; None is 2 (m - 1) of m points.
+    - `norm`: "backward" divides the inverse by n, "forward" this transform, "ortho" both by its
+      square root.
+
     Shapes: any but (); n along the axis.
     Dtypes: as `fft`; the result has the dtype of its parts.
     Gradient: as `fft`.
@@ -209,7 +223,11 @@ def ihfft(
 ) -> Tensor:
     """Return the first n // 2 + 1 inverse transforms of real points: the inverse of `hfft`.
 
-    `n`: the number of points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
+    - `n`: the number of points: the tensor is cut off or followed by zeros; None keeps the size of
+      the axis.
+    - `norm`: "backward" divides this transform by n, "forward" the other one, "ortho" both by its
+      square root.
+
     Shapes: any but (); n // 2 + 1 along the axis.
     Dtypes: as `rfft`.
     Gradient: as `fft`.
@@ -260,7 +278,11 @@ def rfftn(
 ) -> Tensor:
     """Return the transforms of real numbers along several axes: `rfft` of the last, then `fft`.
 
-    `s`, `axes`, `norm`: as `fftn`.
+    - `s`: the number of points along each axis, -1 for the tensor's own; None keeps all sizes.
+    - `axes`: the axes, of which the last one has the half spectrum; None takes the last ones that
+      `s` has, else all.
+    - `norm`: as for `rfft`, with the product of the numbers of points for n.
+
     Shapes: 1 dimension or more; those of `s` along the axes, along the last one n // 2 + 1 of n.
     Dtypes: as `rfft`.
     Gradient: as `fft`.
@@ -285,8 +307,12 @@ def irfftn(
 ) -> Tensor:
     """Return the real numbers whose half spectrum along several axes is `x`: inverse of `rfftn`.
 
-    `s`, `axes`, `norm`: as `fftn`; for the last axis `s` has the number of points of the result, -1
-    for the even number.
+    - `s`: the number of points of the result along each axis; -1 for the tensor's own, along the
+      last axis for the even number.
+    - `axes`: the axes, of which the last one has the half spectrum; None takes the last ones that
+      `s` has, else all.
+    - `norm`: as for `irfft`, with the product of the numbers of points for n.
+
     Shapes: 1 dimension or more; those of `s` along the axes.
     Dtypes: as `irfft`.
     Gradient: as `fft`.
@@ -311,7 +337,10 @@ def rfft2(
 ) -> Tensor:
     """Return the transforms of real numbers along two axes, by default the last two; see `rfftn`.
 
-    `s`, `axes`, `norm`: as `fftn`.
+    - `s`: the number of points along each axis, -1 for the tensor's own; None keeps both sizes.
+    - `axes`: the two axes; the last one has the half spectrum.
+    - `norm`: as for `rfft`, with the product of the numbers of points for n.
+
     Shapes: 2 dimensions or more; those of `s` along the axes, along the last one n // 2 + 1 of n.
     Dtypes: as `rfft`.
     Gradient: as `fft`.
@@ -336,7 +365,11 @@ def irfft2(
 ) -> Tensor:
     """Return the real numbers whose half spectrum along two axes is `x`: the inverse of `rfft2`.
 
-    `s`, `axes`, `norm`: as `irfftn`.
+    - `s`: the number of points of the result along each axis; -1 for the tensor's own, along the
+      last axis for the even number.
+    - `axes`: the two axes; the last one has the half spectrum.
+    - `norm`: as for `irfft`, with the product of the numbers of points for n.
+
     Shapes: 2 dimensions or more; those of `s` along the axes.
     Dtypes: as `irfft`.
     Gradient: as `fft`.

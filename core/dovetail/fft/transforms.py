@@ -54,14 +54,17 @@ def fft(
 ) -> Tensor:
     """Return the discrete Fourier transforms along an axis: sums of x[j] exp(-2 pi i j k / n).
 
-    `n`: the number of points; the tensor is cut off or followed by zeros. `norm`: the transform
-    that is divided by n: "backward" the inverse, "forward" this one, "ortho" both by its square
-    root.
+    - `n`: the number of points: the tensor is cut off or followed by zeros; None keeps the size of
+      the axis.
+    - `norm`: the transform that is divided by n: "backward" the inverse, "forward" this one,
+      "ortho" both by its square root.
+
     Shapes: any but (); n along the axis.
     Dtypes: complex64 and complex128 stay; float64 gives complex128, other real ones complex64.
     Accuracy: errors of the order of eps log n, as a root mean square.
     Gradient: the conjugate transpose, which is the inverse but for its scale.
     Raises: ArgumentError for an n below 1 and other norms, AxisError, DTypeError.
+    See also: `fft.ifft`, `fft.rfft`, `fft.fftn`, `fft.fftfreq`.
 
     >>> import dovetail as dt
     >>> dt.fft.fft(dt.asarray([1.0, 0.0, 1.0, 0.0])).tolist()
@@ -82,11 +85,16 @@ def ifft(
 ) -> Tensor:
     """Return the inverse transforms along an axis: sums of x[j] exp(2 pi i j k / n), over n.
 
-    `n`: the number of points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
+    - `n`: the number of points: the tensor is cut off or followed by zeros; None keeps the size of
+      the axis.
+    - `norm`: "backward" divides this transform by n, "forward" the other one, "ortho" both by its
+      square root.
+
     Shapes: any but (); n along the axis.
     Dtypes: as `fft`.
     Gradient: as `fft`.
     Raises: as `fft`.
+    See also: `fft.fft`, `fft.irfft`.
 
     >>> import dovetail as dt
     >>> dt.fft.ifft(dt.asarray([4.0, 0.0, 0.0, 0.0])).tolist()
@@ -107,12 +115,15 @@ def fftn(
 ) -> Tensor:
     """Return the transforms along several axes, one after the other.
 
-    `s`: the number of points along each axis, -1 for the tensor's own. `axes`: None takes the last
-    ones that `s` has, else all. `norm`: as `fft`.
+    - `s`: the number of points along each axis, -1 for the tensor's own; None keeps all sizes.
+    - `axes`: the axes; None takes the last ones that `s` has, else all.
+    - `norm`: as for `fft`, with the product of the numbers of points for n.
+
     Shapes: any; those of `s` along the axes.
     Dtypes: as `fft`.
     Gradient: as `fft`.
     Raises: ArgumentError for lengths below 1, other numbers of them and other norms, AxisError.
+    See also: `fft.ifftn`, `fft.fft2`, `fft.rfftn`.
 
     >>> import dovetail as dt
     >>> dt.fft.fftn(dt.ones((2, 2))).tolist()
@@ -133,7 +144,10 @@ def ifftn(
 ) -> Tensor:
     """Return the inverse transforms along several axes, one after the other.
 
-    `s`, `axes`, `norm`: as `fftn`.
+    - `s`: the number of points along each axis, -1 for the tensor's own; None keeps all sizes.
+    - `axes`: the axes; None takes the last ones that `s` has, else all.
+    - `norm`: as for `ifft`, with the product of the numbers of points for n.
+
     Shapes: any; those of `s` along the axes.
     Dtypes: as `fft`.
     Gradient: as `fft`.
@@ -158,7 +172,10 @@ def fft2(
 ) -> Tensor:
     """Return the transforms along two axes, by default the last two; see `fftn`.
 
-    `s`, `axes`, `norm`: as `fftn`.
+    - `s`: the number of points along each axis, -1 for the tensor's own; None keeps both sizes.
+    - `axes`: the two axes.
+    - `norm`: as for `fft`, with the product of the numbers of points for n.
+
     Shapes: 2 dimensions or more; those of `s` along the axes.
     Dtypes: as `fft`.
     Gradient: as `fft`.
@@ -183,7 +200,10 @@ def ifft2(
 ) -> Tensor:
     """Return the inverse transforms along two axes, by default the last two; see `ifftn`.
 
-    `s`, `axes`, `norm`: as `fftn`.
+    - `s`: the number of points along each axis, -1 for the tensor's own; None keeps both sizes.
+    - `axes`: the two axes.
+    - `norm`: as for `ifft`, with the product of the numbers of points for n.
+
     Shapes: 2 dimensions or more; those of `s` along the axes.
     Dtypes: as `fft`.
     Gradient: as `fft`.

@@ -285,21 +285,26 @@ def custom_op(
 ) -> CustomOp | Callable[[Callable[..., object]], CustomOp]:
     """Make an op of a function of tensors or a kernel, with rules for its results and gradient.
 
-    `name`: what errors and the tape call it. `function`: of tensors and other arguments; without it
-    this is a decorator. `result`: a function of operands, which its parameters name; it gives
-    (shape, dtype), or a list of them for several results, and the results must match. `writes`: the
-    function is called with new tensors of `result` in front of the operands, and writes them, as
-    kernels do. `gradient`: a function that gives a gradient, or None, for each operand that is a
-    tensor; its parameters name what it gets: `g` the incoming gradient, `r` the result, operands
-    by name; or a dict from an operand's name to a function for it alone. Without `gradient`,
-    gradients flow through the ops of the function. `examples`: for `dovetail test-op`, lists of
-    operands, or a function without parameters that gives some.
+    - `name`: the name of the op in errors and on the tape.
+    - `function`: a function of tensors and other arguments, or a kernel; None gives a decorator.
+    - `result`: a function of operands, which its parameters name; it gives (shape, dtype), or a
+      list of them for several results, and the results must match. None accepts any.
+    - `writes`: True calls the function with new tensors of `result` in front of the operands, and
+      it writes them, as kernels do.
+    - `gradient`: a function that gives a gradient, or None, for each operand that is a tensor; its
+      parameters name what it gets: `g` the incoming gradient, `r` the result, operands by name; or
+      a dict from an operand's name to a function for it alone. Without it, gradients flow through
+      the ops of the function.
+    - `examples`: for `dovetail test-op`, lists of operands, or a function without parameters that
+      gives some.
+
     Shapes: those that the function takes; gradients have those of their operands.
     Dtypes: those that the function takes; gradients have those of their operands.
     Gradient: by the rule; higher ones, if the ops of the rule have gradients.
     Raises: ArgumentError, ArgumentTypeError for parameters; ShapeError, DTypeError for results that
     are not as `result` says; GradientError, ShapeError, DTypeError in `backward`, naming the
     operand, for a rule that gives another number of gradients, or one of another shape or dtype.
+    See also: `elementwise`, `kernel`, `autograd.Function`.
 
     >>> import dovetail as dt
     >>> @dt.custom_op("cube", gradient=lambda g, x: g * 3 * x * x)

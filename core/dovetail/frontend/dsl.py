@@ -73,10 +73,13 @@ def grid(*extents: int | tuple[int, int]) -> Iterator[tuple[int, ...]]: ...
 def grid(*extents: int | tuple[int, int]) -> Iterator[int] | Iterator[tuple[int, ...]]:
     """Iterate over the points of a grid, in a `dt.kernel`: they are independent, in no order.
 
-    `extents`: of each axis its extent, or (start, stop). A loop over a grid at the top of a kernel
-    is one launch; within a point it is a loop with independent iterations. In plain Python it
-    yields the points in order.
+    A loop over a grid at the top of a kernel is one launch; within a point it is a loop with
+    independent iterations. In plain Python it yields the points in order.
+
+    - `extents`: the extent of each axis, or (start, stop).
+
     Raises: ArgumentError, ArgumentTypeError.
+    See also: `kernel`.
 
     >>> import dovetail as dt
     >>> list(dt.grid(2, (1, 3)))
@@ -131,8 +134,10 @@ def _update_element(
 def atomic_add(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Add to an integer element that many points of a `dt.kernel` may change; return nothing.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
-    `value`: the number to add; sums wrap.
+    - `x`: a parameter that is `dt.Out` or `dt.InOut`.
+    - `place`: the index of the element, or a tuple of indices.
+    - `value`: the number to add; sums wrap.
+
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -148,8 +153,10 @@ def atomic_add(x: IntegerArray, place: int | tuple[int, ...], value: int) -> Non
 def atomic_max(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the larger of it and a value, atomically like `dt.atomic_add`.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
-    `value`: the number to compare with.
+    - `x`: a parameter that is `dt.Out` or `dt.InOut`.
+    - `place`: the index of the element, or a tuple of indices.
+    - `value`: the number to compare with.
+
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -165,8 +172,10 @@ def atomic_max(x: IntegerArray, place: int | tuple[int, ...], value: int) -> Non
 def atomic_min(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the smaller of it and a value, atomically like `dt.atomic_add`.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
-    `value`: the number to compare with.
+    - `x`: a parameter that is `dt.Out` or `dt.InOut`.
+    - `place`: the index of the element, or a tuple of indices.
+    - `value`: the number to compare with.
+
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -182,8 +191,10 @@ def atomic_min(x: IntegerArray, place: int | tuple[int, ...], value: int) -> Non
 def atomic_and(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the bits that it shares with a value, atomically like `dt.atomic_add`.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
-    `value`: the bits that may stay.
+    - `x`: a parameter that is `dt.Out` or `dt.InOut`.
+    - `place`: the index of the element, or a tuple of indices.
+    - `value`: the bits that may stay.
+
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 
@@ -199,8 +210,10 @@ def atomic_and(x: IntegerArray, place: int | tuple[int, ...], value: int) -> Non
 def atomic_or(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by its bits and those of a value, atomically like `dt.atomic_add`.
 
-    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
-    `value`: the bits that are set.
+    - `x`: a parameter that is `dt.Out` or `dt.InOut`.
+    - `place`: the index of the element, or a tuple of indices.
+    - `value`: the bits that are set.
+
     Dtypes: int32, int64, uint32, uint64.
     Raises: KernelError in the kernel where the dtype is another one.
 

@@ -338,24 +338,31 @@ def elementwise(
 ) -> Elementwise | Callable[[Callable[..., object]], Elementwise]:
     """Make an op of a Python function of numbers: fused, differentiable, on every device.
 
-    `function`: of numbers that stand for one element of each operand; it may use operators,
-    comparisons, the elementwise functions of `dt`, `dt.where` and `dt.fori_loop`, and returns a
-    number or a tuple of numbers. It is traced once for each combination of dtypes, so it does not
-    see values: `if x > 0` is an error, which shows the line. Keyword-only parameters are static.
-    `name`: for errors and kernels, the function's by default. `dtypes`: what operands are cast to:
-    None leaves them, "promoted" is their common dtype, "floating" a float one; or a function from
-    their dtypes to as many. `result`: a dtype that results are cast to. `gradient`: rules in place
-    of those that follow from the function: a function of `g`, `r` and operands, as its parameters
-    name them, that gives a gradient for each operand, or a dict from an operand's name to a
-    function. `examples`: for `dovetail test-op`, lists of operands, or a function without
-    parameters that gives some.
+    The function is traced once for each combination of dtypes, so it does not see values: `if x >
+    0` is an error, which shows the line.
+
+    - `function`: a function of numbers that stand for one element of each operand. It may use
+      operators, comparisons, the elementwise functions of `dt`, `dt.where` and `dt.fori_loop`, and
+      returns a number or a tuple of numbers. Its keyword-only parameters are static. None gives a
+      decorator.
+    - `name`: the name for errors and kernels; None takes the function's.
+    - `dtypes`: what operands are cast to: None leaves them, "promoted" is their common dtype,
+      "floating" a float one; or a function from their dtypes to as many.
+    - `result`: a dtype that results are cast to.
+    - `gradient`: rules in place of those that follow from the function: a function of `g`, `r` and
+      operands, as its parameters name them, that gives a gradient for each operand, or a dict from
+      an operand's name to a function.
+    - `examples`: for `dovetail test-op`, lists of operands, or a function without parameters that
+      gives some.
+
     Shapes: operands are broadcast; numbers have none.
-    Dtypes: a Python number takes the common dtype of the tensors; in the function dtypes promote
-    as those of tensors do, and each step in float16 and bfloat16 is rounded.
+    Dtypes: a Python number takes the common dtype of the tensors; in the function dtypes promote as
+    those of tensors do, and each step in float16 and bfloat16 is rounded.
     Gradient: by the rules of the functions it is made of, also of higher order; through a
     `dt.fori_loop` forwards, in one loop for each operand.
     Raises: CaptureError for what needs values or a whole tensor, with the user's line; DTypeError,
     ShapeError, DeviceError as ops do; ArgumentError, ArgumentTypeError for its own parameters.
+    See also: `custom_op`, `kernel`, `vectorize`.
 
     >>> import dovetail as dt
     >>> @dt.elementwise

@@ -279,11 +279,28 @@ def kernel(
 ) -> LoopKernel | Callable[[Callable[..., object]], LoopKernel]:
     """Make a kernel of a Python function of loops, loads and stores: a decorator.
 
-    `f`: its parameters are declared `dt.In`, `dt.Out`, `dt.InOut` (tensors), float, int, bool or a
-    dtype (numbers); its body is loops over `dt.grid`, whose points are independent, in the subset
-    of Python that docs/kernels-of-loops.md describes. It is called with tensors of one device.
-    `debug`: True has all indices checked, and tells where two points write to one place.
+    The kernel is called like the function, with tensors of one device; it writes into them and
+    returns nothing. Its parameters are declared:
+
+        dt.In, dt.Out, dt.InOut     a tensor that is read, written, or both
+        float, int, bool, dt.int8   a number
+
+    A loop over `dt.grid` at the top of the body is one launch; its points are independent and run
+    in no order. `for i in dt.grid(n)` has one axis, and `for i, j in dt.grid(n, m)` two; an extent
+    is a size or (start, stop). Inside a point, `range` is a sequential loop, and `sum(...)` of a
+    generator is a reduction in the canonical order. docs/kernels-of-loops.md describes the subset
+    of Python.
+
+    To debug, call `kernel.__wrapped__` with NumPy arrays: it is the plain function.
+    `kernel.text(...)` shows the kernel for these arguments, `kernel.source(...)` what the device
+    compiles. A kernel has no gradient; see `autograd.Function`.
+
+    - `f`: the function.
+    - `debug`: True checks all indices, and detects two points that write to one place. False leaves
+      indices unchecked; one that is out of range may crash Python.
+
     Raises: KernelError, which shows the line, for what kernels do not have.
+    See also: `grid`, `elementwise`, `raw_kernel`, `atomic_add`.
 
     >>> import dovetail as dt
     >>> @dt.kernel

@@ -258,13 +258,19 @@ def raw_kernel(
 ) -> RawKernel:
     """Make a kernel of C, OpenCL C or CUDA C text; memory must be contiguous unless `strided`.
 
-    `source`: the text, which is compiled at the first launch. `device_type`: of the devices that it
-    is for. `signature`: the function's name, and of each parameter, in order, its name and dtype;
-    of memory also r, w or rw, as in "scale(out: w float32, x: r float32, n: int64, a: float32)".
-    `options`: words for the compiler. `strided`: True accepts memory that is not contiguous; pass
-    the strides to the text as numbers. Memory is passed as a pointer to its first element. No check
-    covers what the text does with it. See docs/kernels-of-loops.md.
+    Memory is passed as a pointer to its first element. No check covers what the text does with it.
+    See docs/kernels-of-loops.md.
+
+    - `source`: the text, which is compiled at the first launch.
+    - `device_type`: the type of the devices that it is for.
+    - `signature`: the function's name, and of each parameter, in order, its name and dtype; of
+      memory also r, w or rw, as in "scale(out: w float32, x: r float32, n: int64, a: float32)".
+    - `options`: words for the compiler.
+    - `strided`: True accepts memory that is not contiguous; pass the strides to the text as
+      numbers.
+
     Raises: ArgumentError, ArgumentTypeError.
+    See also: `kernel`, `custom_op`.
 
     >>> import dovetail as dt
     >>> scale = dt.raw_kernel(

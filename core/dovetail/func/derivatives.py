@@ -50,15 +50,19 @@ def grad(
 ) -> Callable[P, Value]:
     """Return a function that computes the gradient of `function`, which gives one element.
 
-    `argnums`: the argument to differentiate by, or several of them: then the result is a tuple. It
-    is a tensor, or a container of them; the gradient has the same form. `has_aux`: True if
-    `function` gives a pair whose second item is not differentiated; the result is then (gradient,
-    aux).
-    Gradient: it has gradients itself, so that it can be applied again.
+    - `function`: gives a tensor of one element.
+    - `argnums`: the position of the argument to differentiate by, or a tuple of positions: then the
+      result is a tuple. The argument is a tensor, or a container of them; the gradient has the same
+      form.
+    - `has_aux`: True if `function` gives a pair whose second item is not differentiated; the result
+      is then (gradient, aux).
+
     Shapes: those of the arguments.
     Dtypes: floats.
-    Raises: ArgumentTypeError for what is no function or has no tensor there, GradientError for more
+    Gradient: it has gradients itself, so that it can be applied again.
+    Raises: ArgumentTypeError if it is not a function or has no tensor there, GradientError for more
     than one element.
+    See also: `autograd.value_and_grad`, `func.hessian`, `vmap`, `grad`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])
@@ -81,11 +85,16 @@ def value_and_grad(
 ) -> Callable[P, Value]:
     """Return a function that computes the value of `function` and its gradient in one run.
 
-    `argnums`, `has_aux`: as for `dt.func.grad`. With `has_aux` the value is the pair.
-    Gradient: it has gradients itself.
+    - `function`: gives one element.
+    - `argnums`: the position of the argument to differentiate by, or a tuple of positions.
+    - `has_aux`: True if `function` gives a pair whose second item is not differentiated; the value
+      is then the pair.
+
     Shapes: those of the arguments.
     Dtypes: floats.
+    Gradient: it has gradients itself.
     Raises: as `dt.func.grad`.
+    See also: `func.grad`, `Tensor.backward`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])
@@ -189,11 +198,15 @@ def _detach_leaves(value: Any) -> Any:
 def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """Return a function that computes the Jacobian of `function` in reverse mode.
 
-    `argnums`: the argument to differentiate by, a tensor, or several: then the result is a tuple.
+    - `function`: gives a tensor or a tuple of them.
+    - `argnums`: the position of the argument to differentiate by, a tensor, or a tuple of
+      positions: then the result is a tuple.
+
     Shapes: those of the output, followed by those of the argument.
     Dtypes: floats.
     Gradient: it has gradients itself.
     Raises: ArgumentTypeError, DTypeError.
+    See also: `func.jacfwd`, `autograd.vjp`, `func.hessian`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])
@@ -207,11 +220,17 @@ def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
 def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """Return a function that computes the Jacobian of `function` in forward mode.
 
-    `argnums`: as for `jacrev`, which is quicker where the output has fewer elements.
+    `jacrev` is quicker where the output has fewer elements.
+
+    - `function`: gives a tensor or a tuple of them.
+    - `argnums`: the position of the argument to differentiate by, a tensor, or a tuple of
+      positions.
+
     Shapes: those of the output, followed by those of the argument.
     Dtypes: floats.
     Gradient: it has gradients itself.
     Raises: ArgumentTypeError, DTypeError.
+    See also: `func.jacrev`, `autograd.jvp`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])
@@ -225,11 +244,15 @@ def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
 def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """Return a function that computes the second derivatives of `function`.
 
-    `function` gives one element. `argnums`: as for `jacrev`; several give a tuple of tuples.
+    - `function`: gives a tensor of one element.
+    - `argnums`: the position of the argument to differentiate by, a tensor, or a tuple of
+      positions, which gives a tuple of tuples.
+
     Shapes: that of the argument, twice.
     Dtypes: floats.
     Gradient: it has gradients itself.
     Raises: ArgumentTypeError, DTypeError, GradientError.
+    See also: `autograd.hvp`, which needs less memory, `func.jacrev`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])

@@ -55,12 +55,18 @@ R = TypeVar("R")
 class GraphNode:
     """An op on values of a graph.
 
-    `op`: the name of its row in the table, or "input", "constant", "as_strided", "written" (a value
-    put into another one, at strides), or the name of a library's routine. `kind`: its kind there.
-    `args`: the nodes that it reads, and Python numbers. `casts`: the dtype to which each argument
-    is cast before; `attrs`: the static attributes of this use. `varies`: True if the value depends
-    on an input, or on random numbers, which it `draws` itself. `line`: the user's source line.
-    `tensor`: the value of a constant.
+    - `op`: the name of its row in the table, or "input", "constant", "as_strided", "written" (a
+      value put into another one, at strides), or the name of a library's routine.
+    - `kind`: the kind of the op.
+    - `args`: the nodes that it reads, and Python numbers.
+    - `shape`: the shape of the value.
+    - `dtype`: the dtype of the value.
+    - `attrs`: the static attributes of this use.
+    - `casts`: the dtype to which each argument is cast before.
+    - `varies`: True if the value depends on an input, or on random numbers.
+    - `draws`: True if the node itself draws random numbers.
+    - `line`: the user's source line.
+    - `tensor`: the value of a constant.
     """
 
     op: str
@@ -83,9 +89,12 @@ class GraphNode:
 class Graph:
     """The nodes of a function in order, with those of its inputs and results.
 
-    `result` puts stand-ins for the results into the containers that the function gave. `writes`:
-    the lines at which tensors from outside of the function were written; such writes are not in the
-    graph.
+    - `nodes`: all nodes, in order.
+    - `inputs`: the nodes of the inputs.
+    - `results`: the nodes of the results.
+    - `result`: puts stand-ins for the results into the containers that the function gave.
+    - `writes`: the lines at which tensors from outside of the function were written; such writes
+      are not in the graph.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -498,6 +507,8 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
 
     Its arguments may be positional or by name, and it gives one tensor. Elsewhere nothing changes.
 
+    - `function`: a function of tensors and other arguments that gives one tensor.
+
     >>> import dovetail as dt
     >>> from dovetail.extend import composite, graph_of
     >>> @composite
@@ -528,9 +539,12 @@ def graph_of(
 ) -> Graph:
     """Return the ops that a function does to tensors like these, as a graph.
 
-    `args`: the arguments: tensors, and containers of them, are its inputs; other values are static.
-    `name`: the function named in errors. `folds`: True computes small values that no input enters,
-    as constants.
+    - `function`: a function of tensors, and of containers of them.
+    - `args`: the arguments: tensors, and containers of them, are its inputs; other values are
+      static.
+    - `name`: the function named in errors.
+    - `folds`: True computes small values that no input enters, as constants.
+
     Gradients: none are recorded.
     Raises: CaptureError where the function asks for values that its inputs have a part in.
 

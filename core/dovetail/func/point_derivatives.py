@@ -76,14 +76,19 @@ def jacobian(
 ) -> Nested:
     """Return the derivatives of all elements of a function's result by all of its arguments'.
 
-    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
-    `mode`: "reverse" goes back from each element of the outputs, "forward" along each of the
-    primals: the one of which there are fewer is quicker. All of them go at once (`dt.vmap`).
+    All of them go at once (`dt.vmap`).
+
+    - `function`: from tensors to a tensor or a tuple of them.
+    - `primals`: the point, as the arguments of `function`.
+    - `mode`: "reverse" goes back from each element of the outputs, "forward" along each of the
+      primals: the one of which there are fewer is quicker.
+
     Shapes: those of the output, followed by those of the primal.
     Dtypes: floats.
     Gradient: it has gradients itself.
     Raises: DTypeError, GradientError. For several outputs or primals there are tuples: for each
     output, of each primal.
+    See also: `func.jacrev`, `func.jacfwd`, `autograd.vjp`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])
@@ -169,11 +174,14 @@ def _nest(rows: Sequence[Sequence[Tensor]], result: object, points: Sequence[obj
 def hessian(function: Callable[..., Tensor], *primals: Tensor) -> Nested:
     """Return the second derivatives of a function that gives one element.
 
-    `function`: from tensors to a tensor of one element. `primals`: the point, as its arguments.
+    - `function`: from tensors to a tensor of one element.
+    - `primals`: the point, as the arguments of `function`.
+
     Shapes: that of the primal, twice; for several primals a tuple of tuples.
     Dtypes: floats.
     Gradient: it has gradients itself.
     Raises: DTypeError; GradientError for more than one element.
+    See also: `func.hessian`, `autograd.hvp`, `autograd.jacobian`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])
@@ -211,9 +219,12 @@ def hvp(
 ) -> tuple[Tensor, FunctionResult]:
     """Return the result of a function of one element, and its Hessian times a vector.
 
-    `function`: from tensors to a tensor of one element. `primals`: the point, one or a tuple.
-    `tangents`: the vector, of the same shapes. The Hessian itself is not computed: the product
-    takes the time of two gradients.
+    The Hessian itself is not computed: the product takes the time of two gradients.
+
+    - `function`: from tensors to a tensor of one element.
+    - `primals`: the point: one tensor or a tuple.
+    - `tangents`: the vector, of the same shapes.
+
     Shapes: the product has those of `primals`.
     Dtypes: floats.
     Gradient: it has gradients itself.

@@ -51,20 +51,24 @@ def vmap(
 ) -> Callable[P, R]:
     """Return a function that does for all examples at once what `function` does for one.
 
-    `function`: takes and gives tensors, or containers of them, and knows nothing of the axis of
-    examples. It runs once; each op becomes one op over all examples. `in_axes`: the axis of
-    examples in each argument, None for one that all examples share: one value for all arguments, or
-    a tuple with one for each, which may be containers like the arguments. Arguments by name have
-    axis 0. `out_axes`: the place of that axis in each result. `randomness`: "different" random
-    numbers for each example, the "same", or an "error". `chunk_size`: how many examples are done at
-    once; all unless given.
+    The function runs once; each op becomes one op over all examples.
+
+    - `function`: takes and gives tensors, or containers of them, and knows nothing of the axis of
+      examples.
+    - `in_axes`: the axis of examples in each argument, None for one that all examples share: one
+      value for all arguments, or a tuple with one for each, which may be containers like the
+      arguments. Arguments by name have axis 0.
+    - `out_axes`: the place of the axis of examples in each result.
+    - `randomness`: "different" random numbers for each example, the "same", or an "error".
+    - `chunk_size`: how many examples are done at once; None does all.
+
     Shapes: the axes of examples have one length.
     Dtypes: all.
     Gradient: as that of `function`, for each example; it can be inside, too.
     Raises: ShapeError where lengths differ; ArgumentError, AxisError for axes that do not fit;
     TransformError where the function looks at an example's value, or writes what differs into a
     tensor from outside.
-    See: docs/transforms.md.
+    See also: `func.grad`, `autograd.jacobian`, `vectorize`, docs/transforms.md.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])

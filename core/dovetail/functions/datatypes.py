@@ -174,14 +174,18 @@ def astype(
 ) -> Tensor:
     """Return the elements of `x` as another dtype.
 
-    `copy`: False returns `x` itself if nothing changes.
+    - `dtype`: the new dtype.
+    - `copy`: False returns `x` itself if nothing changes.
+    - `device`: a device to move to as well; None stays.
+
     Shapes: any; the result has the same.
-    Dtypes: all. A float to an integer is truncated and saturates at the integer's range; NaN
-    gives 0. An integer to another integer dtype wraps; to a float it rounds once, to nearest.
-    A complex number becomes bool or complex, never real: see `dt.real`, `dt.imag`, `dt.abs`.
-    The name of a plugin's block format ("int4_32") quantises: see docs/adding-a-dtype.md.
+    Dtypes: all. A float to an integer is truncated and saturates at the integer's range; NaN is
+    then 0. An integer to another integer dtype wraps; to a float it rounds once, to nearest. A
+    complex number becomes bool or complex, never real: see `dt.real`, `dt.imag`, `dt.abs`. The name
+    of a plugin's block format ("int4_32") quantises: see docs/adding-a-dtype.md.
     Gradient: flows between floats and complex numbers.
     Raises: DTypeError, also for complex to real; DeviceError.
+    See also: `Tensor.to`, `can_cast`, `Tensor.view`.
 
     >>> import dovetail as dt
     >>> dt.astype(dt.asarray([1.7, -300.0]), dt.uint8).tolist()
@@ -213,14 +217,19 @@ def to(
 ) -> Tensor:
     """Return `x` on a device, in a dtype, or both; `x` itself if nothing changes.
 
-    `wanted`: devices, dtypes, or a tensor that has both, in any order.
-    `copy`: True always copies.
-    `non_blocking`: True copies between the host and a device while the host goes on; a copy to the
-    device needs `x.pin_memory()`. A read of either tensor waits for the copy, but memory shared
-    with NumPy must not be changed before the copy is done.
+    A read of either tensor waits for the copy, but memory shared with NumPy must not be changed
+    before the copy is done.
+
+    - `wanted`: devices, dtypes, or a tensor that has both, in any order.
+    - `dtype`, `device`: the same by keyword.
+    - `copy`: True always copies.
+    - `non_blocking`: True copies between the host and a device while the host goes on; a copy to
+      the device needs `x.pin_memory()`.
+
     Shapes: any; the result has the same.
     Dtypes: all, as for `dt.astype`.
     Raises: DTypeError, DeviceError, UnavailableError, OutOfMemoryError.
+    See also: `astype`, `Tensor.numpy`, `pin_memory`.
 
     >>> import dovetail as dt
     >>> dt.ones(2).to(dt.int8).dtype
@@ -244,11 +253,15 @@ def to(
 def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
     """Return True if promotion can turn one dtype into another and loses no kind of number.
 
-    `from_`: a tensor or a dtype. `to`: a dtype. Integers can be cast to every float, although
-    digits may be lost.
+    Integers can be cast to every float, although digits may be lost.
+
+    - `from_`: a tensor or a dtype.
+    - `to`: a dtype.
+
     Shapes: any.
     Dtypes: all.
     Raises: DTypeError for a value that is not a dtype.
+    See also: `result_type`, `isdtype`, `astype`.
 
     >>> import dovetail as dt
     >>> dt.can_cast(dt.int8, dt.int16), dt.can_cast(dt.float32, dt.int8)
@@ -265,9 +278,13 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     """Return the dtype to which tensors, dtypes and Python numbers promote.
 
     A number can change only the kind of the result: bool, integer, float, complex.
+
+    - `operands`: tensors, arrays, dtypes and Python numbers.
+
     Shapes: any.
     Dtypes: all, by the promotion rules of the Array API and those of docs/numerics.md.
     Raises: DTypeError if no dtype holds both, ArgumentError if there are only numbers.
+    See also: `can_cast`, `isdtype`.
 
     >>> import dovetail as dt
     >>> dt.result_type(dt.int8, dt.int16, 1.5)
@@ -373,7 +390,8 @@ class Iinfo(NamedTuple):
 def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     """Return the limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype.
 
-    `type`: a dtype, or a tensor of it.
+    - `type`: a dtype, or a tensor of it.
+
     Shapes: any.
     Dtypes: floats; a complex dtype gives the limits of its parts.
     Raises: DTypeError for others.
@@ -396,7 +414,8 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
 def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
     """Return the limits of an integer dtype: bits, max, min, dtype.
 
-    `type`: a dtype, or a tensor of it.
+    - `type`: a dtype, or a tensor of it.
+
     Shapes: any.
     Dtypes: integers.
     Raises: DTypeError for others.
@@ -425,8 +444,10 @@ KINDS = {  # as in `DType.kind`
 def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
     """Return True if a dtype is of a kind.
 
-    `kind`: a dtype; "bool", "signed integer", "unsigned integer", "integral", "real floating",
-    "complex floating" or "numeric"; or a tuple of these.
+    - `dtype`: the dtype that is asked about.
+    - `kind`: a dtype; "bool", "signed integer", "unsigned integer", "integral", "real floating",
+      "complex floating" or "numeric"; or a tuple of these.
+
     Dtypes: all.
     Raises: ArgumentError for an unknown kind, DTypeError.
 

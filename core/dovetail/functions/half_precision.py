@@ -54,7 +54,8 @@ def holds_half(args: tuple[Any, ...], options: Options) -> bool:
 def widen_halves(composed: Callable[P, R], widen: Widen = True) -> Callable[P, R]:
     """Return the function with half operands cast to float32 and its results rounded once.
 
-    `widen`: see `declarations.public`; "first" rounds results to the dtype of the first tensor.
+    - `composed`: the function.
+    - `widen`: see `declarations.public`; "first" rounds results to the dtype of the first tensor.
     """
     if not widen:
         return composed

@@ -138,7 +138,8 @@ def to_dense(x: Tensor) -> Tensor:
 def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Write the result of `dt.clip` into this tensor's memory and return the tensor.
 
-    `min`, `max`: the bounds, tensors or numbers; None is no bound.
+    - `min`, `max`: the bounds, tensors or numbers; None is no bound.
+
     Shapes: the bounds are broadcast to this one's.
     Dtypes: all; the result is cast to this one's, where that loses no kind of number.
     Raises: ShapeError, DTypeError, DeviceError, ReadOnlyError, GradientError for a leaf that
@@ -155,11 +156,13 @@ def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> 
 def fill_(x: Tensor, value: Number) -> Tensor:
     """Fill this tensor with one number, and return it.
 
-    `value`: a number, or a tensor or array of one element.
+    - `value`: a number, or a tensor or array of one element.
+
     Shapes: any.
     Dtypes: all; the number has to fit.
     Raises: ValueOverflowError, DTypeError, ShapeError, ReadOnlyError, GradientError for a leaf that
     requires a gradient.
+    See also: `full`, `Tensor.zero_`.
 
     >>> import dovetail as dt
     >>> dt.zeros(2).fill_(7).tolist()
@@ -189,7 +192,8 @@ def zero_(x: Tensor) -> Tensor:
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     """Copy the elements of another tensor into this one, and return it.
 
-    `other`: a tensor on any device, or an array.
+    - `other`: a tensor on any device, or an array.
+
     Shapes: `other` is broadcast to this one's.
     Dtypes: all; `other` is cast to this one's, as by `dt.astype`.
     Raises: ShapeError, DTypeError, ReadOnlyError, GradientError for a leaf that requires a
@@ -238,8 +242,9 @@ def cumsum(
 ) -> Tensor:
     """Return the sums of the elements up to each one along `axis`; NumPy's and PyTorch's name.
 
-    `axis`: None ravels the tensor first, as in NumPy; `cumulative_sum` does not.
-    `dtype`: the elements are cast to it first.
+    - `axis`: None ravels the tensor first, as in NumPy; `cumulative_sum` does not.
+    - `dtype`: the elements are cast to it first.
+
     Shapes: any; the result has the same, or is a vector.
     Dtypes: all; integers and bool give int64 or uint64.
     Order: k ascending, one after the other: the same bits on every device.
@@ -259,8 +264,9 @@ def cumprod(
 ) -> Tensor:
     """Return the products of the elements up to each one along `axis`; a short name like `cumsum`.
 
-    `axis`: None ravels the tensor first, as in NumPy; `cumulative_prod` does not.
-    `dtype`: the elements are cast to it first.
+    - `axis`: None ravels the tensor first, as in NumPy; `cumulative_prod` does not.
+    - `dtype`: the elements are cast to it first.
+
     Shapes: any; the result has the same, or is a vector.
     Dtypes: all; integers and bool give int64 or uint64.
     Order: k ascending, one after the other: the same bits on every device.
@@ -278,7 +284,8 @@ def cumprod(
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:
     """Return the tensor on a device: itself if it is there, else a copy (Array API).
 
-    `stream` is ignored: copies use the device's current stream; see `dt.stream`, and `x.to`.
+    - `stream`: ignored: copies use the device's current stream; see `dt.stream`, and `x.to`.
+
     Shapes: any.
     Dtypes: all that the device has.
     Raises: DeviceError, UnavailableError, OutOfMemoryError.

@@ -54,7 +54,8 @@ __all__ = [
 def is_tensor(obj: object) -> bool:
     """Return True if the object is a dovetail tensor.
 
-    `obj`: any object.
+    - `obj`: any object.
+
     Raises: nothing.
 
     >>> import dovetail as dt
@@ -71,12 +72,15 @@ def is_tensor(obj: object) -> bool:
 def gather(x: Tensor, dim: int, index: Array) -> Tensor:
     """Return the elements of `x` at `index` along axis `dim`; other axes may be shorter than x's.
 
-    `dim`: the axis. `index`: integers with as many axes as x; negative ones raise, unlike in
-    `dt.take_along_axis`, which needs equal sizes but broadcasts.
+    - `dim`: the axis along which `index` has positions.
+    - `index`: integers with as many axes as x; negative ones raise, unlike in `dt.take_along_axis`,
+      which needs equal sizes but broadcasts.
+
     Shapes: index.shape, of which no size but that of `dim` exceeds x's.
     Dtypes: x any; `index` integers.
     Gradient: contributions to one element are added in the order in which it was read.
     Raises: ShapeError, AxisError, DTypeError, OutOfRangeError.
+    See also: `take_along_axis`, `take`, `scatter`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]])
@@ -100,11 +104,14 @@ def gather(x: Tensor, dim: int, index: Array) -> Tensor:
 def index_select(x: Tensor, dim: int, index: Array) -> Tensor:
     """Return the rows of `x` at `index` along axis `dim`: `dt.take(x, index, axis=dim)`.
 
-    `dim`: the axis. `index`: a vector of integers.
+    - `dim`: the axis.
+    - `index`: a vector of integers.
+
     Shapes: x's, with the length of `index` along the axis.
     Dtypes: x any; `index` integers.
     Raises: ShapeError unless `index` is a vector or a number, AxisError, DTypeError,
     OutOfRangeError.
+    See also: `take`, `gather`.
 
     >>> import dovetail as dt
     >>> dt.index_select(dt.asarray([[1, 2], [3, 4]]), 1, [1]).tolist()
@@ -120,10 +127,13 @@ def index_select(x: Tensor, dim: int, index: Array) -> Tensor:
 def masked_select(x: Tensor, mask: Array) -> Tensor:
     """Return a vector of the elements of `x` where `mask` is True, after both are broadcast.
 
-    `mask`: bools.
-    Shapes: (count,); reading the count waits for the mask.
+    - `mask`: a tensor of bool.
+
+    Shapes: (count,).
     Dtypes: x any.
+    Cost: the host reads the count, and waits for the mask.
     Raises: ShapeError, DTypeError unless the mask is of bools.
+    See also: `compress`, `nonzero`, `where`.
 
     >>> import dovetail as dt
     >>> dt.masked_select(dt.asarray([[1], [2]]), [True, False]).tolist()
@@ -139,6 +149,9 @@ def masked_select(x: Tensor, mask: Array) -> Tensor:
 @public(method=True, widen=False)
 def take_along_dim(x: Tensor, indices: Array, dim: int | None = None) -> Tensor:
     """Return the elements of `x` at `indices` along axis `dim`; None flattens both first.
+
+    - `indices`: integers; negative ones count from the end.
+    - `dim`: the axis; None flattens both first.
 
     Shapes: broadcast as in `dt.take_along_axis`.
     Dtypes: x any; `indices` integers.
@@ -160,7 +173,9 @@ def repeat_interleave(
 ) -> Tensor:
     """Repeat each element of `x` along axis `dim`: `dt.repeat(x, repeats, axis=dim)`.
 
-    `repeats`: an int, or one for each place of the axis. `dim`: None flattens x first.
+    - `repeats`: an int, or one for each place of the axis.
+    - `dim`: the axis; None flattens x first.
+
     Shapes: as of `dt.repeat`.
     Dtypes: all.
     Raises: ShapeError, AxisError, ArgumentError for a negative count.
@@ -176,7 +191,10 @@ def repeat_interleave(
 def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Return a view of `length` places of axis `dim` from `start` on.
 
-    `start`: negative ones count from the end.
+    - `dim`: the axis.
+    - `start`: the first place; negative ones count from the end.
+    - `length`: the number of places.
+
     Shapes: x's, with `length` along the axis.
     Dtypes: all.
     Raises: AxisError, ArgumentError if the places are not all within the axis.
@@ -218,9 +236,13 @@ def _select_place(x: Tensor, dim: int, index: int) -> Tensor:
 def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Replace axis `dim` by several axes of these sizes, of which one may be -1.
 
+    - `dim`: the axis.
+    - `sizes`: a tuple of ints.
+
     Shapes: the product of `sizes` is the axis's size.
     Dtypes: all.
     Raises: AxisError, ShapeError.
+    See also: `flatten`, `reshape`.
 
     >>> import dovetail as dt
     >>> dt.unflatten(dt.zeros((2, 6)), 1, (3, -1)).shape
@@ -237,12 +259,14 @@ def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return matrices whose diagonals are the rows of `x`, and which are 0 elsewhere.
 
-    `offset`: of the diagonal, above the main one if positive. `dim1`, `dim2`: the axes of the
-    matrices in the result.
+    - `offset`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+    - `dim1`, `dim2`: the axes of the matrices in the result.
+
     Shapes: (..., n) gives (..., n + |offset|, n + |offset|), with these axes moved.
     Dtypes: all.
     Gradient: that of the diagonals.
     Raises: ShapeError for 0 dimensions, AxisError.
+    See also: `diag`, `diagonal`.
 
     >>> import dovetail as dt
     >>> dt.diag_embed(dt.asarray([1, 2])).tolist()
@@ -303,7 +327,9 @@ def amin(
 def lerp(x: Tensor, end: Array, weight: Operand, *, out: Tensor | None = None) -> Tensor:
     """Interpolate linearly: return `x + weight * (end - x)`.
 
-    `weight`: a number or a tensor; 0 gives x, 1 gives `end` up to rounding.
+    - `end`: the value at weight 1, a number or a tensor.
+    - `weight`: a number or a tensor; 0 gives x, 1 gives `end` up to rounding.
+
     Shapes: operands are broadcast.
     Dtypes: floats and complex.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -322,7 +348,9 @@ def addcmul(
 ) -> Tensor:
     """Return `x + value * tensor1 * tensor2`.
 
-    `tensor1`, `tensor2`: the factors. `value`: a number or a tensor.
+    - `tensor1`, `tensor2`: the factors.
+    - `value`: the factor: a number or a tensor.
+
     Shapes: operands are broadcast.
     Dtypes: numbers.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -341,7 +369,9 @@ def addcdiv(
 ) -> Tensor:
     """Return `x + value * tensor1 / tensor2`.
 
-    `tensor1`, `tensor2`: the operands of the quotient. `value`: a number or a tensor.
+    - `tensor1`, `tensor2`: the operands of the quotient.
+    - `value`: the factor: a number or a tensor.
+
     Shapes: operands are broadcast.
     Dtypes: floats and complex.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -378,7 +408,10 @@ def addmm(
 ) -> Tensor:
     """Return `beta * x + alpha * (mat1 @ mat2)`.
 
-    `mat1`, `mat2`: matrices. `beta`: 0 leaves x out, even where it is NaN. `alpha`: a number.
+    - `mat1`, `mat2`: the matrices of the product.
+    - `beta`: the factor of x; 0 leaves x out, even where it is NaN.
+    - `alpha`: the factor of the product, a number.
+
     Shapes: x is broadcast to (n, m), the product of (n, k) and (k, m).
     Dtypes: numbers.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -403,8 +436,11 @@ def addmv(
 ) -> Tensor:
     """Return `beta * x + alpha * (mat @ vec)`.
 
-    `mat`, `vec`: a matrix and a vector. `beta`: 0 leaves x out, even where it is NaN. `alpha`: a
-    number.
+    - `mat`: the matrix.
+    - `vec`: the vector.
+    - `beta`: the factor of x; 0 leaves x out, even where it is NaN.
+    - `alpha`: the factor of the product, a number.
+
     Shapes: x is broadcast to (n,), the product of (n, k) and (k,).
     Dtypes: numbers.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -428,8 +464,10 @@ def baddbmm(
 ) -> Tensor:
     """Return `beta * x + alpha * (batch1 @ batch2)` for batches of matrices.
 
-    `batch1`, `batch2`: batches of matrices. `beta`: 0 leaves x out, even where it is NaN. `alpha`:
-    a number.
+    - `batch1`, `batch2`: the batches of matrices.
+    - `beta`: the factor of x; 0 leaves x out, even where it is NaN.
+    - `alpha`: the factor of the product, a number.
+
     Shapes: x is broadcast to (b, n, m), the product of (b, n, k) and (b, k, m).
     Dtypes: numbers.
     Raises: ShapeError, DTypeError, DeviceError.

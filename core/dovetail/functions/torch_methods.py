@@ -25,7 +25,9 @@ __all__ = ["cat", "chunk", "masked_fill", "t"]
 def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along an existing axis: `dt.concat` under PyTorch's name.
 
-    `tensors`: a list of them. `dim`: the axis.
+    - `tensors`: a list or tuple of tensors.
+    - `dim`: the axis.
+
     Shapes: equal except along that axis.
     Dtypes: all; the result has that to which they promote.
     Raises: ShapeError, DTypeError, AxisError, ArgumentError for none.
@@ -41,11 +43,14 @@ def cat(tensors: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) ->
 def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
     """Return `dt.where(mask, value, x)` in the dtype of `x`.
 
-    `mask`: True where `value` replaces the element. `value`: a number, or a tensor that broadcasts.
+    - `mask`: True where `value` replaces the element.
+    - `value`: a number, or a tensor that broadcasts.
+
     Shapes: x and the mask broadcast.
     Dtypes: all; the mask is of bools.
     Gradient: flows to x and the value.
     Raises: ShapeError, DTypeError.
+    See also: `where`, `masked_select`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0])
@@ -58,6 +63,9 @@ def masked_fill(x: Tensor, mask: Array, value: Operand) -> Tensor:
 @public(method=True, widen=False)
 def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
     """Write `value` into `x` where the mask is true, and return `x`.
+
+    - `mask`: True where `value` replaces the element.
+    - `value`: a number, or a tensor that broadcasts.
 
     Shapes: the mask broadcasts to the shape of x.
     Dtypes: all; the mask is of bools.
@@ -75,11 +83,14 @@ def masked_fill_(x: Tensor, mask: Array, value: Operand) -> Tensor:
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Split `x` along an axis into at most `chunks` views of one size; the last may be smaller.
 
-    `chunks`: the number of parts. If the size is not a multiple of it there may be fewer, as in
-    PyTorch; `dt.array_split` always gives this number. `dim`: the axis.
+    - `chunks`: the number of parts. If the size is not a multiple of it there may be fewer, as in
+      PyTorch.
+    - `dim`: the axis.
+
     Shapes: of at least one axis.
     Dtypes: all.
     Raises: ArgumentError for less than one, AxisError.
+    See also: `array_split`, which always gives this number, and `split`.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.arange(5).chunk(2)]
@@ -115,7 +126,8 @@ def t(x: Tensor) -> Tensor:
 def type_as(x: Tensor, other: Tensor) -> Tensor:
     """Return the elements of x in the dtype of another tensor; x itself if it has that dtype.
 
-    `other`: the tensor.
+    - `other`: the tensor.
+
     Shapes: any; the result has x's.
     Dtypes: all.
     Raises: DTypeError unless it is a tensor.
@@ -131,7 +143,8 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
 def expand_as(x: Tensor, other: Tensor) -> Tensor:
     """Return a view of x, broadcast to the shape of another tensor.
 
-    `other`: the tensor.
+    - `other`: the tensor.
+
     Shapes: x broadcasts to that of `other`.
     Dtypes: all.
     Raises: ShapeError.
@@ -147,7 +160,8 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
 def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     """Return `x` in the shape of another tensor; a view if strides permit it.
 
-    `other`: the tensor, with an equal number of elements.
+    - `other`: the tensor, with an equal number of elements.
+
     Shapes: any.
     Dtypes: all.
     Raises: ShapeError.

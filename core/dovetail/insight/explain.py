@@ -56,18 +56,22 @@ def explain(
 ) -> Explanation | ReplayReports:
     """Report how the pending work of these tensors would run: launches, reasons, kernels.
 
-    Nothing runs, and it stays pending. `tensors`: or a function that `dt.jit` gave; then the
-    programs for each kind of arguments are reported, as `captures`, each with `launches` and the
-    bytes of its `arena`. Arguments after it select the program for their kind alone, or the reasons
-    why there is none (`reasons`). `source`: True also compiles each kernel, to show the backend's
-    code. The result can be inspected (`launches`, `stored`, `nbytes`, `fresh`), or printed: a
-    summary of a few lines, with all kernels where `verbose`, as its `text()` is. A notebook draws
-    it as a graph, with the times of launches that `dt.profile` has seen; `save` writes that to a
-    file.
+    Nothing runs, and it stays pending. The result can be inspected (`launches`, `stored`, `nbytes`,
+    `fresh`), or printed. A notebook draws it as a graph, with the times of launches that
+    `dt.profile` has seen; `save` writes that to a file.
+
+    - `tensors`: tensors with pending work, or a function that `dt.jit` gave; then the programs for
+      each kind of arguments are reported, as `captures`, each with `launches` and the bytes of its
+      `arena`. Arguments after it select the program for their kind alone, or the reasons why there
+      is none (`reasons`).
+    - `source`: True also compiles each kernel, to show the backend's code.
+    - `verbose`: True prints all kernels, as `text()` does; False a summary of a few lines.
+
     Shapes: any.
     Dtypes: all.
     Units: bytes for what launches move and allocate.
-    Raises: DTypeError for anything but tensors; CompileError with `source`.
+    Raises: DTypeError if an argument is not a tensor; CompileError with `source`.
+    See also: `profile`, `draw_graph`, `record_lines`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])

@@ -101,13 +101,19 @@ def draw_graph(
 ) -> DrawGraph:
     """Draw the graph behind tensors: the pending ops, or the path of gradients.
 
-    Nothing is computed. `gradient`: True for the tape, along which `backward` goes; False for
-    pending ops; None for those if there are any, else for the tape. `names`: names of tensors in
-    the drawing. Of more than 200 nodes those nearest to the tensors are drawn, and it says so.
+    Nothing is computed. Of more than 200 nodes those nearest to the tensors are drawn, and it says
+    so.
+
+    - `tensors`: the tensors at the end of the graph.
+    - `gradient`: True for the tape, along which `backward` goes; False for pending ops; None for
+      those if there are any, else for the tape.
+    - `names`: the names of tensors in the drawing, as a dict from name to tensor.
+
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor, ArgumentError for none, or where there is no gradient
-    to be drawn; ArgumentTypeError for `names`.
+    Raises: DTypeError if an argument is not a tensor, ArgumentError for none, or where there is no
+    gradient to be drawn; ArgumentTypeError for `names`.
+    See also: `explain`, `show`.
 
     >>> import dovetail as dt
     >>> x = dt.ones((2, 3))

@@ -191,12 +191,16 @@ def _format_row(line: ProfileRow, total_seconds: float) -> tuple[str, ...]:
 def profile(path: str | os.PathLike[str] | None = None) -> Profile:
     """Return a context that waits for and times each launch; write the trace to `path`, if given.
 
-    `path`: a file for Perfetto (https://ui.perfetto.dev), or None. While a profile is taken every
-    launch is waited for, so that its time is its own; results are the same. In a notebook it is a
-    timeline, which `p.save` writes to a file (.svg, .html).
+    While a profile is taken every launch is waited for, so that its time is its own; results are
+    the same. In a notebook it is a timeline, which `p.save` writes to a file (.svg, .html).
+
+    - `path`: a file for Perfetto (https://ui.perfetto.dev), or None.
+
     Units: `p.seconds` and those of `p.lines()` in seconds, `p.summary()` in ms, us and GB/s (10^9
     bytes a second), `p.events` in nanoseconds.
+    Cost: every launch is waited for, so that the program runs longer.
     Raises: ArgumentError where one profile is entered twice, ArgumentTypeError for another `path`.
+    See also: `explain`, `Event`, `record_lines`.
 
     >>> import dovetail as dt
     >>> x = dt.ones(1000)

@@ -239,9 +239,13 @@ def show(*tensors: Tensor) -> Picture:
     that it does not touch are grey, and one that it meets several times says how often. Several
     tensors are drawn side by side: `dt.show(x, x.T)`. Large tables show the beginning and the end.
     Tensors that are pending are computed.
+
+    - `tensors`: the tensors to draw.
+
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor, ArgumentError for none.
+    Raises: DTypeError if an argument is not a tensor, ArgumentError for none.
+    See also: `draw_graph`, `Tensor.stride`.
 
     >>> import dovetail as dt
     >>> x = dt.arange(6, device="reference").reshape(2, 3)

@@ -62,6 +62,9 @@ def stride_along(block: Block, variable: Value) -> Callable[[Value], Stride]:
     """Return a function that gives the stride of each value in `block` along `variable`.
 
     A value that is computed outside of the block does not depend on the variable: its stride is 0.
+
+    - `block`: the statements.
+    - `variable`: a grid index or a loop variable.
     """
     strides: dict[int, Stride] = {}
 
@@ -107,6 +110,11 @@ def varies_along(block: Block, variable: Value, memory: bool = False) -> Callabl
 
     The carries and results of loops may. With `memory` every loaded value may, too: another store
     could have changed that element.
+
+    - `block`: the statements.
+    - `variable`: a grid index or a loop variable.
+    - `memory`: True means that every loaded value may vary, too: another store could have changed
+      it.
     """
     dependent: set[int] = set()
 
@@ -128,6 +136,8 @@ def settles(loop: Loop) -> bool:
     Then every later step would leave them unchanged too, since a step depends on nothing else. Such
     folds are as long as their worst case: division by digits, Euclid's algorithm, powers by
     squaring.
+
+    - `loop`: a fold.
     """
     ends = (loop.start, loop.stop)
     if loop.kind != "fold" or loop.effects or any(v.op != "const" for v in ends):
@@ -165,8 +175,11 @@ def shareable(kernel: Kernel) -> bool:
 def trip_count(loop: Loop, ints: Mapping[str, int], at: int | None = None) -> int | None:
     """Return a loop's number of iterations in a launch, an estimate with `at`, or None if unknown.
 
-    at: the number to use for every grid index and loop variable, where an estimate is enough. Of
-    two bounds between which memory chooses, the estimate takes the farther one.
+    Of two bounds between which memory chooses, the estimate takes the farther one.
+
+    - `loop`: the loop.
+    - `at`: the number to use for every grid index and loop variable, where an estimate is enough;
+      None gives no estimates.
     """
     start, stop = (
         _evaluate_integer(loop.start, ints, at, min),
@@ -216,6 +229,8 @@ def reduces_long(kernel: Kernel, ints: Mapping[str, int], least: int) -> bool:
     """Return True if an outermost reduction has at least `least` iterations.
 
     A bound that the kernel computes, as for a reduction over several axes, counts as long.
+
+    - `least`: the least number of iterations that is long.
     """
     for loop in reductions(kernel):
         count = trip_count(loop, ints)

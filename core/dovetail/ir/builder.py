@@ -42,6 +42,16 @@ class Kernel:
     """A program for every point of a grid, in the kernel IR (`language`).
 
     Arguments are passed in this order: buffers, ints, scalars.
+
+    - `name`: the name in profiles and texts.
+    - `buffers`: the buffer parameters.
+    - `ints`: the names of the integer parameters.
+    - `scalars`: the names and dtypes of the scalar parameters.
+    - `grid`: the extent of each axis, as a Value; the last axis is the fastest.
+    - `body`: the statements for a point.
+    - `index`: the dtype of ints, grid, loops and indices: int64, and int32 after legalisation.
+    - `before`: the kernel from which a pass made 32-bit words.
+    - `fast_math`: True permits contraction and approximate division.
     """
 
     name: str
@@ -72,7 +82,12 @@ class Kernel:
         scalars: tuple[tuple[str, DType], ...] | None = None,
         before: Kernel | None = None,
     ) -> Kernel:
-        """Return this kernel with another body, and other fields if a pass has changed them."""
+        """Return this kernel with another body, and other fields if a pass has changed them.
+
+        - `body`: the new statements.
+        - `buffers`, `ints`, `grid`, `index`, `scalars`, `before`: the other fields; None keeps this
+          kernel's.
+        """
         return Kernel(
             self.name,
             self.buffers if buffers is None else buffers,
@@ -87,7 +102,10 @@ class Kernel:
 
 
 class KernelBuilder:
-    """A builder that collects parameters and effects of a kernel."""
+    """A builder that collects parameters and effects of a kernel.
+
+    - `name`: the name of the kernel.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -98,22 +116,37 @@ class KernelBuilder:
         self._effects: list[Effect | Value] = []
 
     def buffer(self, name: str, dtype: DType, access: str) -> Buffer:
-        """Add a buffer parameter and return it."""
+        """Add a buffer parameter and return it.
+
+        - `name`: the name of the parameter.
+        - `dtype`: the dtype of the elements.
+        - `access`: "r", "w" or "rw".
+        """
         self._buffers.append(Buffer(name, dtype, access))
         return self._buffers[-1]
 
     def int(self, name: str) -> Value:
-        """Add an int64 run-time parameter and return it."""
+        """Add an int64 run-time parameter and return it.
+
+        - `name`: the name of the parameter.
+        """
         self._ints.append(Value("param", int64, (), name))
         return self._ints[-1]
 
     def scalar(self, name: str, dtype: DType) -> Value:
-        """Add a run-time scalar parameter and return it."""
+        """Add a run-time scalar parameter and return it.
+
+        - `name`: the name of the parameter.
+        - `dtype`: its dtype.
+        """
         self._scalars.append(Value("param", dtype, (), name))
         return self._scalars[-1]
 
     def axis(self, extent: Value) -> Value:
-        """Add a grid axis inside those before it (the last is the fastest); return its index."""
+        """Add a grid axis inside those before it (the last is the fastest); return its index.
+
+        - `extent`: the number of points, as a Value.
+        """
         self._grid.append(extent)
         return Value("index", int64, (), len(self._grid) - 1)
 
@@ -122,13 +155,18 @@ class KernelBuilder:
         self._effects.append(Store(buffer, index, value, when))
 
     def effect(self, effect: Effect) -> None:
-        """Add a store, an atomic or a loop with effects."""
+        """Add a store, an atomic or a loop with effects.
+
+        - `effect`: a `Store`, an `Atomic` or a `Loop`.
+        """
         self._effects.append(effect)
 
     def first(self, *values: Value) -> None:
         """Append values as effects: they are computed before anything that is added later.
 
         This order suits registers.
+
+        - `values`: the values, in this order.
         """
         self._effects += values
 
@@ -372,7 +410,14 @@ def _reads_writable_buffer(loop: Loop) -> bool:
 
 
 class Combine(NamedTuple):
-    """A rule that combines two partial results: `body` computes `result` from "arg" Values."""
+    """A rule that combines two partial results: `body` computes `result` from "arg" Values.
+
+    - `name`: the name, such as "add".
+    - `identity`: the constants with which a result begins.
+    - `left`, `right`: the placeholders of two partial results.
+    - `body`: the statements.
+    - `result`: the values that replace both.
+    """
 
     name: str
     identity: tuple[Value, ...]
@@ -466,6 +511,9 @@ def is_combine(name: str | None) -> bool:
 @cache
 def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
     """Return the combine `name` for carried values of `dtypes`, in the kernel IR; cached.
+
+    - `name`: the name, such as "add", "max" or "argmin".
+    - `dtypes`: the dtypes of the carried values.
 
     Raises: KeyError for an unknown name, ValueError for a name in words of other dtypes.
     """

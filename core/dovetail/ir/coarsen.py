@@ -20,9 +20,10 @@ def coarsen(kernel: Kernel, count: int) -> Kernel | None:
 
     Point i also does points i + m, i + 2 * m, and so on, where m = -(-extent // count) is one more
     int, and the axis' new extent.
-
     Return None if that is not possible: the kernel has a loop, an atomic, or a buffer that it both
     reads and writes.
+
+    - `count`: the number of points that become one.
     """
     stores = [s for s in kernel.body if isinstance(s, Store)]
     values = [s for s in kernel.body if isinstance(s, Value)]

@@ -100,11 +100,19 @@ class CStyle:
     in_order: ClassVar[str] = ""  # before a loop that adds floats one after the other
 
     def entry(self, kernel: Kernel) -> str:
-        """Return the name of the C function. It has a prefix: a kernel may be called `exp`."""
+        """Return the name of the C function. It has a prefix: a kernel may be called `exp`.
+
+        - `kernel`: the kernel.
+        """
         return "kernel_" + re.sub(r"\W", "_", kernel.name, flags=re.ASCII)
 
     def render(self, kernel: Kernel, lanes: bool = False, tile: Tile | None = None) -> str:
-        """Return the whole text. Raises: CompileError for a dtype or an index that it lacks."""
+        """Return the whole text. Raises: CompileError for a dtype or an index that it lacks.
+
+        - `kernel`: the kernel, legalised.
+        - `lanes`: True if a group of LANES work items does each point.
+        - `tile`: the tile that groups stage; None for none.
+        """
         if kernel.index is not self.index:
             name, what = type(self).__name__, f"a kernel with {kernel.index.name} indices"
             raise CompileError(f"{name} has {self.index.name} indices, and is given {what}")
@@ -113,7 +121,10 @@ class CStyle:
     # --- the frame
 
     def preamble(self, body: str) -> list[str]:
-        """Return the lines before everything else; `body` is the text to come."""
+        """Return the lines before everything else; `body` is the text to come.
+
+        - `body`: the text to come.
+        """
         lines = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
         lines += ["#pragma STDC FP_CONTRACT OFF"]
         for name, text in _BITS_IN_C.items():
@@ -122,19 +133,36 @@ class CStyle:
         return lines
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
-        """Return the head of the kernel's function, without the brace; dialects may use `lanes`."""
+        """Return the head of the kernel's function, without the brace; dialects may use `lanes`.
+
+        - `name`: the name of the function.
+        - `parameters`: the text of each parameter.
+        - `lanes`: True if a group of LANES work items does each point.
+        """
         return f"void {name}({', '.join(parameters)})"
 
     def parameter(self, buffer: Buffer, name: str) -> list[str]:
-        """Return the parameters that pass a buffer."""
+        """Return the parameters that pass a buffer.
+
+        - `buffer`: the buffer.
+        - `name`: its name in C.
+        """
         return [f"{self.pointer(buffer)}{name}"]
 
     def prologue(self, buffer: Buffer, name: str) -> list[str]:
-        """Return statements by which `name` becomes the pointer to the buffer's element 0."""
+        """Return statements by which `name` becomes the pointer to the buffer's element 0.
+
+        - `buffer`: the buffer.
+        - `name`: its name in C.
+        """
         return []
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        """Return the lines that begin the work of a point; the renderer closes their braces."""
+        """Return the lines that begin the work of a point; the renderer closes their braces.
+
+        - `extents`: the text of each axis's extent.
+        - `lanes`: True if a group of LANES work items does each point.
+        """
         index = self.type(self.index)
         loops = enumerate(extents)
         return [f"for ({index} i{d} = 0; i{d} < {n}; ++i{d}) {{" for d, n in loops]
@@ -145,15 +173,28 @@ class CStyle:
     present: ClassVar[str] = ""  # condition that a group's point exists, if some groups are idle
 
     def shared(self, type: str, name: str) -> list[str]:
-        """Return declarations at the top of the function that `tree` needs for this type."""
+        """Return declarations at the top of the function that `tree` needs for this type.
+
+        - `type`: the name of the C type.
+        - `name`: the name of the declared memory.
+        """
         raise NotImplementedError
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
-        """Return statements that combine `name` of all lanes in the fixed tree, for all lanes."""
+        """Return statements that combine `name` of all lanes in the fixed tree, for all lanes.
+
+        - `type`: the name of the C type.
+        - `name`: the variable that each lane has.
+        - `function`: the function that combines two values.
+        - `shared`: the memory that `shared` declared.
+        """
         raise NotImplementedError
 
     def unroll(self, body: Block) -> list[str]:
-        """Return the lines before a lane's loop over a row with this body."""
+        """Return the lines before a lane's loop over a row with this body.
+
+        - `body`: the statements of the loop.
+        """
         return []
 
     def rows(self) -> list[str]:
@@ -176,7 +217,12 @@ class CStyle:
     tile_steps: ClassVar[str] = ""  # before a loop over the staged steps
 
     def tile_function(self, name: str, parameters: Sequence[str], tile: Tile) -> str:
-        """Return the head of a function that groups of `tile.items` work items run."""
+        """Return the head of a function that groups of `tile.items` work items run.
+
+        - `name`: the name of the function.
+        - `parameters`: the text of each parameter.
+        - `tile`: the tile.
+        """
         raise NotImplementedError
 
     def tile_points(self, extents: Sequence[str], tile: Tile) -> list[str]:
@@ -184,11 +230,18 @@ class CStyle:
 
         They declare the indices of all axes but the last two, the tile's first point along these
         (`tile_row` and `tile_column`), and the ints `item_row` and `item_column`.
+
+        - `extents`: the text of each axis's extent.
+        - `tile`: the tile.
         """
         raise NotImplementedError
 
     def local(self, type: str, array: str) -> str:
-        """Return the declaration of an array in local memory, aligned to 16 bytes."""
+        """Return the declaration of an array in local memory, aligned to 16 bytes.
+
+        - `type`: the name of the C type.
+        - `array`: the name of the array, with its size.
+        """
         raise NotImplementedError
 
     # --- types and constants
@@ -204,12 +257,18 @@ class CStyle:
         return self.type(uint8 if dtype is bool_ else dtype)
 
     def pointer(self, buffer: Buffer) -> str:
-        """Return the type of a buffer's pointer."""
+        """Return the type of a buffer's pointer.
+
+        - `buffer`: the buffer.
+        """
         const = "const " if buffer.access == "r" else ""
         return f"{self.space}{const}{self.memory_type(buffer.dtype)} *"
 
     def const(self, value: float | int | bool, dtype: DType) -> str:
-        """Return the text of a constant, exactly."""
+        """Return the text of a constant, exactly.
+
+        - `value`: the number.
+        """
         if dtype.kind == "b":
             return "true" if value else "false"
         if dtype.kind != "f":
@@ -222,7 +281,10 @@ class CStyle:
         return f"({text})" if text.startswith("-") else text
 
     def integer(self, value: int, dtype: DType) -> str:
-        """Return the text of an integer constant; the least one is not a literal of C."""
+        """Return the text of an integer constant; the least one is not a literal of C.
+
+        - `value`: the number.
+        """
         suffix = self.suffixes.get(dtype, "")
         if dtype.bits >= 32 and value < 0 and value == dtype.min:
             return f"({value + 1}{suffix} - 1)"
@@ -231,7 +293,12 @@ class CStyle:
     # --- operations
 
     def operation(self, op: str, dtype: DType, args: Sequence[str], of: DType) -> str:
-        """Return an operation on arguments of dtype `of` as an expression of type `dtype`."""
+        """Return an operation on arguments of dtype `of` as an expression of type `dtype`.
+
+        - `op`: the name of the operation; `OPS` lists them.
+        - `args`: the text of each operand.
+        - `of`: the dtype of the operands.
+        """
         if op == "where":
             return "{} ? {} : {}".format(*args)
         if op == "cast":
@@ -249,11 +316,19 @@ class CStyle:
         return f"-{first}" if op == "neg" else f"{first} {_INFIX[op]} {args[1]}"
 
     def cast(self, x: str, source: DType, target: DType) -> str:
-        """Return `x` converted to a dtype."""
+        """Return `x` converted to a dtype.
+
+        - `x`: the text of the value.
+        - `source`, `target`: the dtypes.
+        """
         return f"{x} != 0" if target is bool_ else f"({self.type(target)}){x}"
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
-        """Return the bits of `x` read as `target`."""
+        """Return the bits of `x` read as `target`.
+
+        - `x`: the text of the value.
+        - `source`, `target`: the dtypes, of one size.
+        """
         if source.kind != "f" and target.kind != "f":
             return f"({self.type(target)}){x}"
         if target.kind == "f":
@@ -261,15 +336,31 @@ class CStyle:
         return f"bits_of_{source.code}({x})"
 
     def load(self, buffer: Buffer, name: str, index: str) -> str:
-        """Return the expression for an element of a buffer."""
+        """Return the expression for an element of a buffer.
+
+        - `buffer`: the buffer.
+        - `name`: its name in C.
+        - `index`: the text of the index.
+        """
         return f"{name}[{index}]" + (" != 0" if buffer.dtype is bool_ else "")
 
     def store(self, buffer: Buffer, name: str, index: str, value: str) -> str:
-        """Return the statement that writes an element of a buffer."""
+        """Return the statement that writes an element of a buffer.
+
+        - `buffer`: the buffer.
+        - `name`: its name in C.
+        - `index`: the text of the index.
+        - `value`: the text of the value.
+        """
         return f"{name}[{index}] = {value};"
 
     def atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
-        """Return statements for a read-modify-write of the element at pointer `place`."""
+        """Return statements for a read-modify-write of the element at pointer `place`.
+
+        - `op`: "add", "min", "max", "and" or "or".
+        - `place`: the text of the pointer.
+        - `value`: the text of the other operand.
+        """
         if op in ("add", "and", "or"):
             return [f"__atomic_fetch_{op}({place}, {value}, __ATOMIC_RELAXED);"]
         t, sign = self.type(dtype), "<" if op == "min" else ">"

@@ -27,14 +27,22 @@ _BUILT_IN_SAFETENSORS = r"BOOL|BF16|[CFIU]\d+"
 class DTypeInfo:
     """A float of reduced precision, stored in one or two bytes and computed in float32.
 
-    `name`: as in `dt.float8_e4m3`. `code`: as in kernel texts, a letter and then letters or digits.
-    `encode`: a function from a float32 `Value` to the bits of the nearest number (ties to even), an
-    unsigned integer of `itemsize` bytes. `decode`: the inverse function, exact. The first bit is
-    the sign, the other bits ascend with the size, 0 being zero. `digits` of the significand, the
-    first one included; `max`, `smallest_normal` and `smallest`: its numbers; `infinities`: True if
-    it has them.
-    `dlpack`: DLPack's type code. `safetensors`: its names in the header of a file and in its
-    library. `elsewhere`: names of dtypes of other libraries (ml_dtypes) with the same bits.
+    The first bit is the sign, the other bits ascend with the size, 0 being zero.
+
+    - `name`: the name, as in `dt.float8_e4m3`.
+    - `code`: the code in kernel texts: a letter and then letters or digits.
+    - `itemsize`: the bytes of a number, 1 or 2.
+    - `encode`: a function from a float32 `Value` to the bits of the nearest number (ties to even),
+      an unsigned integer of `itemsize` bytes.
+    - `decode`: the inverse function, exact.
+    - `digits`: the digits of the significand, the first one included.
+    - `max`, `smallest_normal`, `smallest`: the largest, the smallest normal and the smallest
+      positive number.
+    - `infinities`: True if it has them.
+    - `dlpack`: DLPack's type code; None if it has none.
+    - `safetensors`: its names in the header of a file and in the library.
+    - `elsewhere`: names of dtypes of other libraries (ml_dtypes) with the same bits.
+    - `minimum_interface`: the least interface (major, minor) that the plugin needs.
     """
 
     name: str

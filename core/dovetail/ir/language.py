@@ -94,7 +94,12 @@ OPERANDS = ("const", "param", "index", "loopvar", "carry", "result", "arg")
 
 
 class Buffer:
-    """A buffer parameter: `access` is "r", "w" or "rw". Indices are in elements from its start."""
+    """A buffer parameter, whose indices are in elements from its start.
+
+    - `name`: the name of the parameter.
+    - `dtype`: the dtype of the elements.
+    - `access`: "r", "w" or "rw".
+    """
 
     __slots__ = ("access", "dtype", "name")
 
@@ -106,7 +111,13 @@ class Buffer:
 
 
 class Value:
-    """One operation. `attr` depends on the `op`; the properties name its meanings."""
+    """One operation of a kernel.
+
+    - `op`: the name of the operation; `OPS` lists them.
+    - `dtype`: the dtype of the result.
+    - `args`: the operands, as Values.
+    - `attr`: depends on the `op`; the properties name its meanings.
+    """
 
     __slots__ = ("args", "attr", "dtype", "op")
 
@@ -226,7 +237,10 @@ _constants: LRUCache[tuple[DType, object], Value] = LRUCache(CONSTANTS_MAX)
 
 
 def const(value: float | int | bool, dtype: DType) -> Value:
-    """Return a cached constant. An integer must be in range; a float32 is rounded to float32."""
+    """Return a cached constant. An integer must be in range; a float32 is rounded to float32.
+
+    - `value`: a Python number.
+    """
     key = (dtype, exact_key(value))
     cached = _constants.find(key)
     if cached is None:
@@ -304,7 +318,10 @@ def _fold_integer(op: str, a: Value, b: Value) -> Value | None:
 
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
-    """Return a * b + c with one rounding."""
+    """Return a * b + c with one rounding.
+
+    - `a`, `b`, `c`: Values of one float dtype.
+    """
     return Value("fma", a.dtype, (a, as_kernel_value(b, a.dtype), as_kernel_value(c, a.dtype)))
 
 
@@ -344,17 +361,27 @@ def rem(a: Value, b: Operand) -> Value:
 
 
 def eq(a: Value, b: Operand) -> Value:
-    """Return a == b."""
+    """Return a == b.
+
+    - `a`, `b`: Values of one dtype.
+    """
     return binary("eq", a, b)
 
 
 def ne(a: Value, b: Operand) -> Value:
-    """Return a != b, which is true for NaN."""
+    """Return a != b, which is true for NaN.
+
+    - `a`, `b`: Values of one dtype.
+    """
     return binary("ne", a, b)
 
 
 def where(c: Value, a: Operand, b: Operand) -> Value:
-    """Return `a` where `c` is true, else `b`. Both are computed."""
+    """Return `a` where `c` is true, else `b`. Both are computed.
+
+    - `c`: a Value of bool.
+    - `a`, `b`: Values of one dtype.
+    """
     if not isinstance(a, Value):
         if not isinstance(b, Value):
             raise InternalError("where() of two Python numbers has no dtype")
@@ -363,12 +390,18 @@ def where(c: Value, a: Operand, b: Operand) -> Value:
 
 
 def cast(a: Value, dtype: DType) -> Value:
-    """Return `a` as `dtype`. A float outside of an integer's range gives any integer: guard it."""
+    """Return `a` as `dtype`. A float outside of an integer's range gives any integer: guard it.
+
+    - `a`: a Value.
+    """
     return a if a.dtype is dtype else Value("cast", dtype, (a,))
 
 
 def bitcast(a: Value, dtype: DType) -> Value:
-    """Return the bits of `a` read as `dtype`, of the same size."""
+    """Return the bits of `a` read as `dtype`, of the same size.
+
+    - `a`: a Value.
+    """
     return a if a.dtype is dtype else Value("bitcast", dtype, (a,))
 
 
@@ -393,12 +426,23 @@ def complex_product_parts(a: Value, b: Value, c: Value, d: Value) -> tuple[Value
 
 
 def load(buffer: Buffer, index: Value, when: Value | None = None) -> Value:
-    """Return the element at `index`; zero where `when` is given and false: no memory is touched."""
+    """Return the element at `index`; zero where `when` is given and false: no memory is touched.
+
+    - `buffer`: the buffer.
+    - `index`: the element, as a Value.
+    - `when`: the condition; None always reads.
+    """
     return Value("load", buffer.dtype, (index,) if when is None else (index, when), buffer)
 
 
 class Store:
-    """A write of `value` at `index`, where `when` is absent or true."""
+    """A write of `value` at `index`, where `when` is absent or true.
+
+    - `buffer`: the buffer.
+    - `index`: the element, as a `Value`.
+    - `value`: the value to write.
+    - `when`: the condition; None writes always.
+    """
 
     __slots__ = ("buffer", "index", "value", "when")
 
@@ -412,7 +456,14 @@ class Store:
 
 
 class Atomic:
-    """An integer read-modify-write of `buffer[index]`: `op` is add, min, max, and, or."""
+    """An integer read-modify-write of `buffer[index]`: `op` is add, min, max, and, or.
+
+    - `op`: "add", "min", "max", "and" or "or".
+    - `buffer`: the buffer.
+    - `index`: the element, as a `Value`.
+    - `value`: the other operand.
+    - `when`: the condition; None does it always.
+    """
 
     __slots__ = ("buffer", "index", "op", "value", "when")
 
@@ -426,7 +477,13 @@ class Atomic:
 
 
 class Loop:
-    """A loop of one of the three kinds; `KernelBuilder.build` fills in its `body`."""
+    """A loop of one of the three kinds; `KernelBuilder.build` fills in its `body`.
+
+    - `kind`: "fold", "map" or "reduce".
+    - `start`, `stop`: the range of the loop variable, as Values.
+    - `combine`: of a reduction: the name of its `Combine`.
+    - `init`: the values that a fold carries first.
+    """
 
     __slots__ = (
         "body",
@@ -487,7 +544,12 @@ def map_loop(
 def reduce_loop(
     combine: str, start: Operand, stop: Operand, body: Callable[[Value], Value | Sequence[Value]]
 ) -> tuple[Value, ...]:
-    """Return the results of combining `body(k)` over k in start..stop-1, in canonical order."""
+    """Return the results of combining `body(k)` over k in start..stop-1, in canonical order.
+
+    - `combine`: the name of the `Combine`, such as "add".
+    - `start`, `stop`: the range of the loop variable, as Values.
+    - `body`: a function from the loop variable to the values to combine.
+    """
     loop = Loop("reduce", as_kernel_value(start, int64), as_kernel_value(stop, int64), combine)
     update = body(loop.var)
     loop.update = (update,) if isinstance(update, Value) else tuple(update)
@@ -505,6 +567,10 @@ def fold_loop(
 
     Its `.results` are the carries after the last iteration. A loop with effects must be passed to
     `KernelBuilder.effect`.
+
+    - `start`, `stop`: the range of the loop variable, as Values.
+    - `init`: the values that are carried first.
+    - `body`: a function of the loop variable and the carries.
     """
     loop = Loop(
         "fold", as_kernel_value(start, int64), as_kernel_value(stop, int64), init=tuple(init)

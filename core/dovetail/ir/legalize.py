@@ -51,6 +51,8 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 
     The kernel itself comes back if the device can run it as it is.
 
+    - `capabilities`: the features of the device.
+
     Raises: DTypeError when the kernel needs a dtype that the device does not have, DeviceError when
     it has more buffers than the device takes.
     """

@@ -28,6 +28,8 @@ _LOOP = re.compile(
 def parse_kernel(text: str) -> Kernel:
     """Return the kernel that prints as `text`.
 
+    - `text`: the text that `print_kernel` returned.
+
     Raises: ArgumentError with the number of the line that is no kernel text.
     """
     parser = _Parser(text)

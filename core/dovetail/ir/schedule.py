@@ -14,9 +14,12 @@ from .staging import Tile
 class Schedule:
     """A kernel to render, and how to render it.
 
-    `lanes`: a group of LANES work items does a point. `joined`: by axis, how many of its points one
-    work item does; each is an int64 parameter more. `tile`: the points that a group does together,
-    from operands in local memory.
+    - `kernel`: the kernel.
+    - `style`: the dialect of C.
+    - `lanes`: True if a group of LANES work items does a point.
+    - `joined`: by axis, how many of its points one work item does; each is an int64 parameter more.
+    - `tile`: the points that a group does together, from operands in local memory; None for no
+      tile.
     """
 
     kernel: Kernel

@@ -31,7 +31,10 @@ STAGING_CACHE_MAX = 4096  # kernels
 class Tile:
     """The points of a group along the last two axes, and the steps that it stages at a time.
 
-    `item_rows`, `item_columns`: the points of one work item, of which `width` are neighbours.
+    - `rows`, `columns`: the points of a group along the last two axes.
+    - `depth`: the steps that a group stages at a time.
+    - `item_rows`, `item_columns`: the points of one work item.
+    - `width`: how many points of a work item are neighbours.
     """
 
     rows: int
@@ -123,9 +126,10 @@ def _used(loop: Loop, points: Sequence[Value]) -> Iterator[Value]:
 def choose_tile(kernel: Kernel, local_bytes: int, group_items: int, width: int = 4) -> Tile | None:
     """Return the tile of a kernel's groups; None if the kernel, or the device, permits none.
 
-    `local_bytes`, `group_items`: the local memory and the work items that a group may have.
-    `width`: the neighbouring points of a work item. Four are one load from local memory; one is
-    for compilers that make vectors of work items.
+    - `local_bytes`: the local memory that a group may have, in bytes.
+    - `group_items`: the most work items of a group.
+    - `width`: the neighbouring points of a work item. Four are one load from local memory; one is
+      for compilers that make vectors of work items.
     """
     staging = find_staging(kernel)
     if staging is None or math.prod(ITEMS) > group_items:
@@ -144,7 +148,7 @@ def fills_tiles(
 ) -> bool:
     """Return True if a launch of these sizes is large enough for groups that stage tiles.
 
-    `points_min`: the points with which enough groups occupy the device.
+    - `points_min`: the points with which enough groups occupy the device.
     """
     staging = find_staging(kernel)
     if staging is None or math.prod(grid) < points_min or min(grid[-2:]) < STAGED_SIDE_MIN:

@@ -14,8 +14,26 @@ BUFFERS_MIN = 8  # buffers that the ops with kernels of their own need in one ke
 class Capabilities:
     """The features that kernels for a device may use.
 
-    The core legalises the rest away, or refuses it clearly. `native_halves`: of float16, bfloat16,
-    those that the device loads, stores and casts to and from float32.
+    The core legalises the rest away, or refuses it clearly.
+
+    - `dtypes`: the dtypes of buffers.
+    - `native_halves`: of float16, bfloat16, those that the device loads, stores and casts to and
+      from float32.
+    - `exact_division`: True if float32 division and square root round correctly.
+    - `float64`: True if the device computes in float64.
+    - `fma`: True if there is a multiply-add that rounds once.
+    - `contraction`: True if the compiler may fuse a product, unasked, with a sum that uses it.
+    - `denormals`: True if float32 arithmetic keeps them.
+    - `nan`: True if float arithmetic keeps infinities and NaN.
+    - `concurrency`: the number of independent grid points that keep the device busy.
+    - `near`: the bytes of a first-level cache that a grid point has for itself; 0 if points share
+      it.
+    - `max_buffers`: the most buffers of a kernel; 0 is no limit.
+    - `offset_alignment`: the offsets of a launch's buffers are multiples of it, in bytes.
+    - `max_grid`: the most points of a launch along each axis, the last axis last; () is no limit.
+    - `index_bits`: the bits of indices and sizes in kernels, 64 or 32.
+    - `int64`: False if 64-bit integers, which `dtypes` still has, come as two words.
+    - `storage_bits`: the smallest unit of memory access, 8 or 32.
     """
 
     dtypes: frozenset[DType] = frozenset((bool_, *INTEGERS, *FLOATS))  # dtypes of buffers

@@ -20,13 +20,15 @@ EXTENT_NAMES = {False: "jammed", True: "jammed_apart"}
 def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) -> Kernel | None:
     """Return the kernel in which a point does the work of `count` neighbours along an axis.
 
-    The axis is the last but one, unless given.
-
     Return None if that makes no sense: there must be one fold, perhaps with one in it, that stores
     nothing, and the innermost one must load something which all of the neighbours need. The new
     kernel takes one more int, m = -(-extent // count), the grid's new extent along the axis. With
     `apart`, point i does not do neighbours but i, i + m, i + 2 * m and so on, so that other points,
     which do the neighbours, load them at once.
+
+    - `count`: the number of neighbours that become one.
+    - `axis`: the axis of the grid; default: the last but one.
+    - `apart`: True joins points i, i + m, i + 2 * m and so on in place of neighbours.
     """
     nest = fold_nest(kernel)
     others = [s for s in kernel.body if not isinstance(s, (Value, Loop, Store))]

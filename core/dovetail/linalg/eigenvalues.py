@@ -74,10 +74,13 @@ def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     Real ones are symmetric. Only the lower triangle is read; the gradient is spread over both, and
     Hermitian. The gradient of vectors is right for what does not depend on their signs or phases,
     nor on their choice for equal values.
+
     Shapes: (..., n, n) gives (..., n) and (..., n, n).
     Dtypes: float32, float64 and complex; the eigenvalues are real.
+    Cost: LAPACK on the host.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError unless they
     are square, DTypeError.
+    See also: `linalg.eigvalsh`, `linalg.eig`, `linalg.svd`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[2.0, 0.0], [0.0, 1.0]])
@@ -142,10 +145,13 @@ def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
 
     The gradient of vectors is right for what does not depend on their phases. Where the vectors are
     linearly dependent nothing has a gradient: it is huge, or a LinAlgError.
+
     Shapes: (..., n, n) gives (..., n) and (..., n, n).
     Dtypes: float32, float64 and complex; the results are complex.
+    Cost: LAPACK on the host.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError unless they
     are square, DTypeError.
+    See also: `linalg.eigvals`, `linalg.eigh`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0.0, -1.0], [1.0, 0.0]])

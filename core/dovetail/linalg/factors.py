@@ -99,12 +99,16 @@ def _halve_diagonal(x: Tensor) -> Tensor:
 def cholesky(x: Tensor, /, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Return the lower triangular L of Hermitian, positive definite matrices: `L @ conj(L).mT`.
 
-    `upper`: True returns the upper triangular U instead, for which they are `conj(U).mT @ U`. Only
-    that triangle of x is read; the gradient is spread over both, and Hermitian.
+    - `upper`: True returns the upper triangular U instead, for which they are `conj(U).mT @ U`.
+      Only that triangle of x is read.
+
     Shapes: (..., n, n) gives the same.
     Dtypes: float32, float64 and complex.
+    Gradient: spread over both triangles, and Hermitian.
+    Cost: kernels for real matrices of at most 32 rows; else LAPACK on the host.
     Raises: LinAlgError, with its place, for a matrix that is not positive definite; ShapeError
     unless they are square, DTypeError.
+    See also: `linalg.cholesky_solve`, `linalg.eigh`, `linalg.solve_triangular`.
 
     >>> import dovetail as dt
     >>> dt.linalg.cholesky(dt.asarray([[4.0, 2.0], [2.0, 2.0]])).tolist()
@@ -162,12 +166,17 @@ def _qr_gradient(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor
 def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = None) -> QRResult:
     """Return orthonormal Q and upper triangular R whose products `Q @ R` are x.
 
-    `mode`: "reduced" for as many columns of Q as x has rows or columns; "complete" for a square Q.
     Signs are LAPACK's; the diagonal of R is real.
+
+    - `mode`: "reduced" for as many columns of Q as x has rows or columns; "complete" for a square
+      Q.
+
     Shapes: (..., m, n) gives (..., m, k) and (..., k, n); k is min(m, n), or m.
     Dtypes: float32, float64 and complex.
+    Cost: LAPACK on the host.
     Raises: ShapeError, DTypeError, ArgumentError for another mode; of the gradient, LinAlgError
     where the first columns depend on each other, and GradientError for "complete" where m > n.
+    See also: `linalg.svd`, `linalg.lstsq`, `linalg.householder`.
 
     >>> import dovetail as dt
     >>> q, r = dt.linalg.qr(dt.asarray([[0.0, 2.0], [1.0, 3.0]]))
@@ -236,13 +245,21 @@ def svd(
 ) -> SVDResult:
     """Return the singular value decomposition: x is `U @ diag(S) @ Vh`, with S descending.
 
-    `full_matrices`: True makes U and Vh square. If one of them is then larger than x requires,
-    there is no gradient. The gradient of vectors is right for what does not depend on their signs
-    or phases.
+    The result is a named tuple (U, S, Vh); Vh is the conjugate transpose of V. The gradient of
+    vectors is right for what does not depend on their signs or phases.
+
+    - `full_matrices`: True makes U and Vh square; False keeps the first min(m, n) columns of U and
+      rows of Vh. If one of them is larger than x requires, there is no gradient: pass False to
+      differentiate.
+
     Shapes: (..., m, n) gives (..., m, m), (..., k) and (..., n, n), k being min(m, n); unless full,
     (..., m, k), (..., k) and (..., k, n).
     Dtypes: float32, float64 and complex; S is real.
+    Cost: LAPACK on the host, in the order of m n min(m, n) for each matrix; the matrices of a batch
+    follow one another. The call waits for pending work, and copies from and to a device with its
+    own memory. `svdvals` is several times quicker.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
+    See also: `linalg.svdvals`, `linalg.pinv`, `linalg.eigh`, `linalg.qr`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0.0, 2.0], [1.0, 0.0]])
@@ -260,6 +277,7 @@ def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     Shapes: (..., m, n) gives (..., min(m, n)).
     Dtypes: float32, float64 and complex; the result is real.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
+    See also: `linalg.svd`, `linalg.matrix_rank`, `linalg.cond`.
 
     >>> import dovetail as dt
     >>> dt.linalg.svdvals(dt.asarray([[0.0, 2.0], [1.0, 0.0]])).tolist()
@@ -345,10 +363,11 @@ def lu_solve(
 ) -> Tensor:
     """Return the solutions x of `a @ x = x2`, given the LU factors of a.
 
-    `lu`: the result of `dt.linalg.lu` for square matrices.
+    - `lu`: the result of `dt.linalg.lu` for square matrices: three factors.
+
     Shapes: as those of `solve`.
     Dtypes: float32, float64 and complex, promoted.
-    Raises: LinAlgError, with its place, for a singular matrix; ArgumentTypeError for what are no
+    Raises: LinAlgError, with its place, for a singular matrix; ArgumentTypeError unless there are
     three factors; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt

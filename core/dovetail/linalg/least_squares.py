@@ -93,12 +93,15 @@ def _relative_threshold(name: str, x: Tensor, rtol: Threshold) -> float | Tensor
 def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
-    `rtol`: singular values up to this share of the largest count as 0; one number, or an array
-    with one for each matrix. Unless given, max(m, n) times the dtype's eps.
+    - `rtol`: singular values up to this share of the largest count as 0; one number, or an array
+      with one for each matrix. None is max(m, n) times the dtype's eps.
+
     Shapes: (..., m, n) gives (..., n, m).
     Dtypes: float32, float64 and complex.
     Gradient: where the rank stays the same.
+    Cost: LAPACK on the host.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
+    See also: `linalg.lstsq`, `linalg.svd`, `linalg.inv`.
 
     >>> import dovetail as dt
     >>> dt.linalg.pinv(dt.asarray([[2.0, 0.0], [0.0, 0.0]])).tolist()
@@ -117,9 +120,10 @@ def matrix_rank(
 ) -> Tensor:
     """Return the number of non-zero singular values of each matrix.
 
-    `rtol`: those up to this share of the largest count as 0; one number, or an array with one for
-    each matrix. Unless given, max(m, n) times the dtype's eps. `hermitian`: True for Hermitian
-    matrices, which takes half the time.
+    - `rtol`: singular values up to this share of the largest count as 0; one number, or an array
+      with one for each matrix. None is max(m, n) times the dtype's eps.
+    - `hermitian`: True for Hermitian matrices, which takes half the time.
+
     Shapes: (..., m, n) gives (...).
     Dtypes: float32, float64 and complex; the result is int64.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
@@ -154,8 +158,11 @@ def _count_above(values: Tensor, threshold: float | Tensor) -> Tensor:
 def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -> Tensor:
     """Return the condition numbers of matrices: the norm times that of the inverse.
 
-    `ord`: of the norm, see `matrix_norm`; None and 2 divide singular values, -2 the other way
-    round. A singular matrix has inf, but with -2 only where it is zero.
+    A singular matrix has inf, but with -2 only where it is zero.
+
+    - `ord`: the order of the norm, see `matrix_norm`; None and 2 divide singular values, -2 the
+      other way round.
+
     Shapes: (..., m, n) gives (...); square unless `ord` is None, 2 or -2.
     Dtypes: float32, float64 and complex; the result is real.
     Raises: ShapeError, DTypeError, ArgumentError for another `ord`; LinAlgError for NaN and
@@ -183,7 +190,9 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
 def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     """Return the x of least norm that minimises the norm of `x1 @ x - x2`, and its statistics.
 
-    `rcond`: the `rtol` of `pinv`, by the name that NumPy and PyTorch have here.
+    - `rcond`: singular values up to this share of the largest count as 0: the `rtol` of `pinv`.
+      None is max(m, n) times the dtype's eps.
+
     Shapes: (..., m, n) and (..., m, k) give the solution (..., n, k), residuals (..., k), rank
     (...) and singular values (..., min(m, n)); (m,) as x2 is one vector, and its solution (..., n).
     Dtypes: float32, float64 and complex, promoted; residuals and singular values are real, the rank
@@ -191,6 +200,7 @@ def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     Gradient: of the solution and the residuals, where the rank stays the same.
     Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError,
     DeviceError.
+    See also: `linalg.pinv`, `linalg.solve`, `polyfit`.
 
     >>> import dovetail as dt
     >>> a = dt.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])

@@ -58,7 +58,8 @@ def trace(
 ) -> Tensor:
     """Return the sums of diagonals of matrices.
 
-    `offset`: 0 is the main diagonal, above it positive, below it negative.
+    - `offset`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+
     Shapes: (..., m, n) gives (...).
     Dtypes: numbers; the result has the dtype of `sum`.
     Raises: ShapeError below 2 dimensions, DTypeError.
@@ -75,7 +76,8 @@ def trace(
 def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     """Return square matrices to the power n; their inverses to -n if n is negative.
 
-    `n`: the power; 0 gives the identity.
+    - `n`: the power, an int; 0 gives the identity.
+
     Shapes: (..., m, m) gives the same.
     Dtypes: float32, float64 and complex.
     Raises: LinAlgError for a negative power of a singular matrix; ShapeError unless they are
@@ -102,11 +104,13 @@ def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
 def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tensor:
     """Return the product of several matrices, in the order of the fewest multiplications.
 
-    `arrays`: two matrices or more; the first and the last may be vectors.
+    - `arrays`: two matrices or more, in a list; the first and the last may be vectors.
+
     Shapes: (m, ...), ..., (..., n) give (m, n); a vector's axis is left out.
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
     Raises: ShapeError where columns and rows do not fit, ArgumentError for fewer than two,
     ArgumentTypeError, DTypeError, DeviceError.
+    See also: `matmul`, `einsum`.
 
     >>> import dovetail as dt
     >>> a = dt.ones((2, 3))
@@ -169,11 +173,13 @@ def _multiply_chain(
 def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     """Return a matrix with the given blocks on its diagonal, one after the other, and 0 elsewhere.
 
-    `arrays`: matrices; vectors are rows, numbers have one element.
+    - `arrays`: matrices; vectors are rows, numbers have one element.
+
     Shapes: (m1, n1), (m2, n2), ... give (m1 + m2 + ..., n1 + n2 + ...).
     Dtypes: all, promoted.
     Raises: ShapeError for more than 2 dimensions, ArgumentError for none at all, DTypeError,
     DeviceError.
+    See also: `block`, `diag`.
 
     >>> import dovetail as dt
     >>> one = dt.ones((1, 2), dtype=dt.int64)
@@ -202,9 +208,11 @@ def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
 def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the first columns of a product of Householder reflections, as in LAPACK's QR.
 
-    Column i of x has below its diagonal the rest of a vector v with v[i] = 1; the reflection is
-    `I - tau[i] * outer(v, conj(v))`. Also known as orgqr and householder_product.
-    `tau`: their factors.
+    Reflection i is `I - tau[i] * outer(v, conj(v))`. Column i of x has below its diagonal the rest
+    of the vector v, with v[i] = 1. Also known as orgqr and householder_product.
+
+    - `tau`: the factors of the reflections.
+
     Shapes: (..., m, n) with n <= m and (..., k) with k <= n give (..., m, n).
     Dtypes: float32, float64 and complex, of both the same.
     Raises: ShapeError, DTypeError, DeviceError.

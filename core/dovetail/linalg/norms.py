@@ -40,14 +40,16 @@ def vector_norm(
 ) -> Tensor:
     """Return the norms of vectors along one axis, or of all elements along several.
 
-    `ord`: 2 is Euclid's, inf and -inf are the largest and the smallest absolute value, 0 counts
-    the non-zero elements, another p gives `sum(abs(x) ** p) ** (1 / p)`.
+    - `ord`: 2 is Euclid's, inf and -inf are the largest and the smallest absolute value, 0 counts
+      the non-zero elements, another p gives `sum(abs(x) ** p) ** (1 / p)`.
+
     Shapes: the axes go, or are of size 1 with keepdims.
     Dtypes: floats and complex; the result is real.
-    Gradient: 0 if the norm is 0.
     Order: that of `sum`: the same bits on every device.
+    Gradient: 0 if the norm is 0.
     Raises: DTypeError, AxisError, ArgumentTypeError for another `ord`; ShapeError for -inf of no
     elements.
+    See also: `linalg.matrix_norm`, `linalg.norm`, `cdist`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[3.0, 4.0], [6.0, 8.0]])
@@ -116,13 +118,15 @@ def matrix_norm(
 ) -> Tensor:
     """Return the norms of matrices.
 
-    `ord`: "fro" is the root of the sum of squares, "nuc" the sum of the singular values, 2 and -2
-    the largest and smallest of these, 1 and -1 the largest and smallest sum of a column's absolute
-    values, inf and -inf those of a row's.
+    - `ord`: "fro" is the root of the sum of squares, "nuc" the sum of the singular values, 2 and -2
+      the largest and smallest of these, 1 and -1 the largest and smallest sum of a column's
+      absolute values, inf and -inf those of a row's.
+
     Shapes: (..., m, n) gives (...), or (..., 1, 1) with keepdims.
     Dtypes: float32, float64 and complex; the result is real.
     Raises: ShapeError, also for the smallest of nothing; DTypeError, ArgumentError for another
     `ord`; LinAlgError for NaN and infinity where singular values are needed.
+    See also: `linalg.vector_norm`, `linalg.norm`, `linalg.cond`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
@@ -167,12 +171,15 @@ def norm(
 ) -> Tensor:
     """Return the norm of a matrix for two axes, else of vectors, as NumPy's and PyTorch's `norm`.
 
-    `ord`: as in `dt.linalg.matrix_norm` or `vector_norm`; None is the root of the sum of squares.
-    `axis`: one axis for vectors, two for matrices; None is all axes, and the norm of a matrix if x
-    has two and `ord` is given.
+    - `ord`: the order, as in `dt.linalg.matrix_norm` or `vector_norm`; None is the root of the sum
+      of squares.
+    - `axis`: one axis for vectors, two for matrices; None is all axes, and the norm of a matrix if
+      x has two and `ord` is given.
+
     Shapes: x's without these axes.
     Dtypes: floats and complex; the result is real.
     Raises: ArgumentError for three axes with `ord`, AxisError, DTypeError.
+    See also: `linalg.vector_norm`, `linalg.matrix_norm`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[3.0, 0.0], [0.0, 4.0]])

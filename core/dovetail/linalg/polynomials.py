@@ -41,15 +41,20 @@ def polyfit(
 ) -> Tensor:
     """Return the coefficients of a polynomial that fits samples by least squares.
 
-    `x`: the points of the samples. `y`: the samples. `deg`: the degree. `rcond`: singular values up
-    to this share of the largest count as 0; default: the number of samples times the dtype's eps.
-    `w`: the factor of each difference before it is squared.
+    - `x`: the points of the samples.
+    - `y`: the samples.
+    - `deg`: the degree.
+    - `rcond`: singular values up to this share of the largest count as 0; None is the number of
+      samples times the dtype's eps.
+    - `w`: the factor of each difference before it is squared; None is 1.
+
     Shapes: `x` and `w` are vectors (n,), y (n,) or (n, k): gives (deg + 1,) or (deg + 1, k), the
     highest power first, for `polyval`.
     Dtypes: float32 and float64, promoted; integers become float32.
     Gradient: as long as the matrix of powers keeps its rank.
     Raises: ShapeError, DTypeError, DeviceError; ArgumentError for a negative degree; LinAlgError
     where a place is NaN or infinite.
+    See also: `polyval`, `linalg.lstsq`, `vander`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([0.0, 1.0, 2.0])
@@ -89,13 +94,17 @@ def polyfit(
 def roots(p: Array, /) -> Tensor:
     """Return a polynomial's zeros, in no order; the host looks for leading coefficients of 0.
 
-    `p`: its coefficients, the highest power first. The host reads them to leave out leading zeros.
     Zeros of the polynomial that are 0 come last, one for each trailing coefficient 0.
+
+    - `p`: the coefficients, the highest power first. The host reads them to leave out leading
+      zeros.
+
     Shapes: a vector; gives a vector with an element for each degree.
     Dtypes: float32, float64 and complex; integers, float16 and bfloat16 become float32. The result
     is complex, also where all zeros are real.
     Gradient: of single zeros; see `dt.linalg.eig`.
-    Raises: ShapeError for what is no vector, LinAlgError for NaN or infinity, DTypeError.
+    Raises: ShapeError unless it is a vector, LinAlgError for NaN or infinity, DTypeError.
+    See also: `poly`, `polyval`, `linalg.eigvals`.
 
     >>> import dovetail as dt
     >>> dt.allclose(dt.roots(dt.asarray([1.0, -3.0, 0.0])), [3.0, 0.0])
@@ -121,10 +130,11 @@ def poly(x: Array, /) -> Tensor:
 
     The result is complex where the zeros are, unlike NumPy's, which is real where they are pairs of
     conjugates. Of a matrix its eigenvalues can be given: `dt.linalg.eigvals`.
+
     Shapes: a vector (n,); gives (n + 1,), of no zeros [1].
     Dtypes: floats and complex; integers and bool become float32.
     Order: it is multiplied by one factor after the other.
-    Raises: ShapeError for what is no vector, DTypeError.
+    Raises: ShapeError unless it is a vector, DTypeError.
 
     >>> import dovetail as dt
     >>> dt.poly(dt.asarray([1.0, 2.0])).tolist()
@@ -149,7 +159,7 @@ def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
 
     Shapes: vectors or numbers; gives as many elements as the longer one has.
     Dtypes: all, promoted.
-    Raises: ShapeError for what is no vector, DTypeError, DeviceError.
+    Raises: ShapeError unless it is a vector, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.polyadd(dt.asarray([1, 2]), [9, 5, 4]).tolist()
@@ -165,7 +175,7 @@ def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
 
     Shapes: vectors or numbers; gives as many elements as the longer one has.
     Dtypes: numbers, promoted.
-    Raises: ShapeError for what is no vector, DTypeError, DeviceError.
+    Raises: ShapeError unless it is a vector, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.polysub(dt.asarray([1, 2]), [9, 5, 4]).tolist()
@@ -180,10 +190,11 @@ def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     """Return the coefficients of the product of two polynomials, the highest power first.
 
     Leading zeros stay, unlike in NumPy's, so that no shape depends on values. It is `convolve`.
+
     Shapes: vectors or numbers; n and m elements give n + m - 1.
     Dtypes: numbers, promoted.
     Order: that of `matmul`.
-    Raises: ShapeError for what is no vector or has no elements, DTypeError, DeviceError.
+    Raises: ShapeError unless it is a vector with elements, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.polymul(dt.asarray([1, 2]), [1, 3]).tolist()
@@ -197,10 +208,12 @@ def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
 def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the derivative of a polynomial, the highest power first.
 
-    `p`: its coefficients. `m`: how many times the derivative is taken.
+    - `p`: the coefficients, the highest power first.
+    - `m`: how many times the derivative is taken.
+
     Shapes: a vector (n,); gives (n - m,), empty from m = n on.
     Dtypes: numbers; bool and integers but uint64 give int64, others the same.
-    Raises: ShapeError for what is no vector, ArgumentError for a negative `m`, DTypeError.
+    Raises: ShapeError unless it is a vector, ArgumentError for a negative `m`, DTypeError.
 
     >>> import dovetail as dt
     >>> dt.polyder(dt.asarray([1, 1, 1, 1])).tolist()
@@ -222,11 +235,14 @@ def polyint(
 ) -> Tensor:
     """Return the coefficients of the integral of a polynomial, the highest power first.
 
-    `p`: its coefficients. `m`: how many times the integral is taken. `k`: the constants of
-    integration, that of the first time first: a vector of m, or a number for all; 0 unless given.
+    - `p`: the coefficients, the highest power first.
+    - `m`: how many times the integral is taken.
+    - `k`: the constants of integration, that of the first time first: a vector of m, or a number
+      for all; None is 0.
+
     Shapes: a vector (n,); gives (n + m,).
     Dtypes: floats and complex, promoted with those of `k`; integers and bool become float32.
-    Raises: ShapeError for what is no vector, ArgumentError for a negative `m` and for other than m
+    Raises: ShapeError unless it is a vector, ArgumentError for a negative `m` and for other than m
     constants, DTypeError, DeviceError.
 
     >>> import dovetail as dt

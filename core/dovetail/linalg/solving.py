@@ -185,6 +185,7 @@ def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     Dtypes: float32, float64 and complex.
     Gradient: that of a singular matrix too, by its singular values.
     Raises: ShapeError unless they are square, DTypeError.
+    See also: `linalg.slogdet`, `logdet`, `linalg.inv`.
 
     >>> import dovetail as dt
     >>> dt.linalg.det(dt.asarray([[2.0, 0.0], [1.0, 3.0]])).item()
@@ -198,10 +199,12 @@ def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResu
     """Return the signs of determinants and the logarithms of their absolute values.
 
     Of a singular matrix these are 0 and -inf; of a complex one the sign is of length 1.
+
     Shapes: (..., n, n) gives (...) twice.
     Dtypes: float32, float64 and complex; the logarithm is real.
     Raises: ShapeError unless they are square, DTypeError; of the gradient, LinAlgError where a
     matrix is singular.
+    See also: `linalg.det`, `logdet`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0.0, 1.0], [1.0, 0.0]])
@@ -221,6 +224,7 @@ def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     Dtypes: float32, float64 and complex.
     Raises: LinAlgError, with its place, for a singular matrix; ShapeError unless they are square,
     DTypeError.
+    See also: `linalg.solve`, which is faster and more exact, `linalg.pinv`.
 
     >>> import dovetail as dt
     >>> dt.linalg.inv(dt.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
@@ -233,10 +237,11 @@ def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the solutions x of the equations `x1 @ x = x2`, with one exact solution each.
 
-    Shapes: (..., n, n) and (..., n, k) give (..., n, k), the axes before them broadcast; (n,) as
-    x2 is one vector, and gives (..., n).
+    Shapes: (..., n, n) and (..., n, k) give (..., n, k), the axes before them broadcast; (n,) as x2
+    is one vector, and gives (..., n).
     Dtypes: float32, float64 and complex, promoted.
     Raises: LinAlgError, with its place, for a singular matrix; ShapeError, DTypeError, DeviceError.
+    See also: `linalg.lstsq`, `linalg.lu`, `linalg.solve_triangular`, `linalg.inv`.
 
     >>> import dovetail as dt
     >>> a = dt.asarray([[2.0, 0.0], [1.0, 4.0]])

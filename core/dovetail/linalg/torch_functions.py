@@ -33,11 +33,14 @@ def logdet(x: Tensor) -> Tensor:
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     """Return the distances between the rows of `x1` and of `x2`, in the p-norm.
 
-    `p`: 2 is the Euclidean distance, 1 the sum of differences, `inf` the largest one.
+    - `p`: the order of the norm: 2 is the Euclidean distance, 1 the sum of differences, `inf` the
+      largest one.
+
     Shapes: (..., n, k) and (..., m, k) give (..., n, m); other axes are broadcast.
     Dtypes: real floats.
     Gradient: 0 between equal rows.
     Raises: ShapeError, DTypeError, DeviceError.
+    See also: `linalg.vector_norm`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[0.0, 0.0], [3.0, 4.0]])

@@ -68,11 +68,15 @@ def solve_triangular(
 ) -> Tensor:
     """Return the solutions x of `x1 @ x = x2` for triangular x1.
 
-    The other triangle of x1 is not read. `upper`: True for the upper triangle. `unit_diagonal`:
-    True takes the diagonal to be ones.
+    The other triangle of x1 is not read.
+
+    - `upper`: True for the upper triangle; required.
+    - `unit_diagonal`: True takes the diagonal to be ones.
+
     Shapes: as those of `solve`.
     Dtypes: float32, float64 and complex, promoted.
     Raises: LinAlgError for a 0 on the diagonal; ShapeError, DTypeError, DeviceError.
+    See also: `linalg.solve`, `linalg.cholesky_solve`.
 
     >>> import dovetail as dt
     >>> a = dt.asarray([[2.0, 7.0], [1.0, 4.0]])
@@ -93,13 +97,18 @@ def cholesky_solve(
 ) -> Tensor:
     """Return the solutions x of `a @ x = b`, given the Cholesky factor of a, which comes second.
 
-    The order is PyTorch's. `b`: right-hand sides. `factor`: the Cholesky factor of a; the other
-    triangle is not used. `upper`: True if it is the upper factor.
+    The order is PyTorch's.
+
+    - `b`: the right-hand sides.
+    - `factor`: the Cholesky factor of a; the other triangle is not used.
+    - `upper`: True if it is the upper factor.
+
     Shapes: (..., n, k) and (..., n, n) give (..., n, k), the axes before them broadcast; (n,) as b
     is one vector, and gives (..., n).
     Dtypes: float32, float64 and complex, promoted.
     Raises: LinAlgError for a 0 on the diagonal; ShapeError where the factor is not square,
     ArgumentError where b is triangular and the factor is not; DTypeError, DeviceError.
+    See also: `linalg.cholesky`, `linalg.solve`.
 
     >>> import dovetail as dt
     >>> factor = dt.linalg.cholesky(dt.asarray([[4.0, 0.0], [0.0, 1.0]]))

@@ -55,11 +55,14 @@ _chosen: dict[str, tuple[int, Allocator | Factory]] = {}
 def set_allocator(device_type: str, allocator: Allocator | Factory, priority: int = 0) -> None:
     """Set the allocator of a device type, unless one of a higher priority is set.
 
-    `device_type`: such as "cpu". `allocator`: an `Allocator`, or a function of (backend, device)
-    that returns one. `priority`: the call is ignored after a call of higher priority.
     Pointers of the previous allocator stay valid.
-    Raises: ArgumentTypeError; DeviceError for a type that no installed backend has;
-    ArgumentError if the function does not return an allocator.
+
+    - `device_type`: the name of a device type, such as "cpu".
+    - `allocator`: an `Allocator`, or a function of (backend, device) that returns one.
+    - `priority`: the call is ignored after a call of higher priority.
+
+    Raises: ArgumentTypeError; DeviceError for a type that no installed backend has; ArgumentError
+    if the function does not return an allocator.
 
     >>> import dovetail as dt
     >>> dt.memory.set_allocator("reference", dt.memory.CachingAllocator)
@@ -191,7 +194,8 @@ def empty_cache(spec: Device | str | None = None) -> None:
 def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
     """Limit the memory that the allocator reserves on a device.
 
-    `nbytes`: the limit; None is no limit. An allocation beyond it raises OutOfMemoryError.
+    - `nbytes`: the limit; None is no limit. An allocation beyond it raises OutOfMemoryError.
+
     Units: bytes.
     Raises: ArgumentError for a negative number; DeviceError, UnavailableError, PluginError.
 
@@ -206,7 +210,10 @@ def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
 def trace(on: bool) -> None:
     """Start or stop recording allocations and their source lines, on all devices.
 
-    `on`: True starts. `snapshot`, `html_report` and the text of OutOfMemoryError show the lines.
+    `snapshot`, `html_report` and the text of OutOfMemoryError show the lines.
+
+    - `on`: True starts, False stops.
+
     Units: it costs about 3 us for each allocation.
     Raises: ArgumentTypeError if `on` is no bool.
 
@@ -232,9 +239,13 @@ def wrap_pointer(
 ) -> DataPtr:
     """Return a pointer to memory that `owner` keeps alive until `deleter(owner)` has returned.
 
-    `owner`: an array, a DLPack capsule, a mapped file. `handle`, `offset`: the backend's handle,
-    and the start of the memory in it. `nbytes`: its size. `deleter`: called once, when the pointer
-    ends.
+    - `owner`: an array, a DLPack capsule, a mapped file.
+    - `handle`: the backend's handle of the memory.
+    - `nbytes`: the size of the memory.
+    - `device`: the device that has the memory.
+    - `offset`: the start of the memory in the handle's.
+    - `deleter`: a function of `owner`, called once, when the pointer ends; None frees nothing.
+
     Units: bytes.
     Raises: nothing.
 

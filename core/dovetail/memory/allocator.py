@@ -17,6 +17,8 @@ from .units import format_bytes
 class Stats(dict[str, int]):
     """Statistics of one device's allocator by name, also as attributes; see `stats`.
 
+    - `figures`: values by name; those that are left out are 0.
+
     Units: bytes, of blocks rounded up to 512.
 
     >>> import dovetail as dt
@@ -54,7 +56,10 @@ class Stats(dict[str, int]):
 class BlockInfo(NamedTuple):
     """One block in a snapshot: offset and size in bytes, state, and the line that allocated it.
 
-    `state` is "live", "cached" or "waiting"; `where` is None without a trace.
+    - `offset`: the start of the block in its segment, in bytes.
+    - `nbytes`: the size of the block.
+    - `state`: "live", "cached" or "waiting".
+    - `where`: the line that allocated the block; None without a trace.
 
     >>> import dovetail as dt
     >>> dt.memory.BlockInfo(0, 512, "live", None).nbytes
@@ -69,6 +74,10 @@ class BlockInfo(NamedTuple):
 
 class SegmentInfo(NamedTuple):
     """One allocation of the device, and the blocks that it is split into, in order.
+
+    - `nbytes`: the size of the segment.
+    - `stream`: the backend's handle of the stream that uses it; None is the default stream.
+    - `blocks`: the blocks, a tuple of `BlockInfo`.
 
     Units: bytes.
 
@@ -98,7 +107,9 @@ class Allocator(ABC):
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
         """Return memory of `nbytes` >= 0 bytes for use on `stream`.
 
-        `stream` is a backend's handle; None is the default stream.
+        - `nbytes`: the number of bytes, 0 or more.
+        - `stream`: a backend's handle of a stream; None is the default stream.
+
         Raises: OutOfMemoryError.
         """
 
@@ -107,13 +118,19 @@ class Allocator(ABC):
         return None
 
     def raw_allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """Allocate memory that the caller frees, by `raw_deallocate(ptr.context)`."""
+        """Allocate memory that the caller frees, by `raw_deallocate(ptr.context)`.
+
+        - `nbytes`: the number of bytes, 0 or more.
+        - `stream`: a backend's handle of a stream; None is the default stream.
+        """
         ptr = self.allocate(integer("raw_allocate", nbytes, "nbytes", 0, LARGEST), stream)
         ptr.detach()
         return ptr
 
     def raw_deallocate(self, context: Context) -> None:
         """Free memory of `raw_allocate`, given by its context.
+
+        - `context`: the `context` of the pointer that `raw_allocate` returned.
 
         Raises: ArgumentError for a pointer in place of its context, and, if the allocator can tell,
         for a context that is not its own or was freed before.
@@ -131,6 +148,9 @@ class Allocator(ABC):
         """Record that `ptr` is also used on `stream`; by default do nothing.
 
         Its memory is not reused before the work queued on that stream is done.
+
+        - `ptr`: a pointer of this allocator.
+        - `stream`: a backend's handle of a stream.
         """
 
     def stats(self) -> Stats:
@@ -148,18 +168,27 @@ class Allocator(ABC):
         """Return memory that is not in use to the device; by default do nothing."""
 
     def set_limit(self, nbytes: int | None) -> None:
-        """Limit the bytes reserved on the device, unless None; by default raise ArgumentError."""
+        """Limit the bytes reserved on the device, unless None; by default raise ArgumentError.
+
+        - `nbytes`: the limit; None is no limit.
+        """
         raise ArgumentError(f"set_limit: {type(self).__name__} does not support a limit")
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
         """Return the start and end of one owner's memory around an offset, or None if unknown.
 
         Both count from the start of the handle's memory. None if the allocator does not know.
+
+        - `handle`: a backend's handle of memory.
+        - `offset`: a place in it, in bytes.
         """
         return None
 
     def is_freed(self, address: int) -> bool:
-        """Return True if a host address lies in memory that is not in use; by default False."""
+        """Return True if a host address lies in memory that is not in use; by default False.
+
+        - `address`: an address of the host.
+        """
         return False
 
     def __repr__(self) -> str:

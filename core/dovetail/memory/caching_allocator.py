@@ -33,6 +33,9 @@ class CachingAllocator(Allocator):
     states, which change in single assignments; the next call rebuilds lists, bins and statistics
     from them. So a block becomes LIVE together with a pointer that will give it back.
 
+    - `backend`: the open backend that allocates and frees memory.
+    - `device`: the device of the memory.
+
     >>> import dovetail as dt
     >>> backend = dt.plugins.open_device("reference").backend
     >>> allocator = dt.memory.CachingAllocator(backend, dt.device("reference"))
@@ -60,7 +63,11 @@ class CachingAllocator(Allocator):
             self.watch(True)
 
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """Return memory of `nbytes` bytes for use on `stream`, from the cache if a block fits."""
+        """Return memory of `nbytes` bytes for use on `stream`, from the cache if a block fits.
+
+        - `nbytes`: the number of bytes, 0 or more.
+        - `stream`: a backend's handle of a stream; None is the default stream.
+        """
         return self.fast_path.allocate(nbytes, stream)
 
     def raw_deleter(self) -> Deleter:
@@ -82,7 +89,11 @@ class CachingAllocator(Allocator):
         self._finalizer(context)
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:
-        """Record that `ptr` is also used on `stream`; ignore foreign memory."""
+        """Record that `ptr` is also used on `stream`; ignore foreign memory.
+
+        - `ptr`: a pointer.
+        - `stream`: a backend's handle of a stream.
+        """
         block = ptr.context
         if isinstance(block, MemoryBlock) and stream != block.segment.pool.stream:
             streams = block.streams or []
@@ -256,14 +267,20 @@ class CachingAllocator(Allocator):
 
     @classmethod
     def trace(cls, on: bool) -> None:
-        """Start or stop the tracing of all allocators, and of those created later."""
+        """Start or stop the tracing of all allocators, and of those created later.
+
+        - `on`: True starts, False stops.
+        """
         if on != cls._traced:
             cls._traced = on
             for allocator in list(cls.every):
                 allocator.watch(on)
 
     def watch(self, on: bool) -> None:
-        """Start a new timeline, or stop adding to the last one, which stays readable."""
+        """Start a new timeline, or stop adding to the last one, which stays readable.
+
+        - `on`: True starts a timeline, False stops it.
+        """
         self._run_locked(partial(self._set_tracing, on))
 
     def _set_tracing(self, on: bool) -> None:
@@ -313,11 +330,17 @@ class CachingAllocator(Allocator):
         """Return (start, end) of the block around an offset, or None if no segment has the handle.
 
         The range is fixed while the block is in use.
+
+        - `handle`: a backend's handle of memory.
+        - `offset`: a place in it, in bytes.
         """
         return self._segments.extent(handle, offset)
 
     def is_freed(self, address: int) -> bool:
-        """Return True if a host address lies in a block that no pointer has: cached or waiting."""
+        """Return True if a host address lies in a block that no pointer has: cached or waiting.
+
+        - `address`: an address of the host.
+        """
         return self._run_locked(partial(self._is_freed, address))
 
     def _is_freed(self, address: int) -> bool:
@@ -348,7 +371,10 @@ class CachingAllocator(Allocator):
                 self._run_locked(lambda: self._release(self._segments.nbytes))
 
     def set_limit(self, nbytes: int | None) -> None:
-        """Set the limit of reserved bytes for later allocations; None is no limit."""
+        """Set the limit of reserved bytes for later allocations; None is no limit.
+
+        - `nbytes`: the limit in bytes; None is no limit.
+        """
         self._segments.limit = nbytes
 
 

@@ -39,9 +39,12 @@ class _Region(NamedTuple):
 class MappedFile(Allocator):
     """An allocator that takes memory from a new file, which grows with the allocations.
 
-    `file`: the name of a file that does not exist yet. `device`: a device that uses the host's
-    memory. The file is not deleted, and freed memory in it is used again. The system writes values
-    to the file, at the latest in `flush`; those of a storage begin at `where`.
+    The file is not deleted, and freed memory in it is used again. The system writes values to the
+    file, at the latest in `flush`; those of a storage begin at `where`.
+
+    - `file`: the name of a file that does not exist yet.
+    - `device`: a device that uses the host's memory; None is the default device.
+
     Raises: ArgumentError for an existing file, DeviceError for a device that cannot use it,
     OutOfMemoryError if the disk is full; OSError for a file that cannot be created.
 
@@ -81,6 +84,9 @@ class MappedFile(Allocator):
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
         """Return `nbytes` of the file, grown if no freed region fits; may wait for the device.
 
+        - `nbytes`: the number of bytes, 0 or more.
+        - `stream`: without effect: the file has no streams.
+
         Raises: OutOfMemoryError if the file cannot grow, DeviceError if the device cannot use its
         memory.
         """
@@ -105,6 +111,8 @@ class MappedFile(Allocator):
 
     def where(self, storage: object) -> int:
         """Return the offset in the file, in bytes, of the memory of a storage.
+
+        - `storage`: a `Storage` whose memory is in this file.
 
         Raises: ArgumentError for memory that is not of this file.
         """

@@ -37,7 +37,13 @@ class HostCopy(Protocol):
 class DataPtr:
     """Memory on a device, freed exactly once: when this object dies or is released.
 
-    Backends use `handle` and the byte `offset`; `deleter(context)` frees the memory.
+    - `handle`: the backend's handle of the memory.
+    - `offset`: the start of the memory in the handle's, in bytes.
+    - `nbytes`: the size of the memory.
+    - `device`: the device that has the memory.
+    - `context`: the argument of `deleter`, any object; it lives as long as the pointer.
+    - `deleter`: a function that frees the memory by its context; None if the end of the context
+      frees it.
 
     >>> import dovetail as dt
     >>> ptr = dt.memory.get_allocator("reference").allocate(100)
@@ -116,6 +122,9 @@ class DataPtr:
 
         Until the copy is complete, the end of this pointer calls `give_back`, and reads of the
         handle wait.
+
+        - `copy`: the copy that uses the memory.
+        - `give_back`: a function without arguments that frees the memory.
         """
         self.__del__, self.copy = give_back, copy
 

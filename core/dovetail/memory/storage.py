@@ -31,10 +31,14 @@ class Storage:
 
     `nbytes`: the size. `device`: the device. `allocator`: the allocator of the memory; by default
     that of the device.
-
     `len`, indices, slices, iteration and `tolist` use elements of `dtype`: that of the tensor whose
     storage it is, else bytes. All tensors over the memory see a write by index, and gradients that
     need the overwritten values raise an error. No gradient flows through a storage.
+
+    - `nbytes`: the number of bytes.
+    - `device`: the device; None is the default device.
+    - `allocator`: the allocator of the memory; None is that of the device.
+
     Units: nbytes in bytes.
     Raises: ArgumentTypeError, ArgumentError, DeviceError, OutOfMemoryError.
 
@@ -112,7 +116,8 @@ class Storage:
     def view(self, dtype: DType | str | None = None) -> Tensor:
         """Return the storage as a vector over the same memory, without bytes left over at the end.
 
-        `dtype`: the dtype of the vector; by default that of the elements.
+        - `dtype`: the dtype of the vector; None is that of the elements.
+
         Raises: DTypeError, also for bool unless these are bools.
 
         >>> import dovetail as dt

@@ -45,7 +45,13 @@ SUMS_PER_NUMBER_MAX = 4  # of blocks of products, for each number that the opera
 
 
 class Geometry(NamedTuple):
-    """The geometry of taps along each axis: the attributes of these ops."""
+    """The geometry of taps along each axis: the attributes of these ops.
+
+    - `stride`: the distance of positions along each axis.
+    - `low`: the padding before each axis.
+    - `dilation`: the distance of a kernel's elements along each axis.
+    - `groups`: the number of groups of channels.
+    """
 
     stride: Shape
     low: Shape  # zeros before the first element

@@ -52,7 +52,11 @@ class KernelSite(Protocol):
         """
 
     def number(self, name: str, value: int) -> Value:
-        """Return `value` as a run-time integer of the kernel, for numbers other than sizes."""
+        """Return `value` as a run-time integer of the kernel, for numbers other than sizes.
+
+        - `name`: the name of the parameter.
+        - `value`: the number.
+        """
 
     def scalar(self, position: int, dtype: DType) -> Value:
         """Return the op's Python number at `position` among its scalars."""
@@ -61,7 +65,11 @@ class KernelSite(Protocol):
         """Add a grid axis as long as an operand's axis and return its index."""
 
     def points(self, name: str, count: int) -> Value:
-        """Add a grid axis of `count` points and return its index."""
+        """Add a grid axis of `count` points and return its index.
+
+        - `name`: the name of the parameter.
+        - `count`: the number of points.
+        """
 
     def index(self, operand: int, at: Sequence[Value]) -> Value:
         """Return the linear index of an operand's element."""
@@ -87,7 +95,9 @@ class KernelSite(Protocol):
     def check(self, fine: Value, given: Value, asked: tuple[str, int, int]) -> None:
         """Add a check that raises OutOfRangeError for `given` after the kernel, unless `fine`.
 
-        `asked`: the op's public name, the axis and its size.
+        - `fine`: a Value of bool: True if the index is allowed.
+        - `given`: the index, for the error.
+        - `asked`: the op's public name, the axis and its size.
         """
 
 
@@ -127,10 +137,18 @@ class Launches(Protocol):
         """Return True if elements along an operand's last axis are neighbours and need no cast."""
 
     def dtype(self, operand: int) -> DType:
-        """Return the dtype as which an operand is read; halves are then widened."""
+        """Return the dtype as which an operand is read; halves are then widened.
+
+        - `operand`: the number of the operand.
+        """
 
     def block(self, rows: Shape, n: int, least: int) -> int:
-        """Return the number of elements, at least `least`, of the blocks of rows of n elements."""
+        """Return the number of elements, at least `least`, of the blocks of rows of n elements.
+
+        - `rows`: the number of rows.
+        - `n`: the elements of a row.
+        - `least`: the least number of elements of a block.
+        """
 
     def temporary(self, dtype: DType, shape: Shape) -> int:
         """Allocate memory that lives until the last launch that names it, and return its number."""
@@ -139,6 +157,10 @@ class Launches(Protocol):
         """Return the number of a view: `count` pieces of `size` elements along an axis.
 
         They begin at `start`; their number is a new axis, the first one.
+
+        - `start`: the first element of the first piece.
+        - `size`: the elements of a piece.
+        - `count`: the number of pieces.
         """
 
     @property
@@ -155,17 +177,24 @@ class Launches(Protocol):
     def add_view(self, operand: int, change: Callable[[StridedView], StridedView]) -> int:
         """Add an operand that views another one's memory; return its number.
 
-        change: returns the new view for the old one.
+        - `change`: returns the new view for the old one.
         """
 
     def call(self, operands: Sequence[int]) -> None:
-        """Add a call of the device's routine for the op, which must exist."""
+        """Add a call of the device's routine for the op, which must exist.
+
+        - `operands`: the numbers of the operands; the last one is the result.
+        """
 
     def reshape(self, operand: int, shape: Shape) -> int:
         """Return the number of a view in a shape with more or fewer axes of size 1."""
 
     def rows(self, operand: int, start: int, count: int) -> int:
-        """Return the number of a view: `count` elements of the first axis, from `start` on."""
+        """Return the number of a view: `count` elements of the first axis, from `start` on.
+
+        - `start`: the first element.
+        - `count`: the number of elements.
+        """
 
     def occupies_part(self, shape: Shape, n: int) -> bool:
         """Return True if sums of `n` terms, in this shape, are too few to occupy the device."""
@@ -173,7 +202,12 @@ class Launches(Protocol):
     def launch_or_call(
         self, name: str, build: Callable[[KernelSite], None], *operands: int
     ) -> None:
-        """Add a call of the device's routine for the op, if it has one, else a launch."""
+        """Add a call of the device's routine for the op, if it has one, else a launch.
+
+        - `name`: the name of the kernel.
+        - `build`: builds the kernel at a `KernelSite`.
+        - `operands`: the numbers of the operands; the last one is the result.
+        """
 
     def launch(
         self,
@@ -187,4 +221,10 @@ class Launches(Protocol):
 
         Operand k of its site is `operands[k]`, the last one its result; `changes` are those, by k,
         that it reads and writes.
+
+        - `name`: the name of the kernel.
+        - `build`: builds the kernel at a `KernelSite`.
+        - `operands`: the numbers of the operands; the last one is the result.
+        - `changes`: positions in `operands` that the kernel reads and writes.
+        - `why`: the reason of the launch, for `dt.explain`.
         """

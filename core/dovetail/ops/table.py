@@ -78,8 +78,32 @@ def _raise_missing_field(*args: object) -> NoReturn:
 class Op:
     """One row.
 
-    `cost` is about the number of vector instructions for one value: fusion weighs recomputing by
-    it.
+    - `name`: the name, which is that of its function.
+    - `kind`: the kind of op, such as "map", "reduce" or "kernel".
+    - `dtypes`: the rule that gives the dtypes of operands and result.
+    - `expression`: of a "map": builds the result's `Value` from those of the operands.
+    - `cost`: about the number of vector instructions for one value: fusion weighs recomputing by
+      it.
+    - `combine`: of a "reduce": the name of its `Combine`.
+    - `before`, `after`: of a "reduce": what is done to an element before, and to the result after.
+    - `build`: of a "kernel": builds its one kernel at a `KernelSite`.
+    - `launches`: of a "kernel": adds several launches, in place of `build`.
+    - `vendor`: a function of (attrs, the result's shape, the operands' dtype); True if a library
+      call may replace the op.
+    - `widens`: of a "map": True if the expression sees reduced precision as float32.
+    - `calls`: of a "kernel": True if `launches` adds library calls, too.
+    - `updates`: of a "kernel": True if the result starts as the first operand, in its memory.
+    - `many`: of a "kernel", how `vmap` batches it: more axes may be in "front" of those of its
+      operands and its result, or their "first" axis has independent rows; "": one after the other.
+    - `shared`: the operands that all rows of `many="first"` share.
+    - `arity`: the number of operands.
+    - `gradient`: a rule for each operand, or None if it has no gradient; () if none has one or
+      `set_gradient` sets the rules.
+    - `widens_gradient`: True if rules get operands of reduced precision as float32, and their
+      results are rounded once.
+    - `unbounded`: of a "map": True if a Python int outside of the operands' integer dtype compares
+      as an infinity.
+    - `placeholder`: of a "kernel": True if it has no kernel, because a tracer knows the value.
     """
 
     name: str

@@ -25,11 +25,15 @@ hookspec = pluggy.HookspecMarker("dovetail")
 class BlockInfo:
     """A layout of quantised blocks: the numbers of a block share a scale.
 
-    `block`: the numbers per block along the last axis. `levels`: the possible values of a number,
-    divided by its block's scale, ascending. `quantise`: implements `x.astype(name)` for a strided
-    tensor: each number goes to the nearest level (ties to the even one), the number of largest
-    magnitude in a block to the last level. A block with NaN or infinity is all NaN. The elements
-    read as float32.
+    A block with NaN or infinity is all NaN. The elements read as float32.
+
+    - `name`: the name of the format, for `x.astype(name)`.
+    - `layout`: the layout of its tensors.
+    - `block`: the numbers per block along the last axis.
+    - `levels`: the possible values of a number, divided by its block's scale, ascending.
+    - `quantise`: implements `x.astype(name)` for a strided tensor: each number goes to the nearest
+      level (ties to the even one), the number of largest magnitude in a block to the last level.
+    - `minimum_interface`: the least interface (major, minor) that it needs.
     """
 
     name: str

@@ -66,10 +66,17 @@ class BackendHooks(Protocol):
         """Return the description of the plugin: pure data, without touching the device."""
 
     def dovetail_probe(self, config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
-        """Return the devices, or the reason why there are none."""
+        """Return the devices, or the reason why there are none.
+
+        - `config`: the values of the variables DOVETAIL_<TYPE>_<KEY> by key.
+        """
 
     def dovetail_open(self, info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-        """Return the backend of one probed device."""
+        """Return the backend of one probed device.
+
+        - `info`: one of the devices that `dovetail_probe` returned.
+        - `config`: the values of the variables DOVETAIL_<TYPE>_<KEY> by key.
+        """
 
 
 class LibraryCallsHook(Protocol):

@@ -253,6 +253,9 @@ def open_device(dev: Device | str) -> OpenedDevice:
     """Open device `dev`; return the same object each time.
 
     It has a backend, an allocator and library calls.
+
+    - `dev`: a `Device`, or its name.
+
     Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
     PluginError with the plugin's own traceback.
 

@@ -21,6 +21,11 @@ def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -
     All values are computed together from the old contents of memory. Values without other
     references are computed right into the targets: in a single launch for tensors of one shape.
     Pending values in other tensors keep the old contents.
+
+    - `name`: the function that errors name.
+    - `targets`: the tensors to write.
+    - `values`: the value of each target; the list is emptied.
+
     Raises: the errors of `copy_`; ReadOnlyError.
     """
     specs = [expr_of(strided(name, x)).spec for x in targets]
@@ -65,6 +70,12 @@ def put_rows(name: str, targets: Sequence[Tensor], values: list[Tensor], at: Ten
 
     The positions along the first axis are unchecked and distinct. All values are computed from the
     old contents, and right into the rows if one launch reads and writes these.
+
+    - `name`: the function that errors name.
+    - `targets`: the tensors to write.
+    - `values`: the new rows of each target; the list is emptied.
+    - `at`: the positions along the first axis, unchecked and distinct.
+
     Raises: ReadOnlyError.
     """
     roots = [v._expr for v in values]

@@ -102,10 +102,13 @@ def allocate_leaf_from(op: str, s: Spec, allocator: Allocator) -> Expr:
 def evaluate(*tensors: Tensor) -> None:
     """Compute these tensors now, together, so that they share kernels; return nothing.
 
+    - `tensors`: the tensors to compute; those that are computed already cost nothing.
+
     Shapes: any.
     Dtypes: all.
-    Raises: OutOfMemoryError; OutOfRangeError on devices that wait for their work; DTypeError for
-    what is no tensor.
+    Raises: OutOfMemoryError; OutOfRangeError on devices that wait for their work; DTypeError if an
+    argument is not a tensor.
+    See also: `synchronize`, `eager`, `explain`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros(3) + 1
@@ -201,9 +204,12 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     Tensor and view show each other's writes; the view of a read-only tensor is read-only. A pending
     value is computed. While the view lives, ops that read this memory are computed at once.
     Gradients do not notice writes through the view: copy the operands of a result before a write.
-    `force`: accepted for PyTorch: a copy is made if one is needed, with or without it.
+
+    - `force`: accepted for PyTorch: a copy is made if one is needed, with or without it.
+
     Raises: DTypeError for bfloat16 and other dtypes that NumPy lacks; OutOfRangeError, each time,
     if the values depend on an index out of range.
+    See also: `from_dlpack`, `Tensor.tolist`.
 
     >>> import dovetail as dt
     >>> dt.zeros(2).numpy()
@@ -292,10 +298,16 @@ def printable_values(x: Tensor) -> np.ndarray:
 def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> Number:
     """Return the value of a tensor of one element, as a Python number.
 
-    A pending value is computed. `index`: selects one of several elements, by its indices as a tuple
-    or by its position in row-major order. `more`: indices of further axes, as in `x.item(0, 1)`.
+    A pending value is computed.
+
+    - `index`: selects one of several elements, by its indices as a tuple or by its position in
+      row-major order; None requires a single element.
+    - `more`: indices of further axes, as in `x.item(0, 1)`.
+
+    Cost: computes a pending value and waits for the device.
     Raises: ShapeError for more or no elements; OutOfRangeError if the value depends on an index out
     of range.
+    See also: `Tensor.tolist`, `Tensor.numpy`.
 
     >>> import dovetail as dt
     >>> dt.asarray([[7]]).item()

@@ -76,11 +76,17 @@ class Unflattener(Protocol):
 
 @dataclass(frozen=True)
 class LayoutInfo:
-    """The description of a layout plugin. `functions` and `methods` are added to `dt` and `Tensor`.
+    """The description of a layout plugin.
 
-    The last two are for the conformance kit (`dovetail test-layout NAME`). `from_dense` converts a
-    strided tensor to this layout, and raises LayoutError for values that the layout cannot
-    represent; the kit makes its samples with it. `keeps`: the verbs whose results have this layout.
+    The last two are for the conformance kit (`dovetail test-layout NAME`).
+
+    - `layout`: the layout.
+    - `functions`: functions by name, which are added to `dt`.
+    - `methods`: methods by name, which are added to `Tensor`.
+    - `minimum_interface`: the least interface (major, minor) that the plugin needs.
+    - `from_dense`: converts a strided tensor to this layout, and raises LayoutError for values that
+      the layout cannot represent; the kit makes its samples with it.
+    - `keeps`: the verbs whose results have this layout.
     """
 
     layout: Layout
@@ -167,6 +173,10 @@ class LayoutTensor(Tensor):
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
         """Run the layout's rule for a verb, in the name of the function `name`.
 
+        - `verb`: the name of the rule, such as "apply".
+        - `name`: the function that errors name.
+        - `args`: the arguments of the rule.
+
         Raises: LayoutError if it has none.
         """
         rule = self.rules.get(verb)
@@ -199,6 +209,9 @@ class LayoutTensor(Tensor):
         """Return the sum of this gradient and another one of the same tensor, perhaps strided.
 
         A layout may concatenate the entries of both; readers then add entries of one position.
+
+        - `other`: the other gradient.
+
         Raises: ArgumentTypeError if `other` is no tensor, ShapeError.
         """
         instance("accumulated", other, "other", Tensor)
@@ -227,7 +240,10 @@ class LayoutTensor(Tensor):
         return None
 
     def is_contiguous(self, memory_format: None = None) -> bool:
-        """Return False: the memory has no strides."""
+        """Return False: the memory has no strides.
+
+        - `memory_format`: without effect.
+        """
         return False
 
     def __repr__(self) -> str:
@@ -269,7 +285,13 @@ class LayoutTensor(Tensor):
 def make_node(
     op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: object = None
 ) -> Tensor:
-    """Record a plugin's op (of kind "kernel") on strided tensors; shape and dtype are unchecked."""
+    """Record a plugin's op (of kind "kernel") on strided tensors; shape and dtype are unchecked.
+
+    - `op`: a row of the op table, of kind "kernel".
+    - `operands`: strided tensors.
+    - `shape`, `dtype`: those of the result.
+    - `attrs`: the static attributes of this use.
+    """
     args = tuple([t._expr for t in operands])
     return create_tensor(node(op, args, spec(shape, dtype, operands[0].device), attrs))
 
@@ -277,21 +299,30 @@ def make_node(
 def gather_at(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> Tensor:
     """Return `x` at computed positions, which must be in range, not negative, and are unchecked.
 
-    `at`: by axis of `x` its positions, which broadcast to the result's `shape`. `axes`: for each
-    axis of the result the axis of `x`, or -1. Axes of `x` in neither have size 1.
+    Axes of `x` in neither have size 1.
+
+    - `at`: by axis of `x` its positions, which broadcast to the result's `shape`.
+    - `axes`: for each axis of the result the axis of `x`, or -1.
     """
     operands = (x, *at.values())
     return make_node(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), None))
 
 
 def rows_at(x: Tensor, at: Tensor) -> Tensor:
-    """Return a copy of the rows of `x` at positions `at`, which are not checked."""
+    """Return a copy of the rows of `x` at positions `at`, which are not checked.
+
+    - `at`: the positions along the first axis.
+    """
     column = view(at, ("reshape", (at.size, *(1,) * (x.ndim - 1))))
     return gather_at(x, {0: column}, (at.size, *x.shape[1:]), (-1, *range(1, x.ndim)))
 
 
 def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
-    """Return a copy of `x` with rows at distinct, unchecked positions `at` replaced by `values`."""
+    """Return a copy of `x` with rows at distinct, unchecked positions `at` replaced by `values`.
+
+    - `values`: the new rows.
+    - `at`: the positions along the first axis.
+    """
     column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
     positions = view(column, ("expand", values.shape))
     return make_node(

@@ -91,6 +91,10 @@ def apply(
 ) -> Tensor:
     """Record an elementwise op on tensors and Python numbers, broadcast, or write it into `out`.
 
+    - `op`: a row of the op table, of kind "map".
+    - `args`: the operands: tensors and Python numbers.
+    - `attrs`: the static attributes of this use.
+
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming op and operands.
     """
     if out is None and type(args[0]) is Tensor:
@@ -217,7 +221,12 @@ def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor
 
 
 def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: object = None) -> Tensor:
-    """Record a reduction over `axes` (non-negative, sorted); `keepdims` keeps them with size 1."""
+    """Record a reduction over `axes` (non-negative, sorted); `keepdims` keeps them with size 1.
+
+    - `op`: a row of the op table, of kind "reduce".
+    - `axes`: the axes, not negative, sorted.
+    - `attrs`: the static attributes of this use.
+    """
     e = x._expr
     shape = e.spec.shape
     _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)

@@ -43,14 +43,17 @@ def current_options() -> dict[str, Any]:
 def set_printoptions(**options: object) -> None:
     """Set the options for printing tensors in this process; return nothing.
 
-    The `options`, by name: `precision` is the digits after the point (4), `threshold` the number of
-    elements above which the middle is left out (1000), `edgeitems` those at either end of a long
-    axis (3), `linewidth` the characters per line (88). `suppress` is True for no exponents,
-    `sci_mode` True for exponents always and False for none.
     `nanstr`, `infstr`, `sign` ("-", "+", " "), `floatmode` ("fixed", "unique", "maxprec",
     "maxprec_equal") and `formatter` are those of NumPy. `profile`, "default", "short" or "full", is
     applied before the others. None is the value of `np.set_printoptions`.
+
+    - `options`: options by name: `precision` is the digits after the point (4), `threshold` the
+      number of elements above which the middle is left out (1000), `edgeitems` those at either end
+      of a long axis (3), `linewidth` the characters per line (88). `suppress` is True for no
+      exponents, `sci_mode` True for exponents always and False for none.
+
     Raises: ArgumentError for another name or value, ArgumentTypeError.
+    See also: `printoptions`, `get_printoptions`.
     Source: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html
 
     >>> import dovetail as dt
@@ -78,7 +81,10 @@ def get_printoptions() -> dict[str, object]:
 class printoptions(Switch):
     """A context, or a decorator, with other print options.
 
-    Options are those of `set_printoptions`; it applies to this thread, or asyncio task, alone.
+    It applies to this thread, or asyncio task, alone.
+
+    - `options`: those of `set_printoptions`, by name.
+
     Raises: ArgumentError for another name or value, ArgumentTypeError.
 
     >>> import dovetail as dt

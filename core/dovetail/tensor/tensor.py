@@ -75,6 +75,8 @@ class Tensor(Fields, AttachedMethods):
     once. Functions of `dt` whose first argument is a tensor are methods too: `dt.sum(x)` is
     `x.sum()`; those that end in "_" write into the tensor.
 
+    - `values`, `options`: none; the class cannot be called.
+
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> (x * 2).sum(axis=0).tolist()
@@ -251,6 +253,8 @@ class Tensor(Fields, AttachedMethods):
     def is_contiguous(self, memory_format: None = None) -> bool:
         """Return True if the elements are dense in row-major order, the only memory format.
 
+        - `memory_format`: only None; strides are always row-major.
+
         Raises: ArgumentTypeError for another `memory_format` than None.
 
         >>> import dovetail as dt
@@ -278,7 +282,11 @@ register_tensor_class(Tensor)
 
 
 def required(op: str, x: object) -> Tensor:
-    """Return `x`. Raises: DTypeError if it is no tensor."""
+    """Return `x`. Raises: DTypeError if it is no tensor.
+
+    - `op`: the function that errors name.
+    - `x`: any object.
+    """
     if not isinstance(x, Tensor):
         raise DTypeError(f"{op}: expected a tensor, got {type(x).__name__}; use dt.asarray")
     return x

@@ -119,12 +119,16 @@ def empty(
 ) -> Tensor:
     """Return a new tensor of this shape, with arbitrary contents.
 
-    `allocator`: allocates the memory (docs/storage.md); default: the device's own.
-    `out` is returned unchanged if it has that shape.
     In `dt.poison_empty()` the tensor holds NaN, or the largest integer.
+
+    - `shape`: an int or a tuple of ints.
+    - `allocator`: allocates the memory (docs/storage.md); None is the device's own. Not with `out`.
+    - `out`: is returned unchanged if it has that shape.
+
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError, OutOfMemoryError.
+    See also: `zeros`, `full`, `empty_like`, `poison_empty`.
 
     >>> import dovetail as dt
     >>> dt.empty((2, 3)).shape
@@ -175,6 +179,7 @@ def zeros(
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
+    See also: `ones`, `empty`, `full`, `zeros_like`.
 
     >>> import dovetail as dt
     >>> dt.zeros((2,), dtype=dt.int32).tolist()
@@ -198,6 +203,7 @@ def ones(
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
+    See also: `zeros`, `full`, `ones_like`.
 
     >>> import dovetail as dt
     >>> dt.ones((2,), dtype=dt.int32).tolist()
@@ -219,13 +225,15 @@ def full(
 ) -> Tensor:
     """Return a new tensor of this shape, filled with one number.
 
-    `fill_value`: a number, or a tensor or array of one element.
+    - `fill_value`: a number, or a tensor or array of one element.
+
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`; unless given that of `fill_value`: of Python's float float32, of complex
     complex64, of int int64.
     Gradient: to a tensor `fill_value` on the same device, of the same kind of dtype and no wider.
     The host reads other tensors.
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError for a number that does not fit.
+    See also: `zeros`, `ones`, `full_like`, `Tensor.fill_`.
 
     >>> import dovetail as dt
     >>> dt.full(2, 7).tolist()
@@ -329,7 +337,8 @@ def empty_like(
 ) -> Tensor:
     """Return a new tensor of x's shape, dtype and device, with arbitrary contents.
 
-    `allocator`: allocates the memory; default: the device's own. See `empty`.
+    - `allocator`: allocates the memory; None is the device's own.
+
     Shapes: any.
     Dtypes: x's, unless `dtype` is given.
     Raises: DTypeError, DeviceError, OutOfMemoryError.
@@ -403,7 +412,8 @@ def full_like(
 ) -> Tensor:
     """Return a new tensor of x's shape, dtype and device, filled with one number.
 
-    `fill_value`: a number, or a tensor or array of one element.
+    - `fill_value`: a number, or a tensor or array of one element.
+
     Shapes: any.
     Dtypes: x's, unless `dtype` is given.
     Gradient: to a tensor `fill_value`, as for `full`.
@@ -439,12 +449,17 @@ def arange(
 ) -> Tensor:
     """Return the numbers from `start` up to but excluding `stop`, `step` apart.
 
-    A single argument is `stop`, and the numbers begin at 0. Number k is start + k * step, so that
-    errors do not accumulate.
+    Number k is start + k * step, so that errors do not accumulate.
+
+    - `start`: the first number; with a single argument it is `stop`, and the numbers begin at 0.
+    - `stop`: the end, which is excluded; None for a single argument.
+    - `step`: the distance, which may be negative but not 0.
+
     Shapes: (ceil((stop - start) / step),), or (0,).
     Dtypes: `dtype`; default: int64 if all three are ints, else the default one (float32).
     Raises: ArgumentError for a zero step or an infinite count, DTypeError for bool,
     ValueOverflowError, ShapeError.
+    See also: `linspace`, `logspace`, `meshgrid`.
 
     >>> import dovetail as dt
     >>> dt.arange(2, 8, 3).tolist()
@@ -538,11 +553,15 @@ def linspace(
 ) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`; both ends are exact.
 
-    `endpoint`: False leaves `stop` out.
+    - `start`, `stop`: the ends, numbers or tensors of one element.
+    - `num`: the number of elements.
+    - `endpoint`: False leaves `stop` out, and the distance is (stop - start) / num.
+
     Shapes: (num,).
     Dtypes: `dtype`, the default one (float32, of complex ends complex64) unless given; integers are
     truncated.
     Raises: ArgumentError for a negative `num`, DTypeError.
+    See also: `arange`, `logspace`, `geomspace`.
 
     >>> import dovetail as dt
     >>> dt.linspace(0, 1, 5).tolist()
@@ -605,11 +624,14 @@ def eye(
 ) -> Tensor:
     """Return a matrix with ones on one diagonal and zeros elsewhere.
 
-    `n_rows`, `n_cols`: its sizes; square by default. `k`: the diagonal: 0 is the main one, positive
-    ones are above it, negative ones below it.
+    - `n_rows`: the number of rows.
+    - `n_cols`: the number of columns; None takes `n_rows`.
+    - `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+
     Shapes: (n_rows, n_cols).
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
+    See also: `diag`, `tri`, `linalg.diagonal`.
 
     >>> import dovetail as dt
     >>> dt.eye(2, 3).tolist()
@@ -636,10 +658,12 @@ def _columns_and_diagonal(
 def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the lower triangles of matrices: elements above the k-th diagonal become 0.
 
-    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+    - `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+
     Shapes: of at least 2 dimensions; the matrices are in the last two. The result has the same.
     Dtypes: all.
     Raises: ShapeError below 2 dimensions.
+    See also: `triu`, `tri`, `tril_indices`.
 
     >>> import dovetail as dt
     >>> dt.tril(dt.asarray([[1, 2], [3, 4]])).tolist()
@@ -654,10 +678,12 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
 def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the upper triangles of matrices: elements below the k-th diagonal become 0.
 
-    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+    - `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+
     Shapes: of at least 2 dimensions; the matrices are in the last two. The result has the same.
     Dtypes: all.
     Raises: ShapeError below 2 dimensions.
+    See also: `tril`, `triu_indices`.
 
     >>> import dovetail as dt
     >>> dt.triu(dt.asarray([[1, 2], [3, 4]])).tolist()
@@ -695,11 +721,14 @@ def _lower_mask(op: str, x: Tensor, k: int) -> Tensor:
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Return coordinate tensors of the grid that vectors span, as a tuple of views.
 
-    `indexing`: "xy" puts the first vector along axis 1 (as in images), "ij" each vector along its
-    own axis.
+    - `arrays`: vectors, one for each axis.
+    - `indexing`: "xy" puts the first vector along axis 1 (as in images), "ij" each vector along its
+      own axis.
+
     Shapes: vectors; each result has all their sizes.
     Dtypes: all, one for all vectors.
     Raises: ShapeError unless all are vectors, DTypeError for several dtypes, ArgumentError.
+    See also: `indices`, `mgrid`, `broadcast_arrays`.
 
     >>> import dovetail as dt
     >>> x, y = dt.meshgrid(dt.asarray([1, 2]), [3, 4])

@@ -45,10 +45,13 @@ def array(
 ) -> Tensor:
     """Return a new tensor of the elements of `obj`: NumPy's `array`, `dt.asarray` with a copy.
 
-    `copy`: None and False are as in `dt.asarray`.
+    - `obj`: a number, nested lists, an array, a tensor, or an object with DLPack or `__array__`.
+    - `copy`: True copies; None and False are as in `dt.asarray`.
+
     Shapes: that of `obj`.
     Dtypes: as of `dt.asarray`.
     Raises: ShapeError for ragged lists, DTypeError, ValueOverflowError, DeviceError.
+    See also: `asarray`, `from_dlpack`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros(2)
@@ -72,14 +75,23 @@ def asarray(
     """Return a tensor of numbers, nested lists, an array or an object with DLPack or `__array__`.
 
     A tensor of this dtype on this device is returned as it is. All other objects are copied, also
-    the memory of arrays. `copy`: True always copies; False never copies: it shares the memory of
-    an array, or fails.
+    the memory of arrays.
+
+    - `obj`: a number, nested lists, an array, a tensor, or an object with `__dlpack__` or
+      `__array__`.
+    - `dtype`: the dtype of the result; None keeps that of `obj` (see below).
+    - `device`: the device of the result; None keeps that of a tensor, and else is the default
+      device.
+    - `copy`: True always copies; False never copies: it shares the memory of an array, or fails.
+      None copies all but tensors that need no change.
+
     Shapes: that of `obj`; lists must not be ragged.
     Dtypes: arrays keep theirs; Python floats give the default dtype (float32), complex numbers
     complex64, ints int64, bools bool; `dtype` overrides these. A number that it cannot hold is an
     error.
     Raises: ShapeError for ragged lists, DTypeError, ValueOverflowError, ArgumentError
     (`copy=False`), DeviceError.
+    See also: `array`, `from_dlpack`, `from_blob`, `zeros`.
 
     >>> import dovetail as dt
     >>> dt.asarray([[1, 2], [3, 4]]).shape

@@ -119,11 +119,16 @@ def logspace(
 ) -> Tensor:
     """Return `num` powers of `base` with evenly spaced exponents from `start` to `stop`.
 
-    `endpoint`: False excludes the last one.
+    - `start`, `stop`: the exponents at both ends.
+    - `num`: the number of elements.
+    - `endpoint`: False excludes the last exponent.
+    - `base`: the number that is raised to the exponents.
+
     Shapes: (num,).
     Dtypes: `dtype`, the default one (float32) unless given; computed in float64. Integers are
     truncated.
     Raises: ArgumentError for a negative `num`, ArgumentTypeError, DTypeError, DeviceError.
+    See also: `linspace`, `geomspace`.
 
     >>> import dovetail as dt
     >>> dt.logspace(0, 3, 4).tolist()
@@ -149,12 +154,16 @@ def geomspace(
 ) -> Tensor:
     """Return `num` numbers from `start` to `stop` with a constant ratio.
 
-    Both ends are exact. `endpoint`: False excludes `stop`.
+    - `start`, `stop`: the ends, numbers of one sign that are not 0; both are exact.
+    - `num`: the number of elements.
+    - `endpoint`: False excludes `stop`.
+
     Shapes: (num,).
     Dtypes: `dtype`, the default one (float32) unless given; computed in float64. Integers are
     truncated.
     Raises: ArgumentError for a negative `num`, for an end that is 0 or not finite, and for ends of
     different signs; ArgumentTypeError, DTypeError, DeviceError.
+    See also: `logspace`, `linspace`.
 
     >>> import dovetail as dt
     >>> dt.geomspace(1, 81, 5).tolist()
@@ -185,10 +194,13 @@ def indices(
 ) -> Tensor | tuple[Tensor, ...]:
     """Return the indices of every position of a shape, along a new first axis.
 
-    `sparse`: True gives a tuple of tensors that broadcast to them.
+    - `shape`: the shape of which positions are taken.
+    - `sparse`: True gives a tuple of tensors that broadcast to the indices, and use less memory.
+
     Shapes: `shape` is an int or a tuple of ints; the result is (axes, *shape).
     Dtypes: `dtype`, int64 unless given.
     Raises: ShapeError, DTypeError, DeviceError.
+    See also: `meshgrid`, `fromfunction`, `mgrid`.
 
     >>> import dovetail as dt
     >>> dt.indices((1, 2)).tolist()
@@ -219,10 +231,13 @@ def fromfunction(
 ) -> Tensor:
     """Return the result of a function that is called once with the indices of all positions.
 
-    `function`: gets one tensor per axis, with the index along it at every position.
+    - `function`: gets one tensor per axis, with the index along it at every position.
+    - `dtype`: the dtype of the indices.
+
     Shapes: `shape` is an int or a tuple of ints; the result has the function's shape.
     Dtypes: the indices have `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentTypeError unless it is a function.
+    See also: `indices`, `meshgrid`.
 
     >>> import dovetail as dt
     >>> dt.fromfunction(lambda i, j: i + j, (2, 2), dtype=int).tolist()

@@ -54,10 +54,13 @@ def hann(
 ) -> Tensor:
     """Return the Hann window of n points, NumPy's `hanning`: a raised cosine.
 
-    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
+    - `n`: the number of points.
+    - `sym`: True is for filters; False gives one period of a periodic window, for spectra.
+
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
+    See also: `hamming`, `blackman`, `kaiser`, `fft.rfft`.
 
     >>> import dovetail as dt
     >>> dt.hann(3).tolist()
@@ -78,7 +81,9 @@ def hamming(
 ) -> Tensor:
     """Return the Hamming window of n points: 0.54 + 0.46 times a cosine.
 
-    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
+    - `n`: the number of points.
+    - `sym`: True is for filters; False gives one period of a periodic window, for spectra.
+
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -102,7 +107,9 @@ def blackman(
 ) -> Tensor:
     """Return the Blackman window of n points: a sum of two cosines.
 
-    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
+    - `n`: the number of points.
+    - `sym`: True is for filters; False gives one period of a periodic window, for spectra.
+
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -128,7 +135,9 @@ def bartlett(
 ) -> Tensor:
     """Return the Bartlett window of n points: a triangle from 0 to 1 and back.
 
-    `n`: the number of points. `sym`: False gives one period of a periodic window, for spectra.
+    - `n`: the number of points.
+    - `sym`: True is for filters; False gives one period of a periodic window, for spectra.
+
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, DTypeError, DeviceError.
@@ -153,8 +162,10 @@ def kaiser(
 ) -> Tensor:
     """Return the Kaiser window of n points, a ratio of Bessel functions.
 
-    `n`: the number of points. `beta`: larger values give a narrower window; 0 is a rectangle.
-    `sym`: False gives one period of a periodic window, for spectra.
+    - `n`: the number of points.
+    - `beta`: larger values give a narrower window; 0 is a rectangle.
+    - `sym`: True is for filters; False gives one period of a periodic window, for spectra.
+
     Shapes: (n,).
     Dtypes: `dtype`, a float, float32 unless given.
     Raises: ArgumentError for a negative n, ArgumentTypeError, DTypeError, DeviceError.

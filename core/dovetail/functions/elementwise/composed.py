@@ -266,8 +266,9 @@ def unwrap(
 ) -> Tensor:
     """Return the numbers along `axis` with whole periods added, so that no step is large.
 
-    `discont`: steps below it stay; default and least value: half a period. `period`: steps are
-    taken modulo it.
+    - `discont`: steps below it stay; None is half a period, the least value.
+    - `period`: steps are taken modulo it.
+
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: floats; integers become float32, unless `period` is an int: then they stay integers.
     Gradient: 1 for each element.

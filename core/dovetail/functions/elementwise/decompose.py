@@ -30,13 +30,16 @@ def nan_to_num(
 ) -> Tensor:
     """Return `x` with numbers in place of NaN and infinities.
 
-    `nan`: replaces NaN. `posinf`, `neginf`: replace infinities; default: the largest and the least
-    finite number of the dtype.
+    - `nan`: the number that replaces NaN.
+    - `posinf`, `neginf`: the numbers that replace infinities; None takes the largest and the least
+      finite number of the dtype.
+
     Shapes: any; the result has the same.
     Dtypes: all; the result has the same. Integers and bool stay as they are; complex numbers are
     replaced part by part.
     Gradient: 0 for replaced elements.
     Raises: DTypeError, ArgumentTypeError for a replacement that is not a number.
+    See also: `isnan`, `isfinite`, `where`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([dt.nan, dt.inf, 1.0])

@@ -34,7 +34,7 @@ from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
 from ..reductions.statistics import sum as sum_
 from ..variants import public
-from .docstrings import OP_DOC_LINES
+from .docstrings import OP_DOC_LINES, SEE_ALSO
 
 if TYPE_CHECKING:
     from .signatures import *  # noqa: F403 - the functions of rows, for type checkers
@@ -179,7 +179,7 @@ def _docstring(op: Op) -> str:
 
 
 def _docstring_lines(op: Op) -> Iterator[str]:
-    """Yield the lines of a row's docstring: summary, shapes, dtypes, errors, examples."""
+    """Yield the lines of a row's docstring: summary, shapes, dtypes, errors, names, examples."""
     operands = "each element" if op.arity == 1 else "x1 and x2, element by element"
     summary, *more = OP_DOC_LINES.get(op.name, (f"Return `{op.name}` of {operands}.",))
     examples = [text for text in more if " -> " in text]
@@ -195,6 +195,8 @@ def _docstring_lines(op: Op) -> Iterator[str]:
         yield "Raises: DTypeError."
     else:
         yield "Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError with the operands."
+    if op.name in SEE_ALSO:
+        yield f"See also: {', '.join([f'`{n}`' for n in SEE_ALSO[op.name].split()])}."
     for text in examples:
         arguments, result = text.split(" -> ")
         arguments = arguments.replace("[", "dt.asarray([", 1).replace("]", "])", 1)
@@ -347,12 +349,16 @@ _with_methods(pow)
 def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the nearest integer, or multiple of 10**-decimals; halves go to the even one.
 
-    `decimals`: digits after the point, from -308 to 308. Integers change only for negative
-    `decimals`, exactly; a result that their dtype cannot hold wraps, as in all arithmetic.
+    Integers change only for negative `decimals`, exactly; a result that their dtype cannot hold
+    wraps, as in all arithmetic.
+
+    - `decimals`: digits after the point, from -308 to 308.
+
     Shapes: any; the result has the same.
     Dtypes: numbers, complex ones part by part; the result has the same.
     Gradient: 0 everywhere.
     Raises: DTypeError; ArgumentError for `decimals` out of range.
+    See also: `floor`, `ceil`, `trunc`.
 
     >>> import dovetail as dt
     >>> dt.round(dt.asarray([0.5, 1.5, 2.6])).tolist()
@@ -402,10 +408,13 @@ def where(
 ) -> Tensor:
     """Return x1 where the condition holds, x2 elsewhere.
 
+    - `condition`: a tensor of bool, or an array.
+
     Shapes: `condition`, x1 and x2 are broadcast; Python numbers have none.
     Dtypes: `condition` is bool, x1 and x2 are anything; the result has their promoted dtype.
     Gradient: flows only to the chosen operand; an infinite slope of the other has no effect.
     Raises: DTypeError unless the condition is bool; ShapeError, DeviceError, ValueOverflowError.
+    See also: `select`, `choose`, `masked_fill`, `nonzero`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([-1, 2])
@@ -432,12 +441,15 @@ def clip(
 ) -> Tensor:
     """Return x limited to the range from `min` to `max`.
 
-    Each bound is a tensor, a number, or None for no bound. If min > max the result is max. NaN in
-    x stays, and a bound that is NaN gives NaN.
+    If min > max the result is max. NaN in x stays, and a bound that is NaN gives NaN.
+
+    - `min`, `max`: the bounds: a tensor, a number, or None for no bound.
+
     Shapes: x and the bounds are broadcast.
     Dtypes: all, promoted; a number outside of an integer dtype's range bounds nothing or all.
     Gradient: at a bound it flows to x; where min > max, to `max`.
     Raises: ShapeError, DTypeError, DeviceError.
+    See also: `minimum`, `maximum`, `where`.
 
     >>> import dovetail as dt
     >>> dt.clip(dt.asarray([-1, 2, 9]), 0, 5).tolist()
@@ -468,12 +480,16 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     The largest element is subtracted first, so that exp cannot overflow. An element of -inf gives
     0; if all are -inf, or one is inf or NaN, all results along that axis are NaN. No elements give
     an empty result.
-    Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
-    Dtypes: integers (giving float32) and floats, not bool; float16 and bfloat16 are computed
-    in float32.
+
+    - `axis`: one axis.
+
+    Shapes: any of at least 1 dimension; the result has the same.
+    Dtypes: integers (giving float32) and floats, not bool; float16 and bfloat16 are computed in
+    float32.
     Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
     Gradient: y * (g - sum(g * y)), by differentiation of the steps.
     Raises: AxisError, DTypeError.
+    See also: `log_softmax`, `logsumexp`.
 
     >>> import dovetail as dt
     >>> dt.softmax(dt.asarray([[1.0, 1.0], [0.0, -dt.inf]])).tolist()
@@ -492,10 +508,12 @@ def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> T
 
     One kernel. An element of -inf gives -inf; if all are -inf, or one is inf or NaN, all results
     along that axis are NaN.
+
     Shapes: any of at least 1 dimension; the result has the same. `axis` is one integer.
     Dtypes: integers (giving float32) and floats, not bool.
     Order: the sum runs in the canonical order (docs/numerics.md): the same bits on every device.
     Raises: AxisError, DTypeError.
+    See also: `softmax`, `logsumexp`.
 
     >>> import dovetail as dt
     >>> dt.log_softmax(dt.asarray([0.0, -1000.0])).tolist()
@@ -532,11 +550,15 @@ def isclose(
 ) -> Tensor:
     """Return True where two tensors are equal up to rounding: |x1 - x2| <= atol + rtol * |x2|.
 
-    `rtol`, `atol`: the relative and the absolute tolerance. The same infinity is close to itself;
-    NaN is close to NaN only with `equal_nan`.
+    Equal infinities are close.
+
+    - `rtol`, `atol`: the relative and the absolute tolerance, numbers.
+    - `equal_nan`: True makes NaN close to NaN.
+
     Shapes: broadcast; a Python number has none.
     Dtypes: all; integers and bool are compared in float64; complex ones by |x1 - x2|. Gives bool.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is not a number.
+    See also: `allclose`, `equal`.
 
     >>> import dovetail as dt
     >>> dt.isclose(dt.asarray([1.0, 2.0]), 1.000001).tolist()
@@ -567,10 +589,15 @@ def allclose(
 ) -> bool:
     """Return True if all elements of two tensors are close.
 
-    `rtol`, `atol`, `equal_nan`: as for `isclose`. The call computes and reads the values.
+    The call computes and reads the values.
+
+    - `rtol`, `atol`: the relative and the absolute tolerance, numbers.
+    - `equal_nan`: True makes NaN close to NaN.
+
     Shapes: broadcast; of no elements: True.
     Dtypes: all; integers and bool are compared in float64.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is not a number.
+    See also: `isclose`, `array_equal`.
 
     >>> import dovetail as dt
     >>> dt.allclose(dt.asarray([1.0, 2.0]), [1.0, 2.000001])
@@ -585,10 +612,12 @@ def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> bool:
 
     The call computes and reads the values. Dtypes may differ.
 
-    `equal_nan`: if True, NaN equals NaN; otherwise it equals nothing.
+    - `equal_nan`: if True, NaN equals NaN; otherwise it equals nothing.
+
     Shapes: any; tensors of different shapes are not equal, even if they broadcast.
     Dtypes: all.
     Raises: DTypeError, DeviceError.
+    See also: `allclose`, `equal`, `array_equiv`.
 
     >>> import dovetail as dt
     >>> dt.array_equal(dt.asarray([1, 2]), [1, 2])

@@ -33,7 +33,10 @@ def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 def polygamma(n: int, x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the n-th derivative of `digamma`, n at most 30; for n > 0 it is NaN below 0.
 
-    `n`: an int from 0 to 30; 0 is digamma itself. For n > 0 the result is infinite at 0, NaN below.
+    For n > 0 the result is infinite at 0, NaN below.
+
+    - `n`: an int from 0 to 30; 0 is digamma itself.
+
     Shapes: any; the result has the same.
     Dtypes: floats; integers and bool become float32; float16 and bfloat16 are computed in float32.
     Accuracy: that of `zeta`, and two roundings.

@@ -59,11 +59,15 @@ def unravel_index(
 ) -> tuple[Tensor, ...]:
     """Return the indices along each axis of positions in a raveled shape.
 
-    `indices`: integers from 0 on. Those in a list or array are checked at once, those in a tensor
-    when the work runs. `device`: the result's device, unless `indices` is a tensor.
+    - `indices`: integers from 0 on. Those in a list or array are checked at once, those in a tensor
+      when the work runs.
+    - `shape`: the shape: an int or a tuple of ints.
+    - `device`: the result's device, unless `indices` is a tensor.
+
     Shapes: `shape` is an int or a tuple of ints; the results have the shape of `indices`.
     Dtypes: integers; gives int64.
     Raises: OutOfRangeError, also for negative ones; ShapeError, DTypeError, DeviceError.
+    See also: `ravel_multi_index`, `argmax`.
 
     >>> import dovetail as dt
     >>> [i.tolist() for i in dt.unravel_index([1, 5], (2, 3))]
@@ -96,15 +100,18 @@ def ravel_multi_index(
 ) -> Tensor:
     """Return the positions in a raveled shape of indices along its axes.
 
-    `multi_index`: one index array per axis, or a tensor whose first axis goes over the axes.
-    `dims`: the shape. `mode`: the treatment of indices out of range, one for all axes or a tuple
-    with one for each: "raise" checks those in lists and arrays at once and those in tensors when
-    the work runs, "wrap" takes them modulo the size, "clip" takes the nearest. `device`: the
-    result's device, if no index is in a tensor.
+    - `multi_index`: one index array per axis, or a tensor whose first axis goes over the axes.
+    - `dims`: the shape.
+    - `mode`: the treatment of indices out of range, one for all axes or a tuple with one for each:
+      "raise" checks those in lists and arrays at once and those in tensors when the work runs,
+      "wrap" takes them modulo the size, "clip" takes the nearest.
+    - `device`: the result's device, if no index is in a tensor.
+
     Shapes: the indices are broadcast.
     Dtypes: integers; gives int64.
     Raises: OutOfRangeError, also for negative ones; ArgumentError for another mode or another
     number of axes; ShapeError, DTypeError, DeviceError.
+    See also: `unravel_index`.
 
     >>> import dovetail as dt
     >>> dt.ravel_multi_index(([0, 1], [1, 2]), (2, 3)).tolist()
@@ -177,7 +184,11 @@ def _check_indices(
 def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = True) -> Tensor:
     """Return `dt.take` along one axis, in the name of `op`, maybe without indices from the end.
 
-    `from_end`: False means that negative indices are out of range.
+    - `op`: the function that errors name.
+    - `indices`: the positions along the axis, integers.
+    - `axis`: the axis.
+    - `from_end`: False means that negative indices are out of range.
+
     Raises: OutOfRangeError when the work runs; LayoutError, DTypeError, DeviceError.
     """
     index = index_array(op, strided(op, indices))
@@ -234,9 +245,14 @@ def in_range(
 ) -> Tensor:
     """Return int64 indices, which are checked to be in 0..size-1 when the work runs.
 
-    `op`: the function that errors name. `counts`: a mask of the indices that count; others become
-    0, as does an index equal to `ignored`. Without `counts` it is one kernel. `rule`: the sentence
-    of errors in place of the range, to which they add the bad value.
+    - `op`: the function that errors name.
+    - `indices`: integers.
+    - `size`: the number of allowed positions.
+    - `counts`: a mask of the indices that count; others become 0. Without it the check is one
+      kernel.
+    - `ignored`: an index that becomes 0.
+    - `rule`: the sentence of errors in place of the range, to which they add the bad value.
+
     Raises: OutOfRangeError when the work runs; LayoutError.
     """
     index = strided(op, indices)
@@ -255,8 +271,9 @@ def in_range(
 def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
     """Return vectors of indices as an open mesh: x[dt.ix_(rows, columns)] has every combination.
 
-    `*args`: a vector for each axis, of integers, or of bool, whose true positions the host reads.
-    `device`: the result's device, if none of them is a tensor.
+    - `args`: a vector for each axis, of integers, or of bool, whose true positions the host reads.
+    - `device`: the result's device, if none of them is a tensor.
+
     Shapes: vectors; the i-th result has its vector's length along axis i, and 1 along the others.
     Dtypes: integers, which keep theirs; bool gives int64.
     Raises: ShapeError unless all are vectors, DTypeError, DeviceError.
@@ -303,7 +320,8 @@ def _mesh_vector(vector: object, device: DeviceLike) -> Tensor:
 def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the main diagonal of a tensor, one vector for each axis.
 
-    `arr`: only its shape and its device matter.
+    - `arr`: the tensor, of which only the shape and the device matter.
+
     Shapes: (n, n) or more axes, all of one size; gives (n,) each.
     Dtypes: all; gives int64.
     Raises: ShapeError below 2 dimensions and for several sizes, DTypeError.
@@ -326,8 +344,10 @@ def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
 def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """Return the indices of the lower triangle of a matrix, row by row: (rows, columns).
 
-    `arr`: only its shape and its device matter. `k`: the last diagonal of the triangle: 0 is the
-    main one, positive ones are above it, negative ones below it.
+    - `arr`: the matrix, of which only the shape and the device matter.
+    - `k`: the last diagonal of the triangle: 0 is the main one, positive ones are above it,
+      negative ones below it.
+
     Shapes: a matrix; gives two vectors.
     Dtypes: all; gives int64.
     Raises: ShapeError unless it is a matrix, DTypeError.
@@ -344,8 +364,10 @@ def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
 def triu_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """Return the indices of the upper triangle of a matrix, row by row: (rows, columns).
 
-    `arr`: only its shape and its device matter. `k`: the first diagonal of the triangle: 0 is the
-    main one, positive ones are above it, negative ones below it.
+    - `arr`: the matrix, of which only the shape and the device matter.
+    - `k`: the first diagonal of the triangle: 0 is the main one, positive ones are above it,
+      negative ones below it.
+
     Shapes: a matrix; gives two vectors.
     Dtypes: all; gives int64.
     Raises: ShapeError unless it is a matrix, DTypeError.
@@ -372,8 +394,12 @@ def mask_indices(
 ) -> tuple[Tensor, ...]:
     """Return the indices at which a function leaves a matrix of ones nonzero: (rows, columns).
 
-    `n`: the number of rows. `mask_func`: gets the matrix and `k`, an int, as `dt.triu` and
-    `dt.tril` do. The host reads the number of nonzero elements of its result.
+    The host reads the number of nonzero elements of its result.
+
+    - `n`: the number of rows and columns.
+    - `mask_func`: gets the matrix and `k`, as `dt.triu` and `dt.tril` do.
+    - `k`: an int that `mask_func` gets, such as the diagonal of `dt.triu`.
+
     Shapes: two vectors.
     Dtypes: int64.
     Raises: ArgumentError for a negative `n`, ArgumentTypeError unless `mask_func` is a function,

@@ -215,12 +215,15 @@ def take(
 ) -> Tensor:
     """Return the elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
-    `indices`: integers; negative ones count from the end. Those in a list or array are checked at
-    once, those in a tensor when the work runs. `axis` may be omitted for one dimension.
+    - `indices`: integers; negative ones count from the end. Those in a list or array are checked at
+      once, those in a tensor when the work runs.
+    - `axis`: one axis; may be omitted for one dimension.
+
     Shapes: x.shape[:axis] + indices.shape + x.shape[axis + 1:].
     Dtypes: x any; `indices` integers, not bool (see x[mask]).
     Gradient: contributions to one element are added in the order in which it was read.
     Raises: OutOfRangeError, DTypeError, AxisError, ArgumentError without axis.
+    See also: `take_along_axis`, `gather`, `index_select`, `compress`.
 
     >>> import dovetail as dt
     >>> dt.take(dt.asarray([10, 20, 30]), [2, 0, -1]).tolist()
@@ -244,11 +247,14 @@ def take_along_axis(
 ) -> Tensor:
     """Return the elements of `x` whose positions along `axis` are `indices`.
 
-    `indices`: as for `take`. take_along_axis(x, argsort(x)) is sorted.
+    - `indices`: integers; negative ones count from the end. Those in a list or array are checked at
+      once, those in a tensor when the work runs.
+
     Shapes: equal numbers of dimensions; broadcast except along `axis`, where the result has the
     size of `indices`.
     Dtypes: x any; `indices` integers, not bool.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError.
+    See also: `take`, `gather`, `put_along_axis`, `argsort`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]])
@@ -334,13 +340,17 @@ def searchsorted(
 ) -> Tensor:
     """Return the positions at which the values of `x2` would be inserted in the sorted vector `x1`.
 
-    `side`: before ("left") or after ("right") equal elements. `sorter`: the order of `x1`, as from
-    `argsort`. NaN sorts last. A binary search: one pass over `x2`.
+    NaN sorts last. A binary search: one pass over `x2`.
+
+    - `side`: "left" is the position before equal elements, "right" the one after.
+    - `sorter`: the positions that sort `x1`, as from `argsort`; None if `x1` is sorted.
+
     Shapes: x1 is a vector; the result has x2's shape.
     Dtypes: all, promoted for the comparison, integers with floats to float64; `sorter` integers.
     Gives int64.
     Raises: ShapeError, ArgumentError for another `side`, DTypeError, DeviceError, OutOfRangeError
     for a `sorter` with positions outside of x1.
+    See also: `digitize`, `argsort`, `isin`.
 
     >>> import dovetail as dt
     >>> dt.searchsorted(dt.asarray([1, 3, 5]), [3, 4]).tolist()

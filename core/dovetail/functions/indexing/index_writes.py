@@ -321,12 +321,17 @@ def index_add(
 ) -> Tensor:
     """Return a copy of `x` with slices of `source` added at `index` along `dim`.
 
-    `source`: a tensor, an array or a number, broadcast. Additions to one position happen one after
-    the other, in the order of `index`. float16 and bfloat16 are added in float32 and rounded at the
-    end. The bits are the same on every device.
+    Additions to one position happen one after the other, in the order of `index`. float16 and
+    bfloat16 are added in float32 and rounded at the end. The bits are the same on every device.
+
+    - `dim`: the axis along which slices are added.
+    - `index`: the positions along the axis; negative ones count from the end.
+    - `source`: the slices: a tensor, an array or a number, broadcast.
+
     Shapes: `index` is a vector; `source` has x's shape, but the length of `index` along `dim`.
     Dtypes: `index` integers; `source` is cast to x's if that loses no kind of number.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
+    See also: `scatter`, `Tensor.scatter_add_`, `bincount`.
 
     >>> import dovetail as dt
     >>> dt.index_add(dt.zeros(3), 0, [0, 0, 2], [1, 2, 3]).tolist()
@@ -339,7 +344,12 @@ def index_add(
 def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     """Add slices of `source` to the slices of `x` at `index` along `dim`, and return `x`.
 
-    Parameters, order and dtypes are as for `dt.index_add`.
+    Order and dtypes are as for `dt.index_add`.
+
+    - `dim`: the axis along which slices are added.
+    - `index`: the positions along the axis; negative ones count from the end.
+    - `source`: the slices: a tensor, an array or a number, broadcast.
+
     Shapes: `index` is a vector; `source` has x's shape, but the length of `index` along `dim`.
     Dtypes: `index` integers; `source` is cast to x's if that loses no kind of number.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
@@ -365,13 +375,24 @@ def scatter(
 ) -> Tensor:
     """Return a copy of `x` with the elements of `src` written at `index` along `dim`.
 
-    Every element keeps its position along the other axes. In two dimensions, with dim 0:
-    out[index[i, j], j] = src[i, j]. Of several elements for one position the last one along `dim`
-    stays. `src` is a tensor, an array or a number, broadcast.
-    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
-    has the shape of `index`.
+    Every element keeps its position along the other axes. In three dimensions the result `out` is
+
+        out[index[i, j, k], j, k] = src[i, j, k]   # dim = 0
+        out[i, index[i, j, k], k] = src[i, j, k]   # dim = 1
+        out[i, j, index[i, j, k]] = src[i, j, k]   # dim = 2
+
+    Of several elements for one position the last one along `dim` stays. There is no `reduce=`: to
+    add elements use `x.scatter_add_`, or `dt.index_add` for whole slices.
+
+    - `dim`: the axis along which `index` has positions.
+    - `index`: the positions along the axis; negative ones count from the end.
+    - `src`: the elements: a tensor, an array or a number, broadcast.
+
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src` has
+    the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
+    See also: `gather`, which reads, `index_add`, `put_along_axis`, `Tensor.scatter_add_`.
 
     >>> import dovetail as dt
     >>> dt.scatter(dt.zeros(4), 0, [1, 3], [7, 9]).tolist()
@@ -384,13 +405,19 @@ def scatter(
 def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     """Write the elements of `src` to `x` at `index` along `dim`, and return `x`.
 
-    Every element keeps its position along the other axes. Parameters are as for `dt.scatter`: of
-    several elements for one position the last one stays.
-    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
-    has the shape of `index`.
+    Every element keeps its position along the other axes. As in `dt.scatter`, of several elements
+    for one position the last one stays.
+
+    - `dim`: the axis along which `index` has positions.
+    - `index`: the positions along the axis; negative ones count from the end.
+    - `src`: the elements: a tensor, an array or a number, broadcast.
+
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src` has
+    the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires a gradient.
+    See also: `scatter`, `Tensor.scatter_add_`.
 
     >>> import dovetail as dt
     >>> dt.zeros(4).scatter_(0, [1, 3], [7, 9]).tolist()
@@ -403,14 +430,20 @@ def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
 def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
     """Add the elements of `src` to `x` at `index` along `dim`, and return `x`.
 
-    Every element keeps its position along the other axes. Parameters are as for `dt.scatter`.
-    Additions to one position happen one after the other, in order along `dim`. float16 and
-    bfloat16 are added in float32 and rounded at the end. The bits are the same on every device.
-    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src`
-    has the shape of `index`.
+    Every element keeps its position along the other axes. Positions are as in `dt.scatter`.
+    Additions to one position happen one after the other, in order along `dim`. float16 and bfloat16
+    are added in float32 and rounded at the end. The bits are the same on every device.
+
+    - `dim`: the axis along which `index` has positions.
+    - `index`: the positions along the axis; negative ones count from the end.
+    - `src`: the elements: a tensor, an array or a number, broadcast.
+
+    Shapes: `index` has x's number of dimensions, and is not longer along the other axes; `src` has
+    the shape of `index`.
     Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires a gradient.
+    See also: `scatter`, `index_add`.
 
     >>> import dovetail as dt
     >>> dt.zeros(3).scatter_add_(0, [0, 0, 2], [1, 2, 3]).tolist()

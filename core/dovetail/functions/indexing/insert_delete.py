@@ -61,11 +61,14 @@ def append(
 ) -> Tensor:
     """Return a new tensor with the elements of `arr`, then those of `values`.
 
-    `arr`, `values`: tensors, of which one may be an array, a list or a number. `axis`: None ravels
-    both first.
+    - `arr`, `values`: tensors, of which one may be an array, a list or a number.
+    - `axis`: None ravels both first.
+
     Shapes: any; with an axis, equal except along it.
     Dtypes: all; the result has the promoted one. A number takes the other's.
+    Cost: copies both; a loop of calls is quadratic. Collect parts in a list for one `concat`.
     Raises: ShapeError, DTypeError, AxisError, DeviceError.
+    See also: `concat`, `insert`.
 
     >>> import dovetail as dt
     >>> dt.append(dt.asarray([[1, 2]]), [[3, 4]]).tolist()
@@ -85,12 +88,16 @@ def insert(
 ) -> Tensor:
     """Return a new tensor with `values` inserted before positions of `arr` along an axis.
 
-    `obj`: the positions in the original `arr`: an int, several ints, a slice or a mask; the host
-    reads those in a tensor. `values`: one slice for each position, or several for a single
-    position, broadcast. `axis`: None ravels `arr` first.
+    - `arr`: the tensor.
+    - `obj`: the positions in the original `arr`: an int, several ints, a slice or a mask; the host
+      reads those in a tensor.
+    - `values`: one slice for each position, or several for a single position, broadcast.
+    - `axis`: one axis; None ravels `arr` first.
+
     Shapes: arr's, longer along the axis.
     Dtypes: all; `values` are cast to arr's if that loses no kind of number.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
+    See also: `append`, `delete`, `concat`.
 
     >>> import dovetail as dt
     >>> dt.insert(dt.asarray([1, 2, 3]), [0, 2], [7, 8]).tolist()
@@ -129,11 +136,15 @@ def delete(
 ) -> Tensor:
     """Return a new tensor without the slices of `arr` at some positions along an axis.
 
-    `obj`: the positions: an int, several ints, a slice or a mask; the host reads those in a tensor.
-    `axis`: None ravels `arr` first.
+    - `arr`: the tensor.
+    - `obj`: the positions: an int, several ints, a slice or a mask; the host reads those in a
+      tensor.
+    - `axis`: one axis; None ravels `arr` first.
+
     Shapes: arr's, shorter along the axis; a mask has the length of the axis.
     Dtypes: all.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, DeviceError.
+    See also: `insert`, `append`, `compress`.
 
     >>> import dovetail as dt
     >>> dt.delete(dt.asarray([[1, 2, 3], [4, 5, 6]]), 1, axis=1).tolist()
@@ -157,8 +168,11 @@ def delete(
 def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     """Return a view of a vector without the zeros at its ends.
 
-    `filt`: the vector. `trim`: "f" trims the front, "b" the back, "fb" both. The host reads the
-    first and the last position of a nonzero element.
+    The host reads the first and the last position of a nonzero element.
+
+    - `filt`: the vector.
+    - `trim`: "f" trims the front, "b" the back, "fb" both.
+
     Shapes: (n,).
     Dtypes: all.
     Raises: ShapeError unless it is a vector, ArgumentError for another `trim`, DTypeError.
@@ -187,12 +201,14 @@ def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
 def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tensor:
     """Return a new tensor of another shape with the elements of `a` in row-major order.
 
-    `a` is repeated or truncated to fit; an empty `a` gives zeros. `new_shape`: an int or a tuple of
-    ints.
+    - `a`: the tensor, which is repeated or truncated to fit; an empty one gives zeros.
+    - `new_shape`: an int or a tuple of ints.
+
     Shapes: any.
     Dtypes: all.
     Gradient: contributions to one element are added.
     Raises: ShapeError, DTypeError.
+    See also: `reshape`, `Tensor.resize_`.
 
     >>> import dovetail as dt
     >>> dt.resize(dt.asarray([1, 2, 3]), (2, 4)).tolist()
@@ -210,13 +226,16 @@ def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tens
 def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
     """Assemble a new tensor from blocks in nested lists.
 
-    `arrays`: lists of lists, all of one depth, of tensors, arrays and numbers. The innermost lists
-    are concatenated along the last axis, those around them along the one before, and so on. A block
-    with fewer axes than there are lists gets axes of size 1 in front.
+    The innermost lists are concatenated along the last axis, those around them along the one
+    before, and so on. A block with fewer axes than there are lists gets axes of size 1 in front.
+
+    - `arrays`: lists of lists, all of one depth, of tensors, arrays and numbers.
+
     Shapes: concatenated blocks are equal except along that axis.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, also for lists of different depths; ArgumentError for an empty list or a
     tuple, DTypeError, DeviceError.
+    See also: `concat`, `stack`, `linalg.block_diag`.
 
     >>> import dovetail as dt
     >>> x = dt.ones((2, 2), dtype=dt.int64)
@@ -240,13 +259,18 @@ def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
 def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     """Return the slices of `a` along an axis for which a condition holds.
 
-    `condition`: a vector, which holds where it is not zero; it may be shorter than the axis.
-    `axis`: None ravels `a` first. The host reads the number of slices.
+    The host reads the number of slices.
+
+    - `condition`: a vector, which holds where it is not zero; it may be shorter than the axis.
+    - `a`: the tensor.
+    - `axis`: one axis; None ravels `a` first.
+
     Shapes: a's, with another size along the axis.
     Dtypes: all.
     Gradient: flows only to the chosen slices.
     Raises: OutOfRangeError if it holds beyond the axis, ShapeError unless it is a vector,
     AxisError, DTypeError, DeviceError.
+    See also: `extract`, `masked_select`, `take`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4], [5, 6]])
@@ -266,12 +290,16 @@ def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
 def extract(condition: Array, arr: Array) -> Tensor:
     """Return the elements of `arr` for which a condition holds, in row-major order.
 
-    `condition`: as many elements or fewer; it holds where it is not zero. `arr`: a tensor, or an
-    array if the condition is a tensor. The host reads the number of elements.
+    The host reads the number of elements.
+
+    - `condition`: as many elements as `arr` or fewer; it holds where it is not zero.
+    - `arr`: a tensor, or an array if the condition is a tensor.
+
     Shapes: any; both are raveled. The result is a vector.
     Dtypes: all; the result has arr's.
     Gradient: flows only to the chosen elements.
     Raises: OutOfRangeError if the condition holds beyond `arr`, DTypeError, DeviceError.
+    See also: `compress`, `place`, `masked_select`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]])
@@ -288,10 +316,14 @@ def extract(condition: Array, arr: Array) -> Tensor:
 def flatnonzero(a: Tensor) -> Tensor:
     """Return the positions of the nonzero elements of the raveled tensor.
 
-    `a`: the tensor. NaN is not zero. The host reads their number, once.
+    NaN is not zero. The host reads their number, once.
+
+    - `a`: the tensor.
+
     Shapes: any; the result is a vector.
     Dtypes: all; gives int64.
     Raises: DTypeError unless it is a tensor.
+    See also: `nonzero`, `argwhere`.
 
     >>> import dovetail as dt
     >>> dt.flatnonzero(dt.asarray([[0, 3], [4, 0]])).tolist()
@@ -307,9 +339,11 @@ def flatnonzero(a: Tensor) -> Tensor:
 def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
     """Write `val` to the main diagonal of `a`, in place.
 
-    `a`: the tensor to write. `val`: a number, or as many elements, or fewer that are repeated.
-    `wrap`: True continues the diagonal of a matrix with more rows than columns below its end, after
-    one skipped row.
+    - `a`: the tensor to write.
+    - `val`: a number, or as many elements as the diagonal, or fewer that are repeated.
+    - `wrap`: True continues the diagonal of a matrix with more rows than columns below its end,
+      after one skipped row.
+
     Shapes: a matrix; or more axes, all of one length.
     Dtypes: `val` is cast to a's if that loses no kind of number.
     Raises: ShapeError, also for no elements; DTypeError, ReadOnlyError, GradientError for a leaf
@@ -344,13 +378,17 @@ def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
 def place(arr: Tensor, mask: Array, vals: Operand) -> None:
     """Overwrite the elements of `arr` under a mask with consecutive values.
 
-    `arr`: the tensor to write. `mask`: true where it is not zero. `vals`: a number, or one element
-    for each true position, or fewer that are repeated. The host reads the number of true positions
-    unless there is one value.
+    The host reads the number of true positions unless there is one value.
+
+    - `arr`: the tensor to write.
+    - `mask`: true where it is not zero.
+    - `vals`: a number, or one element for each true position, or fewer that are repeated.
+
     Shapes: `mask` has as many elements as `arr`.
     Dtypes: `vals` are cast to arr's if that loses no kind of number.
     Raises: ShapeError, also for no values; DTypeError, DeviceError, ReadOnlyError, GradientError
     for a leaf that requires one.
+    See also: `putmask`, `masked_fill`, `extract`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1, -2, 3, -4])
@@ -376,13 +414,16 @@ def place(arr: Tensor, mask: Array, vals: Operand) -> None:
 def putmask(a: Tensor, mask: Array, values: Operand) -> None:
     """Overwrite the elements of `a` under a mask with the values at their positions.
 
-    `a`: the tensor to write. `mask`: true where it is not zero. `values`: a number, or as many
-    elements as `a` has, or fewer that are repeated: one for each position, true or not. Empty
-    values write nothing.
+    - `a`: the tensor to write.
+    - `mask`: true where it is not zero.
+    - `values`: a number, or as many elements as `a` has, or fewer that are repeated: one for each
+      position, true or not. Empty values write nothing.
+
     Shapes: `mask` has as many elements as `a`.
     Dtypes: `values` are cast to a's if that loses no kind of number.
     Raises: ShapeError, DTypeError, DeviceError, ReadOnlyError, GradientError for a leaf that
     requires one.
+    See also: `place`, `copyto`, `masked_fill`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1, -2, 3, -4])
@@ -403,12 +444,15 @@ def putmask(a: Tensor, mask: Array, values: Operand) -> None:
 def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
     """Write `src` into `dst`.
 
-    `dst`: the tensor to write. `src`: a tensor, an array, a list or a number. `where`: a tensor of
-    bool; where it is not true `dst` stays as it is.
+    - `dst`: the tensor to write.
+    - `src`: a tensor, an array, a list or a number.
+    - `where`: a tensor of bool; where it is not true `dst` stays as it is.
+
     Shapes: `src` and `where` are broadcast to dst's.
     Dtypes: `src` is cast to dst's if that loses no kind of number.
     Raises: ShapeError, DTypeError, DeviceError, ReadOnlyError, GradientError for a leaf that
     requires one.
+    See also: `Tensor.copy_`, `putmask`, `where`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 2))

@@ -87,9 +87,11 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return for each axis the positions of the nonzero elements, in row-major order.
 
     NaN is not zero. The host reads their number, once.
+
     Shapes: of at least 1 dimension; one vector for each axis.
     Dtypes: all; gives int64.
     Raises: ShapeError for no dimensions.
+    See also: `argwhere`, `flatnonzero`, `where`.
 
     >>> import dovetail as dt
     >>> [at.tolist() for at in dt.nonzero(dt.asarray([[0, 3], [4, 0]]))]
@@ -115,9 +117,11 @@ def argwhere(x: Tensor, /) -> Tensor:
     """Return the positions of the nonzero elements, one row each, in row-major order.
 
     NaN is not zero. The host reads their number, once.
+
     Shapes: of at least 1 dimension; gives (number of elements, dimensions).
     Dtypes: all; gives int64.
     Raises: ShapeError for no dimensions.
+    See also: `nonzero`.
 
     >>> import dovetail as dt
     >>> dt.argwhere(dt.asarray([[0, 3], [4, 0]])).tolist()

@@ -42,13 +42,16 @@ def select(
 ) -> Tensor:
     """Return at each position the first choice whose condition holds there, else a default.
 
-    `conditions`: a list of tensors of bool. `choices`: as many tensors or numbers. `default`: the
-    value where no condition holds.
+    - `conditions`: a list of tensors of bool.
+    - `choices`: as many tensors or numbers.
+    - `default`: the value where no condition holds, a number or a tensor.
+
     Shapes: all are broadcast.
     Dtypes: conditions bool; the result has the promoted dtype of choices and default.
     Gradient: flows only to the chosen elements.
     Raises: ArgumentError for different numbers of conditions and choices or for none; ShapeError,
     DTypeError, DeviceError.
+    See also: `where`, `choose`, `piecewise`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([-1, 2, 9])
@@ -85,13 +88,17 @@ def piecewise(
 ) -> Tensor:
     """Evaluate a piecewise function: the value of the last function whose condition holds.
 
-    `conditions`: a list of tensors of bool. `functions`: as many functions of a tensor or numbers,
-    and optionally one more for positions where none holds, default 0. Unlike in NumPy, a function
-    gets all of `x`, so that no shape depends on values.
+    Unlike in NumPy, a function gets all of `x`, so that no shape depends on values.
+
+    - `conditions`: a list of tensors of bool.
+    - `functions`: as many functions of a tensor or numbers, and optionally one more for positions
+      where none holds, default 0.
+
     Shapes: conditions broadcast to x's; the result has x's.
     Dtypes: all; the result has x's.
     Gradient: flows through the chosen function.
     Raises: ArgumentError for another number of functions; ShapeError, DTypeError, DeviceError.
+    See also: `select`, `where`, `choose`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([-2.0, 3.0])
@@ -132,14 +139,16 @@ def choose(
 ) -> Tensor:
     """Pick each element from one of `choices`, using `x` as the index.
 
-    `choices`: a list of tensors or numbers. `mode`: the treatment of numbers out of range: for
-    "raise" the host checks them, "wrap" takes them modulo the number of choices, "clip" the
-    nearest.
+    - `choices`: a list of tensors or numbers.
+    - `mode`: the treatment of numbers out of range: for "raise" the host checks them, "wrap" takes
+      them modulo the number of choices, "clip" the nearest.
+
     Shapes: all are broadcast.
     Dtypes: x integers; the result has the promoted dtype of the choices.
     Gradient: flows only to the chosen elements.
     Raises: OutOfRangeError, ArgumentError for no choices or another mode; ShapeError, DTypeError,
     DeviceError.
+    See also: `select`, `where`, `take`.
 
     >>> import dovetail as dt
     >>> dt.choose(dt.asarray([0, 1, 0]), [[1, 2, 3], 10]).tolist()
@@ -187,13 +196,17 @@ def put(
 ) -> Tensor:
     """Write values at positions of the raveled elements of this tensor, and return it.
 
-    `indices`: integers; negative ones count from the end. `values`: as many, or fewer that are
-    repeated; of several for one position the last one stays. `mode`: the treatment of indices out
-    of range: "raise", "wrap" or "clip", which takes negative ones as 0.
+    - `indices`: integers; negative ones count from the end.
+    - `values`: as many elements as indices, or fewer that are repeated; of several for one position
+      the last one stays.
+    - `mode`: the treatment of indices out of range: "raise", "wrap" or "clip", which takes negative
+      ones as 0.
+
     Shapes: any; all views of the memory see the write.
     Dtypes: `values` are cast to x's if that loses no kind of number.
     Raises: OutOfRangeError, DTypeError, ShapeError for no values, ReadOnlyError, GradientError for
     a leaf that requires one, ArgumentError for another mode.
+    See also: `put_along_axis`, `scatter`, `take`.
 
     >>> import dovetail as dt
     >>> dt.put(dt.zeros((2, 2)), [0, -1], [7, 9]).tolist()
@@ -242,12 +255,15 @@ def put_along_axis(
 ) -> Tensor:
     """Write values at `indices` along `axis` of this tensor, and return it.
 
-    `arr`: the tensor to write. `indices`: as for `take_along_axis`, the inverse operation.
-    `values`: a tensor or number.
+    - `arr`: the tensor to write.
+    - `indices`: the positions along the axis, as for `take_along_axis`, the inverse operation.
+    - `values`: a tensor or number, broadcast.
+
     Shapes: `indices` and `values` broadcast to arr's along all other axes.
     Dtypes: `indices` integers; `values` are cast to arr's if that loses no kind of number.
     Raises: OutOfRangeError, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires one.
+    See also: `take_along_axis`, `scatter`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 2))
@@ -281,12 +297,18 @@ def vectorize(
 ) -> Callable[..., Tensor]:
     """Return a function of tensors that calls a function of Python numbers in a host loop.
 
-    `function`: gets one number of each operand, and returns one. As in NumPy, this is only a
-    convenience: a composition of `dt`'s functions runs on the device and does not need it.
+    As in NumPy, this is only a convenience: a composition of `dt`'s functions runs on the device
+    and does not need it.
+
+    - `function`: gets one number of each operand, and returns one.
+    - `dtype`: the dtype of the result; None takes the dtype of the returned numbers.
+
     Shapes: the returned function broadcasts its operands.
     Dtypes: the result has `dtype`, or the dtype of the returned numbers.
+    Cost: the host calls the function for every element; `dt.vmap` does not.
     Raises: ArgumentTypeError unless it is a function; the returned function raises ShapeError,
     DTypeError, DeviceError.
+    See also: `vmap`, `elementwise`.
 
     >>> import dovetail as dt
     >>> collatz = dt.vectorize(lambda n: n // 2 if n % 2 == 0 else 3 * n + 1)

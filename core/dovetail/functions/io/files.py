@@ -51,13 +51,17 @@ Arrays: TypeAlias = dict[str, np.ndarray]
 def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None:
     """Write named tensors to a file, in the format of its extension.
 
-    `file`: *.safetensors (by the library of that name), *.npz, or *.zarr (by the library zarr). An
-    existing file is replaced when the new one is complete; a folder *.zarr at once. `tensors`: a
-    dict.
+    An existing file is replaced when the new one is complete; a folder *.zarr at once.
+
+    - `file`: the path: *.safetensors (by the library of that name), *.npz, or *.zarr (by the
+      library zarr).
+    - `tensors`: a dict from names to tensors.
+
     Shapes: any.
     Dtypes: safetensors has all but complex128, the other formats all but bfloat16.
     Raises: ArgumentError for another extension, DTypeError, LayoutError, ArgumentTypeError,
     OSError; ModuleNotFoundError without the library.
+    See also: `load`, `checkpoint.save`.
     Source: https://huggingface.co/docs/safetensors, https://zarr.readthedocs.io
 
     >>> import os, tempfile
@@ -90,13 +94,18 @@ def load(
 ) -> dict[str, Tensor]:
     """Return the named tensors in a file of a known extension; map safetensors if possible.
 
-    `file`: as for `save`. A safetensors file is mapped into memory if the device uses the host's
-    memory: elements are read on first access, and writes change the tensor, not the file. The file
-    must not change meanwhile. `copy`: True reads all at once; False fails if a copy is needed.
+    A safetensors file is mapped into memory if the device uses the host's memory: elements are read
+    on first access, and writes change the tensor, not the file. The file must not change meanwhile.
+
+    - `file`: the path: *.safetensors, *.npz or *.zarr.
+    - `copy`: True reads all at once; False fails if a copy is needed. None maps a safetensors file
+      if possible.
+
     Shapes: those of the file.
     Dtypes: those of the file, in either byte order.
     Raises: ArgumentError for another extension or a damaged file; DTypeError; SharingError
     (`copy`); OSError if the file cannot be opened; ModuleNotFoundError without the library.
+    See also: `save`, `checkpoint.load`.
 
     >>> import os, tempfile
     >>> import dovetail as dt

@@ -234,15 +234,20 @@ def from_blob(
 ) -> Tensor:
     """Return a tensor over memory at an address that the caller owns.
 
-    `data_ptr`: the address of the first element. `strides`: in elements; default: contiguous.
-    `deleter`: a function without arguments, called once when no tensor uses the memory any more.
-    The memory must live until then. Python reports an exception in it. Addresses that are
-    recognisably invalid or freed are refused; any other wrong address crashes Python.
+    Python reports an exception in `deleter`. Addresses that are recognisably invalid or freed are
+    refused; any other wrong address crashes Python.
+
+    - `data_ptr`: the address of the first element, an int.
+    - `strides`: the distance of neighbours along each axis in elements; None is contiguous.
+    - `deleter`: a function without arguments, called once when no tensor uses the memory any more.
+      The memory must live until then.
+
     Shapes: any.
     Dtypes: all; the default floating dtype unless given.
     Raises: SharingError, a BufferError, if the device cannot use the memory as it is; `deleter` is
     not called then. ArgumentError for an address that is 0 or invalid; ShapeError, DTypeError,
     DeviceError, ArgumentTypeError.
+    See also: `from_dlpack`, `memory.wrap_pointer`.
 
     >>> import ctypes
     >>> import dovetail as dt
@@ -301,13 +306,18 @@ def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None
     """Return a tensor over the memory of `x`, which has `__dlpack__`: NumPy's, PyTorch's, JAX's.
 
     The memory is shared if `device` (default: one that can access it) uses it as it is; else it is
-    copied. `copy`: True always copies, False fails if a copy is needed. Read-only memory stays
-    read-only. Memory from before DLPack 1.0, such as JAX's immutable arrays, is also read-only,
-    because its capsule has no flag for that; NumPy does the same. Pending work reads shared memory
-    when it runs.
+    copied. Read-only memory stays read-only. Memory from before DLPack 1.0, such as JAX's immutable
+    arrays, is also read-only, because its capsule has no flag for that; NumPy does the same.
+    Pending work reads shared memory when it runs.
+
+    - `x`: an object with `__dlpack__` and `__dlpack_device__`.
+    - `device`: the device of the result; None takes one that can access the memory.
+    - `copy`: True always copies, False fails if a copy is needed.
+
     Shapes: any, with any strides.
     Dtypes: all real ones.
     Raises: SharingError, a BufferError (`copy=False`), DeviceError, DTypeError.
+    See also: `asarray`, `from_blob`, `Tensor.numpy`.
     Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/
 
     >>> import dovetail as dt

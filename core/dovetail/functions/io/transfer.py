@@ -129,10 +129,13 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
     """Return a copy of a host tensor in page-locked memory, for asynchronous copies.
 
     The device reads such memory while the host goes on. `x` itself is returned if it is pinned.
-    `device`: the device that copies from and to it; default: the first that locks pages.
+
+    - `device`: the device that copies from and to it; None takes the first that locks pages.
+
     Shapes: any.
     Dtypes: all.
     Raises: DeviceError if `x` is not on the host, or no device locks pages.
+    See also: `Tensor.to`, `data.DataLoader`.
 
     >>> import dovetail as dt
     >>> batch = dt.ones((64, 10))

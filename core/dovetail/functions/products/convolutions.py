@@ -25,7 +25,14 @@ def _convolution_expr(
 def convolved(
     x: Tensor, w: Tensor, bias: Tensor | None, positions: Shape, geometry: Geometry
 ) -> Tensor:
-    """Return the pending convolution of `x`, with so many positions along each axis."""
+    """Return the pending convolution of `x`, with so many positions along each axis.
+
+    - `x`: the input.
+    - `w`: the weights.
+    - `bias`: the bias, or None.
+    - `positions`: the number of positions along each axis.
+    - `geometry`: stride, padding, dilation and groups.
+    """
     operands = (x, w) if bias is None else (x, w, bias)
     lead = x.ndim - len(positions) - 1
     shape = (*x.shape[:lead], w.shape[lead - 1], *positions)
@@ -33,7 +40,13 @@ def convolved(
 
 
 def transposed(y: Tensor, w: Tensor, sizes: Shape, geometry: Geometry) -> Tensor:
-    """Return the gradient of a convolution by its input of these sizes, for a gradient `y`."""
+    """Return the gradient of a convolution by its input of these sizes, for a gradient `y`.
+
+    - `y`: the gradient of the result.
+    - `w`: the weights.
+    - `sizes`: the sizes of the input along each axis.
+    - `geometry`: stride, padding, dilation and groups.
+    """
     lead = y.ndim - len(sizes) - 1
     channels = w.shape[lead] * geometry.groups
     shape = (*y.shape[:lead], channels, *sizes)

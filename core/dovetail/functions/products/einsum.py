@@ -61,10 +61,23 @@ def einsum(
     once, in alphabetical order. Of a sparse and a strided operand without a label to sum over, the
     result is sparse.
 
-    `optimize`: which operands are contracted first. True takes opt_einsum's cheapest path for these
-    sizes, False goes from left to right. The name of an algorithm of opt_einsum ("greedy",
-    "optimal", "dp", ...), that name with a memory limit, and the path that `np.einsum_path`
-    returns are accepted too. `dtype`: the operands are cast to it first.
+    Common forms:
+
+        "bij,bjk->bik"        products of a batch of matrices
+        "bhqd,bhkd->bhqk"     the scores of attention
+        "ij->ji", "ij->j"     a transpose, the sums of columns
+        "ii->i", "ii->"       a diagonal, a trace
+        "i,j->ij", "i,i->"    an outer and an inner product
+        "...i,ij->...j"       a linear layer without a bias
+
+    - `subscripts`: the labels of each operand, then "->" and those of the result.
+    - `operands`: a tensor, array, list or number for each group of labels.
+    - `optimize`: which operands are contracted first. True takes opt_einsum's cheapest path for
+      these sizes, False goes from left to right. The name of an algorithm of opt_einsum ("greedy",
+      "optimal", "dp", ...), that name with a memory limit, and the path that `np.einsum_path`
+      returns are accepted too.
+    - `dtype`: the operands are cast to it first.
+
     Shapes: one label for each axis, none for a number. An axis of size 1 broadcasts against a
     larger axis with the same label.
     Dtypes: numbers, promoted, as for `matmul`; sums keep the dtype. A contraction of half precision
@@ -72,6 +85,7 @@ def einsum(
     Order: each contraction of two operands is a `matmul`, and has its order. The path of three and
     more operands depends on their sizes.
     Raises: ArgumentError for subscripts that make no sense, ShapeError, DTypeError, DeviceError.
+    See also: `matmul`, `tensordot`, `linalg.multi_dot`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]])

@@ -65,9 +65,11 @@ def matmul(
 ) -> Tensor:
     """Return the matrix product over the last two axes; the axes before them are broadcast.
 
-    A vector is a row as first operand, a column as second; the result lacks that axis. `dtype`: the
-    operands are cast to it first, so that it is the dtype of the sums and of the result: int8 with
-    `dtype=dt.int32` gives exact sums.
+    A vector is a row as first operand, a column as second; the result lacks that axis.
+
+    - `dtype`: the operands are cast to it first, so that it is the dtype of the sums and of the
+      result: int8 with `dtype=dt.int32` gives exact sums.
+
     Shapes: (..., n, k) and (..., k, m) give (..., n, m); (k,) and (k,) give (). With k = 0: zeros.
     Dtypes: integers, floats and complex; the result has the promoted dtype. Integers wrap; float16
     and bfloat16 are summed in float32 and rounded once.
@@ -77,6 +79,7 @@ def matmul(
     `dt.vendor_products(False)`.
     Raises: ShapeError if columns and rows do not fit, DTypeError (bool has no product; see
     `dt.any`), DeviceError.
+    See also: `einsum`, `tensordot`, `vecdot`, `linalg.multi_dot`.
 
     >>> import dovetail as dt
     >>> a = dt.asarray([[1, 2], [3, 4]])
@@ -331,7 +334,8 @@ def _vecdot_dtype(a: Shape, b: Shape, first: DType, second: DType, axis: int) ->
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Return a view of the diagonals of the last two axes; see `dt.diagonal`.
 
-    `offset`: 0 is the main diagonal, positive ones are above it, negative ones below it.
+    - `offset`: 0 is the main diagonal, positive ones are above it, negative ones below it.
+
     Shapes: (..., n, m) gives (..., length).
     Dtypes: all.
     Raises: ShapeError below 2 dimensions.
@@ -358,13 +362,16 @@ def tensordot(
 ) -> Tensor:
     """Return the sum of products over pairs of axes, computed by one `matmul`.
 
-    `axes`: a number n, for the last n axes of x1 and the first n of x2; or two axes or two lists of
-    axes, paired in order. `dtype`: the operands are cast to it first.
+    - `axes`: a number n, for the last n axes of x1 and the first n of x2; or two axes or two lists
+      of axes, paired in order.
+    - `dtype`: the operands are cast to it first.
+
     Shapes: the free axes of x1, then those of x2.
     Dtypes: integers, floats and complex, promoted, as for `matmul`.
     Order: that of `matmul`.
     Raises: ShapeError if the sizes of a pair differ, AxisError, ArgumentError, DTypeError,
     DeviceError.
+    See also: `einsum`, `matmul`, `outer`.
 
     >>> import dovetail as dt
     >>> a = dt.asarray([[1, 2], [3, 4]])
@@ -429,7 +436,8 @@ class vendor_products(settings.Switch):
     of the computation. DOVETAIL_VENDOR_PRODUCTS=0 in the environment sets False for the process.
     See docs/numerics.md.
 
-    `enabled`: True or False.
+    - `enabled`: True allows a vendor's routine, False requires the one order.
+
     Raises: ArgumentTypeError for others.
 
     >>> import dovetail as dt

@@ -47,8 +47,9 @@ def poisson(
 ) -> Tensor:
     """Draw integers from the Poisson distribution with mean `lam`.
 
-    `lam`: one number, or a tensor of them, not negative. `generator`: the generator to use;
-    default: that of this process.
+    - `lam`: the mean: one number, or a tensor of them, not negative.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints; that of `lam` unless given.
     Dtypes: int64 unless `dtype` is given. Computed in float64.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a negative number.

@@ -60,8 +60,10 @@ ALL_UINT64 = (0, 0)  # scalars of RANDOM_BELOW for all integers: 2**64, which wr
 class Generator:
     """A stream of random numbers: a seed and the number of elements already used.
 
-    `seed`: an int, taken modulo 2**64; None seeds from the system's entropy. Each element has a
-    fixed position in the stream, for every device, shape and number of threads.
+    Each element has a fixed position in the stream, for every device, shape and number of threads.
+
+    - `seed`: an int, taken modulo 2**64; None seeds from the system's entropy.
+
     Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
     2, 3", SC 2011.
 
@@ -94,7 +96,8 @@ class Generator:
     def manual_seed(self, seed: int) -> Generator:
         """Restart at the start of the stream of `seed`, and return the generator.
 
-        `seed`: an int, taken modulo 2**64.
+        - `seed`: an int, taken modulo 2**64.
+
         Raises: ArgumentTypeError unless it is an int.
         """
         self.state = (integer("manual_seed", seed, "seed"), 0)
@@ -117,7 +120,10 @@ class Generator:
     def spawn(self, n: int) -> list[Generator]:
         """Return `n` new generators whose streams are independent of each other and of this one.
 
-        `n`: the number. Their seeds are drawn from this one: an equal seed gives equal generators.
+        The seeds are drawn from this generator: an equal seed gives equal generators.
+
+        - `n`: the number of generators.
+
         Raises: ArgumentError for a negative n, ArgumentTypeError.
 
         >>> import dovetail as dt
@@ -162,8 +168,11 @@ class Generator:
     ) -> Tensor:
         """Draw floats from the uniform distribution over low <= x < high.
 
-        `low`, `high`: the bounds, finite in the dtype. A number that rounds to `high` becomes the
-        largest number below it; without a number between the bounds all results are `low`.
+        A number that rounds to `high` becomes the largest number below it; without a number between
+        the bounds all results are `low`.
+
+        - `low`, `high`: the bounds, numbers that are finite in the dtype.
+
         Shapes: `shape` is an int or a tuple of ints.
         Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in
         float32, 2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
@@ -218,8 +227,10 @@ class Generator:
     ) -> Tensor:
         """Draw floats from the normal distribution, or complex numbers from the circular one.
 
-        `mean`, `std`: its mean and standard deviation. That of each part of a complex number is
-        std / sqrt(2), so that the mean of |z - mean|**2 is std**2.
+        - `mean`: the mean, a number.
+        - `std`: the standard deviation, a number. That of each part of a
+          complex number is std / sqrt(2), so that the mean of |z - mean|**2 is std**2.
+
         Shapes: `shape` is an int or a tuple of ints.
         Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are
         rounded from float32.
@@ -260,8 +271,10 @@ class Generator:
     ) -> Tensor:
         """Draw integers from low <= k < high, or from 0 <= k < low without `high`.
 
-        `low`, `high`: the bounds. Probabilities of two numbers differ by at most (high - low) /
-        2**64.
+        Probabilities of two numbers differ by at most (high - low) / 2**64.
+
+        - `low`, `high`: the bounds, ints; without `high`, 0 <= k < low.
+
         Shapes: `shape` is an int or a tuple of ints.
         Dtypes: integers, int64 unless `dtype` is given.
         Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError, ShapeError,
@@ -304,6 +317,9 @@ class Generator:
 
         The slices are those along the first axis. Random 64-bit keys are drawn and sorted on the
         device, ties by position; up to 2**22 slices by as many upper bits as leave room for them.
+
+        - `x`: the number of integers, or a tensor.
+
         Shapes: (x,), or that of the tensor.
         Dtypes: int64, or that of the tensor.
         Raises: ArgumentError for a tensor of no dimensions or a negative int, DeviceError.
@@ -445,8 +461,10 @@ def generator_or_default(op: str, generator: Generator | None) -> Generator:
 def default_rng(seed: int | None = None) -> Generator:
     """Return a new generator of random numbers.
 
-    `seed`: an int, taken modulo 2**64; None seeds from the system's entropy.
+    - `seed`: an int, taken modulo 2**64; None seeds from the system's entropy.
+
     Raises: ArgumentTypeError unless it is an int or None.
+    See also: `random.Generator`, `random.manual_seed`.
     Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
     2, 3", SC 2011.
 
@@ -460,8 +478,10 @@ def default_rng(seed: int | None = None) -> Generator:
 def manual_seed(seed: int) -> Generator:
     """Restart the default generator at the start of the stream of `seed`, and return it.
 
-    `seed`: an int, taken modulo 2**64.
+    - `seed`: an int, taken modulo 2**64.
+
     Raises: ArgumentTypeError unless it is an int.
+    See also: `random.get_state`, `random.default_rng`, `random.Generator`.
 
     >>> import dovetail as dt
     >>> dt.random.manual_seed(7).state
@@ -486,7 +506,8 @@ def get_state() -> tuple[int, int]:
 def set_state(state: tuple[int, int]) -> None:
     """Make the default generator continue from a state.
 
-    `state`: (seed, offset), as returned by `get_state`; both are taken modulo 2**64.
+    - `state`: the pair (seed, offset) that `get_state` returned; both are taken modulo 2**64.
+
     Raises: ArgumentError, ArgumentTypeError unless it is two ints.
 
     >>> import dovetail as dt
@@ -510,14 +531,18 @@ def uniform(
 ) -> Tensor:
     """Draw floats from the uniform distribution over low <= x < high.
 
-    `low`, `high`: the bounds, finite in the dtype. A number that rounds to `high` becomes the
-    largest number below it; without a number between the bounds all results are `low`.
-    `generator`: the generator to use; default: that of this process.
+    A number that rounds to `high` becomes the largest number below it; without a number between the
+    bounds all results are `low`.
+
+    - `low`, `high`: the bounds, numbers that are finite in the dtype.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: floats, float32 unless `dtype` is given. Steps of (high - low) times 2**-24 in float32,
     2**-53 in float64, 2**-11 in float16, 2**-8 in bfloat16.
     Raises: ArgumentError for bounds that are not finite in the dtype, DTypeError for a dtype that
     is no float, ShapeError, DeviceError.
+    See also: `random.normal`, `random.integers`, `random.manual_seed`.
     Source: Philox4x32-10, from Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1,
     2, 3", SC 2011.
 
@@ -543,13 +568,22 @@ def normal(
 ) -> Tensor:
     """Draw floats from the normal distribution.
 
-    `mean`, `std`: its mean and standard deviation.
-    `generator`: the generator to use; default: that of this process.
+    The numbers depend on the seed, on the number of elements drawn before, and on nothing else: the
+    element at position k of the stream is the same for every device, shape and number of threads.
+    `dt.random.manual_seed(0)` makes a program repeatable. Inside `dt.jit` each call of the compiled
+    function draws new numbers.
+
+    - `mean`: the mean, a number; add a tensor of means to the result.
+    - `std`: the standard deviation, a number.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are rounded
     from float32. Each part of a complex number has the deviation std / sqrt(2).
     Accuracy: all are within 6.66 standard deviations of the mean (8.57 in float64).
     Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError, DeviceError.
+    See also: `random.manual_seed`, `random.Generator`, `random.truncated_normal`,
+    `distributions.Normal`.
     Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
     >>> import dovetail as dt
@@ -573,12 +607,16 @@ def integers(
 ) -> Tensor:
     """Draw integers from low <= k < high, or from 0 <= k < low without `high`.
 
-    `low`, `high`: the bounds. Probabilities of two numbers differ by at most (high - low) / 2**64.
-    `generator`: the generator to use; default: that of this process.
+    Probabilities of two numbers differ by at most (high - low) / 2**64.
+
+    - `low`, `high`: the bounds, ints; without `high`, 0 <= k < low.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: integers, int64 unless `dtype` is given.
     Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError, ShapeError,
     DeviceError.
+    See also: `random.permutation`, `random.choice`, `random.uniform`.
     Source: Lemire, "Fast random integer generation in an interval", 2019, without the rejection, of
     64 bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
@@ -603,10 +641,15 @@ def permutation(
 
     The slices are those along the first axis. Random 64-bit keys are drawn and sorted on the
     device, ties by position; up to 2**22 slices by as many upper bits as leave room for them.
-    `generator`: the generator to use; default: that of this process.
+
+    - `x`: the number of integers, or a tensor.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: (x,), or that of the tensor.
     Dtypes: int64, or that of the tensor.
+    Cost: a sort of the keys.
     Raises: ArgumentError for a tensor of no dimensions or a negative int, DeviceError.
+    See also: `random.shuffle`, `random.choice`.
     Source: keys by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
     >>> import dovetail as dt

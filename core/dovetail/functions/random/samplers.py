@@ -69,7 +69,8 @@ def rand(
 ) -> Tensor:
     """Draw floats from the uniform distribution over 0 <= x < 1, as NumPy's and PyTorch's `rand`.
 
-    `generator`: the generator to use; default: that of this process.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: the sizes are passed one by one, or as a tuple.
     Dtypes: floats, float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError.
@@ -92,10 +93,12 @@ def randn(
 ) -> Tensor:
     """Draw floats from the standard normal distribution; a short name for `normal`.
 
-    `generator`: the generator to use; default: that of this process.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: the sizes are given one by one, or as a tuple.
     Dtypes: floats, float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError.
+    See also: `random.normal`, `random.rand`.
 
     >>> import dovetail as dt
     >>> dt.random.randn(2, 3).shape
@@ -123,8 +126,9 @@ def randint(
 ) -> Tensor:
     """Draw integers from low <= k < high; NumPy's and PyTorch's older name for `integers`.
 
-    `low`, `high`: the bounds; without `high`, 0 <= k < low. `generator`: the generator to
-    use; default: that of this process.
+    - `low`, `high`: the bounds, ints; without `high`, 0 <= k < low.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: integers, int64 unless `dtype` is given.
     Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError, ShapeError,
@@ -191,8 +195,9 @@ def bernoulli(
 ) -> Tensor:
     """Draw True or 1 with probability `p`, else False or 0.
 
-    `p`: one number, or a tensor of them. `generator`: the generator to use; default: that of
-    this process.
+    - `p`: the probability: one number, or a tensor of them.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints; that of `p` unless given.
     Dtypes: bool unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a number outside of 0..1.
@@ -221,8 +226,9 @@ def exponential(
 ) -> Tensor:
     """Draw floats from the exponential distribution with mean `scale`.
 
-    `scale`: one number, or a tensor of them. `generator`: the generator to use; default: that of
-    this process.
+    - `scale`: the mean: one number, or a tensor of them.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints; that of `scale` unless given.
     Dtypes: floats, that of `scale` or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -251,8 +257,10 @@ def laplace(
 ) -> Tensor:
     """Draw floats from the Laplace distribution: exponential on both sides of `loc`.
 
-    `loc`, `scale`: its mean and its scale; numbers or tensors. `generator`: the generator to
-    use; default: that of this process.
+    - `loc`: the mean: a number or a tensor.
+    - `scale`: the mean distance from `loc`: a number or a tensor.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -284,9 +292,12 @@ def truncated_normal(
 ) -> Tensor:
     """Draw floats from the normal distribution between two bounds.
 
-    `low`, `high`: the bounds, both included. `mean`, `std`: of the distribution without bounds. All
-    are numbers or tensors.
-    `generator`: the generator to use; default: that of this process.
+    All parameters are numbers or tensors.
+
+    - `low`, `high`: the bounds, both included.
+    - `mean`, `std`: the mean and the standard deviation of the distribution without bounds.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
     Accuracy: by the inverse error function; if both bounds are 3 standard deviations or more on one
@@ -373,8 +384,10 @@ def gamma(
 ) -> Tensor:
     """Draw floats from the gamma distribution with mean concentration * scale.
 
-    `concentration`: NumPy's `shape`, its first parameter. `scale`: the second. Both are positive
-    numbers or tensors. `generator`: the generator to use; default: that of this process.
+    - `concentration`: NumPy's `shape`, its first parameter: a positive number or tensor.
+    - `scale`: NumPy's second parameter: a positive number or tensor.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -450,8 +463,9 @@ def beta(
 ) -> Tensor:
     """Draw floats in 0..1 from the beta distribution with mean a / (a + b).
 
-    `a`, `b`: positive numbers or tensors. `generator`: the generator to use; default: that of
-    this process.
+    - `a`, `b`: positive numbers or tensors.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
     Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -486,8 +500,9 @@ def dirichlet(
 ) -> Tensor:
     """Draw vectors of positive floats that sum to 1 from the Dirichlet distribution.
 
-    `alpha`: a vector of positive concentrations. `generator`: the generator to use; default: that
-    of this process.
+    - `alpha`: a vector of positive concentrations.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints; the result is (*shape, alpha's length).
     Dtypes: floats, that of `alpha` or float32 unless `dtype` is given.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
@@ -529,12 +544,16 @@ def choice(
 ) -> Tensor:
     """Draw random elements of `x` along an axis, or of the integers 0..x-1.
 
-    `replace`: True may choose an element several times. `p`: the probabilities, which the host
-    reads; default: equal ones. `generator`: the generator to use; default: that of this process.
+    - `x`: an int, or a tensor of elements.
+    - `replace`: True may choose an element several times.
+    - `p`: the probabilities, which the host reads; None takes equal ones.
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: `shape` is an int or a tuple of ints, which replaces the axis.
     Dtypes: x's, for an int int64.
     Raises: ArgumentError for probabilities that are negative or do not sum to 1, or for more
     elements than `x` has; ShapeError, AxisError, DTypeError, DeviceError.
+    See also: `random.permutation`, `random.integers`.
 
     >>> import dovetail as dt
     >>> sorted(dt.random.choice(3, 3, replace=False).tolist())
@@ -599,8 +618,10 @@ def _choose_positions(
 def shuffle(x: Tensor, *, axis: int = 0, generator: Generator | None = None) -> Tensor:
     """Put the slices of this tensor along `axis` in random order, and return it.
 
-    `generator`: the generator to use; default: that of this process. `permutation`
-    returns a new tensor instead.
+    `permutation` returns a new tensor instead.
+
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: of at least 1 dimension; all views of the memory see the write.
     Dtypes: all.
     Raises: AxisError, ReadOnlyError, GradientError for a leaf that requires one, DTypeError.

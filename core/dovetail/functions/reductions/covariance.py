@@ -38,6 +38,7 @@ def ptp(
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: integers and floats; the result has the same, and integers wrap.
     Raises: ShapeError if there are no elements, AxisError, DTypeError for bool.
+    See also: `max`, `min`, `std`.
 
     >>> import dovetail as dt
     >>> dt.ptp(dt.asarray([[1, 5], [2, 2]]), axis=1).tolist()
@@ -59,13 +60,16 @@ def average(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Return the weighted mean over `axis`: sum(x * weights) / sum(weights).
 
-    `weights`: the weight of each element; default: equal weights. `returned`: True also returns
-    the sum of the weights, as a second tensor.
+    - `axis`: an int, a tuple of ints, or None for all axes.
+    - `weights`: the weight of each element, as a tensor; None weights all equally.
+    - `returned`: True also returns the sum of the weights, as a second tensor.
+
     Shapes: `weights` has x's, or is a vector along one axis; the axes are removed, or have size 1
     with `keepdims`. If the weights sum to 0, the result is infinite or NaN.
     Dtypes: all, promoted; integers and bool give float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Raises: ShapeError, AxisError, DTypeError, DeviceError.
+    See also: `mean`, `cov`.
 
     >>> import dovetail as dt
     >>> dt.average(dt.asarray([1.0, 3.0]), weights=[3, 1]).item()
@@ -131,16 +135,22 @@ def cov(
 ) -> Tensor:
     """Return the covariance matrix of variables; each row of `x` has a variable's observations.
 
-    `y`: more variables. `rowvar`: False means a variable in each column. `correction`: c in the
-    divisor n - c; NumPy's `ddof`, and with 0 its `bias=True`. `fweights`: the number of times that
-    each observation counts. `aweights`: its weight. If a tensor holds a negative weight, the result
-    is NaN.
-    Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
-    for one.
+    If a tensor holds a negative weight, the result is NaN.
+
+    - `y`: more variables, with as many observations as `x`; None adds none.
+    - `rowvar`: True means a variable in each row, False one in each column.
+    - `correction`: c in the divisor n - c; NumPy's `ddof`, and with 0 its `bias=True`.
+    - `fweights`: the number of times that each observation counts, as a vector of integers; None
+      counts each once.
+    - `aweights`: the weight of each observation, as a vector; None weights all equally.
+
+    Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and () for
+    one.
     Dtypes: all; integers and bool give float32. The second factor of complex ones is conjugated.
     Order: the products are summed as by `matmul`.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError unless `correction` is a number, and
     for negative weights that are not in a tensor.
+    See also: `corrcoef`, `var`.
 
     >>> import dovetail as dt
     >>> dt.cov(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]])).tolist()
@@ -231,12 +241,15 @@ def corrcoef(
 ) -> Tensor:
     """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
 
-    `y`: more variables. `rowvar`: False means a variable in each column.
-    Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
-    for one.
+    - `y`: more variables, with as many observations as `x`; None adds none.
+    - `rowvar`: True means a variable in each row, False one in each column.
+
+    Shapes: at most 2 dimensions; a vector is one variable. Gives (variables, variables), and () for
+    one.
     Dtypes: all; integers and bool give float32.
     Order: the products are summed as by `matmul`.
     Raises: ShapeError, DTypeError, DeviceError.
+    See also: `cov`, `correlate`.
 
     >>> import dovetail as dt
     >>> dt.corrcoef(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]])).tolist()

@@ -37,12 +37,15 @@ def cumulative_sum(
 ) -> Tensor:
     """Return the sums of the elements up to each one, along `axis`.
 
-    `axis`: required above one dimension. `include_initial`: True puts a 0 first, so that the axis
-    is one longer. `dtype`: the elements are cast to it first.
+    - `axis`: one axis; required above one dimension.
+    - `dtype`: the elements are cast to it first.
+    - `include_initial`: True puts a 0 first, so that the axis is one longer.
+
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are summed in float32.
     Order: k ascending, in blocks of 256 (docs/numerics.md): the same bits on every device.
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+    See also: `cumulative_prod`, `sum`, `diff`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1, 2, 3])
@@ -64,13 +67,16 @@ def cumulative_prod(
 ) -> Tensor:
     """Return the products of the elements up to each one, along `axis`.
 
-    `axis`: required above one dimension. `include_initial`: True puts a 1 first, so that the axis
-    is one longer. `dtype`: the elements are cast to it first.
+    - `axis`: one axis; required above one dimension.
+    - `dtype`: the elements are cast to it first.
+    - `include_initial`: True puts a 1 first, so that the axis is one longer.
+
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 use float32.
     Order: k ascending, one after the other: the same bits on every device.
     Gradient: exact where elements are 0, and so are all higher derivatives.
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+    See also: `cumulative_sum`, `prod`.
 
     >>> import dovetail as dt
     >>> dt.cumulative_prod(dt.asarray([1, 2, 3])).tolist()
@@ -91,12 +97,17 @@ def cumulative_logsumexp(
 ) -> Tensor:
     """Return the logarithms of the sums of exponentials up to each element, along `axis`.
 
-    No intermediate overflows. `axis`: required above one dimension. `include_initial`: True puts a
-    -inf first, so that the axis is one longer. `dtype`: the elements are cast to it first.
+    No intermediate overflows.
+
+    - `axis`: one axis; required above one dimension.
+    - `dtype`: the elements are cast to it first.
+    - `include_initial`: True puts a -inf first, so that the axis is one longer.
+
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: floats; integers and bool become float32, float16 and bfloat16 are computed in float32.
     Order: k ascending, each by `logaddexp` of the one before: the same bits on every device.
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+    See also: `logsumexp`, `cumulative_sum`.
 
     >>> import dovetail as dt
     >>> dt.cumulative_logsumexp(dt.zeros(3)).tolist()
@@ -140,12 +151,17 @@ def diff(
 ) -> Tensor:
     """Return the differences of neighbours along `axis`, taken `n` times.
 
-    `prepend` and `append` are joined to `x` first, unless n is 0. For bool, True means that two
-    neighbours differ.
-    Shapes: at least 1 dimension; the axis is n shorter, or empty. `prepend` and `append` may
-    differ from `x` along the axis; a number or a 0-dimensional tensor is broadcast to one slice.
+    For bool, True means that two neighbours differ.
+
+    - `n`: how many times the differences are taken; 0 returns `x`.
+    - `prepend`, `append`: numbers or tensors that are joined to `x` before and after it first,
+      unless n is 0.
+
+    Shapes: at least 1 dimension; the axis is n shorter, or empty. `prepend` and `append` may differ
+    from `x` along the axis; a number or a 0-dimensional tensor is broadcast to one slice.
     Dtypes: all; integers wrap.
     Raises: ArgumentError for n < 0, ShapeError, AxisError, DTypeError, DeviceError.
+    See also: `cumulative_sum`, `gradient`, `ediff1d`.
 
     >>> import dovetail as dt
     >>> dt.diff(dt.asarray([1, 4, 9])).tolist()

@@ -67,13 +67,16 @@ class Histogram2D(NamedTuple):
 def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> Tensor:
     """Count the occurrences of each of 0, 1, 2, ... in a vector of integers.
 
-    `weights`: the weight of each element; default: 1. `minlength`: the least length of the result.
-    The host reads the largest element.
+    - `weights`: the weight of each element, as a vector; None counts each element once.
+    - `minlength`: the least length of the result.
+
     Shapes: a vector, and `weights` like it; the length of the result is the largest element + 1,
     within `vmap` the largest of all examples.
     Dtypes: integers and bool; gives int64, or the weights' dtype, for integers and bool float64.
     Order: weights of one number are added in order: the same bits on every device.
+    Cost: the host reads the largest element, and waits for it.
     Raises: ArgumentError for a negative element or `minlength`; ShapeError, DTypeError.
+    See also: `histogram`, `unique_counts`, `digitize`.
 
     >>> import dovetail as dt
     >>> dt.bincount(dt.asarray([0, 2, 2])).tolist()
@@ -156,11 +159,15 @@ def digitize(
 ) -> Tensor:
     """Return the number of each element's bin; elements before the first edge get 0.
 
-    `bins`: the edges, in ascending or descending order, which the host checks. `right`: True means
-    that a bin contains its right edge instead of its left one. NaN is in the last bin.
+    NaN is in the last bin.
+
+    - `bins`: the edges, in ascending or descending order, which the host checks.
+    - `right`: True means that a bin contains its right edge instead of its left one.
+
     Shapes: x any; `bins` is a vector. The result has x's shape.
     Dtypes: all but bool, promoted for the comparison. Gives int64.
     Raises: ArgumentError for edges in no order, ShapeError, DTypeError, DeviceError.
+    See also: `searchsorted`, `histogram`.
 
     >>> import dovetail as dt
     >>> dt.digitize(dt.asarray([0.2, 6.4, 3.0]), [0.0, 1.0, 3.0]).tolist()
@@ -308,11 +315,13 @@ def _ravel_operand(op: str, x: Tensor) -> Tensor:
 def histogram_bin_edges(x: Tensor, /, bins: Bins = 10, *, range: Range = None) -> Tensor:
     """Return the edges of the bins of `histogram`.
 
-    `bins`: the number of bins of equal width, or their edges. `range`: the lower and the upper
-    end; default: those of the data, which the host reads.
+    - `bins`: the number of bins of equal width, or a vector of their edges.
+    - `range`: the lower and the upper end; None takes those of the data, which the host reads.
+
     Shapes: any; gives a vector of bins + 1.
     Dtypes: all; gives the float dtype of x, for integers float64, or the dtype of given edges.
     Raises: ArgumentError, ArgumentTypeError, ShapeError, DTypeError.
+    See also: `histogram`.
 
     >>> import dovetail as dt
     >>> dt.histogram_bin_edges(dt.asarray([0, 4]), 2).tolist()
@@ -335,16 +344,21 @@ def histogram(
 ) -> Histogram:
     """Count the elements in each bin, and return the counts and the edges: (hist, bin_edges).
 
-    `bins`: the number of bins of equal width, or their edges. `range`: the lower and the upper
-    end; default: those of the data, which the host reads. A bin contains its left edge, the last
-    one also its right edge. Elements outside are not counted, nor is NaN if `range` is given.
-    `density`: True scales the counts to an area of 1. `weights`: the weight of each element;
-    default: 1. As in NumPy, `range` has no effect if edges are given.
+    A bin contains its left edge, the last one also its right edge. Elements outside are not
+    counted, nor is NaN if `range` is given.
+
+    - `bins`: the number of bins of equal width, or a vector of their edges.
+    - `range`: the lower and the upper end; None takes those of the data, which the host reads. As
+      in NumPy, it has no effect if edges are given.
+    - `density`: True scales the counts to an area of 1.
+    - `weights`: the weight of each element, as a tensor; None counts each once.
+
     Shapes: any, `weights` like x; `hist` is a vector, and there is one edge more.
     Dtypes: counts are int64, sums have the dtype of the weights; `density` gives the edges' float
     dtype. Bins of integers have edges in float64.
     Raises: ArgumentError for an invalid range, for more bins than the range has numbers, or edges
     that do not ascend; ArgumentTypeError, ShapeError, DTypeError, DeviceError.
+    See also: `histogram_bin_edges`, `histogram2d`, `bincount`.
 
     >>> import dovetail as dt
     >>> hist, edges = dt.histogram(dt.asarray([1, 2, 1, 4]), 3)
@@ -384,11 +398,16 @@ def histogram2d(
 ) -> Histogram2D:
     """Count the points (x, y) in each cell of a grid; return (hist, x_edges, y_edges).
 
-    `y`: as many elements as x. `bins`: the number for both axes, or a pair of numbers or edges.
-    `range`: a pair of ranges. `density`, `weights`: as for `histogram`.
+    - `y`: the second coordinates, as many elements as x.
+    - `bins`: the number for both axes, or a pair of numbers or edges.
+    - `range`: a pair of ranges; None takes those of the data.
+    - `density`: True scales the counts to a volume of 1.
+    - `weights`: the weight of each point, as a vector; None counts each once.
+
     Shapes: vectors; `hist` is (bins of x, bins of y).
     Dtypes: counts are int64, sums have the dtype of the weights; `density` gives the edges' float.
     Raises: ArgumentError, ArgumentTypeError, ShapeError, DTypeError, DeviceError.
+    See also: `histogram`.
 
     >>> import dovetail as dt
     >>> dt.histogram2d(dt.asarray([0.0, 1.0]), [0.0, 1.0], 2).hist.tolist()

@@ -135,8 +135,10 @@ def nanvar(
 ) -> Tensor:
     """Return the variance over `axis` of the elements that are not NaN.
 
-    `correction`: c in the divisor n - c, where n is the number of elements that are not NaN. The
-    result is NaN unless the divisor is positive.
+    The result is NaN unless the divisor is positive.
+
+    - `correction`: c in the divisor n - c, where n is the number of elements that are not NaN.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
@@ -162,8 +164,10 @@ def nanstd(
 ) -> Tensor:
     """Return the standard deviation over `axis` of the elements that are not NaN.
 
-    `correction`: c in the divisor n - c, where n is the number of elements that are not NaN. The
-    result is NaN unless the divisor is positive.
+    The result is NaN unless the divisor is positive.
+
+    - `correction`: c in the divisor n - c, where n is the number of elements that are not NaN.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
@@ -250,7 +254,10 @@ def nanargmin(
 ) -> Tensor:
     """Return the first position of the smallest non-NaN element along `axis`; -1 if all are NaN.
 
-    `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
+    NumPy raises an error where all are NaN.
+
+    - `axis`: one axis; None looks at the raveled tensor.
+
     Shapes: any with elements along `axis`; it is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
     Raises: ShapeError if there are no elements, AxisError.
@@ -268,7 +275,10 @@ def nanargmax(
 ) -> Tensor:
     """Return the first position of the largest non-NaN element along `axis`; -1 if all are NaN.
 
-    `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
+    NumPy raises an error where all are NaN.
+
+    - `axis`: one axis; None looks at the raveled tensor.
+
     Shapes: any with elements along `axis`; it is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
     Raises: ShapeError if there are no elements, AxisError.
@@ -298,7 +308,9 @@ def nancumsum(
 ) -> Tensor:
     """Return the sums of the elements up to each one along `axis`, with NaN as 0.
 
-    `axis`: None ravels the tensor first. `dtype` is one to which the elements are cast first.
+    - `axis`: one axis; None ravels the tensor first.
+    - `dtype`: the elements are cast to it first.
+
     Shapes: of at least 1 dimension; the result has the same, or is a vector.
     Dtypes: all, as for `cumulative_sum`.
     Order: k ascending, one after the other: the same bits on every device.
@@ -320,7 +332,9 @@ def nancumprod(
 ) -> Tensor:
     """Return the products of the elements up to each one along `axis`, with NaN as 1.
 
-    `axis`: None ravels the tensor first. `dtype` is one to which the elements are cast first.
+    - `axis`: one axis; None ravels the tensor first.
+    - `dtype`: the elements are cast to it first.
+
     Shapes: of at least 1 dimension; the result has the same, or is a vector.
     Dtypes: all, as for `cumulative_prod`.
     Order: k ascending, one after the other: the same bits on every device.

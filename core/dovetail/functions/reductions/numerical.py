@@ -60,10 +60,13 @@ def ediff1d(
 ) -> Tensor:
     """Return the differences of neighbours in the raveled tensor.
 
-    `to_end`, `to_begin`: elements after and before the differences.
+    - `to_end`, `to_begin`: tensors or numbers that follow and precede the differences; None adds
+      none.
+
     Shapes: any; gives a vector.
     Dtypes: numbers; integers wrap.
     Raises: DTypeError, DeviceError.
+    See also: `diff`.
 
     >>> import dovetail as dt
     >>> dt.ediff1d(dt.asarray([1, 4, 9]), to_begin=[0]).tolist()
@@ -89,11 +92,15 @@ def trapezoid(
 ) -> Tensor:
     """Return the area under samples along `axis`, by the trapezoidal rule.
 
-    `y`: the samples. `x`: their positions; default: `dx` apart. `dx`: default 1.
+    - `y`: the samples.
+    - `x`: the positions of the samples; None takes samples that are `dx` apart.
+    - `dx`: the distance of samples, a number; None is 1. Not with `x`.
+
     Shapes: `x` broadcasts to y's, or is a vector along the axis, which goes.
     Dtypes: numbers, promoted; integers give float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Raises: ShapeError, AxisError, DTypeError, DeviceError, ArgumentError for both x and dx.
+    See also: `sum`, `gradient`, `polyint`.
 
     >>> import dovetail as dt
     >>> dt.trapezoid(dt.asarray([1.0, 2.0, 3.0])).item()
@@ -130,12 +137,17 @@ def gradient(
 ) -> Tensor | tuple[Tensor, ...]:
     """Return slopes of samples along each axis: central differences, one-sided at the ends.
 
-    `*spacing`: the distance of samples: one number for all axes or one for each, or a vector of
-    positions. `axis`: default: all axes. `edge_order`: 1 or 2, the order of the differences at
-    the ends. One axis gives one tensor, several a tuple in the order of `axis`.
+    One axis gives one tensor, several a tuple in the order of `axis`.
+
+    - `spacing`: the distance of samples: one number for all axes or one for each, or a vector of
+      positions for each axis. Default: 1.
+    - `axis`: an int or a tuple of ints; None takes all axes.
+    - `edge_order`: 1 or 2, the order of the differences at the ends.
+
     Shapes: at least edge_order + 1 samples along each axis; the results have x's.
     Dtypes: numbers; integers give float32.
     Raises: ShapeError, AxisError, ArgumentError, DTypeError, DeviceError.
+    See also: `diff`, `trapezoid`; `func.grad` differentiates functions.
 
     >>> import dovetail as dt
     >>> dt.gradient(dt.asarray([1.0, 2.0, 4.0, 7.0])).tolist()
@@ -221,13 +233,18 @@ def interp(
 ) -> Tensor:
     """Interpolate linearly between samples at `x`.
 
-    `xp`, `fp`: the samples' positions, ascending, and their values. `left`, `right`: the values
-    before and after all samples; default: those of the first and the last. `period`: samples
-    repeat after it and are sorted; `left` and `right` have no meaning then.
+    - `xp`: the positions of the samples, in ascending order.
+    - `fp`: the values of the samples.
+    - `left`, `right`: the values before and after all samples; None takes those of the first and
+      the last sample.
+    - `period`: samples repeat after it and are sorted; `left` and `right` have no meaning then.
+      None does not repeat them.
+
     Shapes: x any; `xp` and `fp` are vectors of one length. The result has x's shape.
     Dtypes: numbers, promoted; integers give float32. Only values may be complex.
     Raises: ShapeError, ArgumentError for a period of 0 or with `left` or `right`, DTypeError,
     DeviceError.
+    See also: `searchsorted`, `lerp`, `nn.functional.interpolate`.
 
     >>> import dovetail as dt
     >>> dt.interp(dt.asarray([0.5, 9.0]), [0.0, 1.0], [10.0, 20.0]).tolist()
@@ -298,12 +315,14 @@ def vander(
 ) -> Tensor:
     """Return the Vandermonde matrix: the powers of each element, the highest first.
 
-    `n`: the number of powers, from 0 on; default: the number of elements. `increasing`: True puts
-    the lowest power first.
+    - `n`: the number of powers, from 0 on; None takes the number of elements.
+    - `increasing`: True puts the lowest power first.
+
     Shapes: a vector (m,) gives (m, n).
     Dtypes: numbers; bool and integers but uint64 give int64, others the same.
     Order: each power is the one below it times the element.
     Raises: ShapeError unless it is a vector, ArgumentError for a negative n, DTypeError.
+    See also: `polyval`, `polyfit`.
 
     >>> import dovetail as dt
     >>> dt.vander(dt.asarray([2, 3]), 3).tolist()
@@ -329,12 +348,14 @@ MODES = ("full", "same", "valid")
 def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None = None) -> Tensor:
     """Return the convolution of two vectors: sums of products with one of them reversed.
 
-    `mode`: "full" returns all sums, "same" the middle ones, as many as the longer vector has
-    elements, "valid" those in which the shorter vector is inside the other.
+    - `mode`: "full" returns all sums, "same" the middle ones, as many as the longer vector has
+      elements, "valid" those in which the shorter vector is inside the other.
+
     Shapes: vectors of at least one element.
     Dtypes: numbers, promoted.
     Order: that of `matmul`.
     Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
+    See also: `correlate`, `nn.functional.conv1d`, `fft.fft`.
 
     >>> import dovetail as dt
     >>> dt.convolve(dt.asarray([1, 2, 3]), [0, 1, 5]).tolist()
@@ -349,12 +370,15 @@ def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | Non
     """Return the cross-correlation of two vectors: sums of products at every shift.
 
     A complex second vector is conjugated.
-    `mode`: "full" returns all sums, "same" the middle ones, as many as the longer vector has
-    elements, "valid" those in which the shorter vector is inside the other.
+
+    - `mode`: "full" returns all sums, "same" the middle ones, as many as the longer vector has
+      elements, "valid" those in which the shorter vector is inside the other.
+
     Shapes: vectors of at least one element.
     Dtypes: numbers, promoted.
     Order: that of `matmul`.
     Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
+    See also: `convolve`, `corrcoef`.
 
     >>> import dovetail as dt
     >>> dt.correlate(dt.asarray([1, 2, 3]), [0, 1, 5]).tolist()
@@ -387,10 +411,12 @@ def _convolve_windows(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
 def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Tensor:
     """Return the values of a polynomial at `x`, by Horner's scheme.
 
-    `p`: its coefficients, the highest power first.
+    - `p`: the coefficients, the highest power first.
+
     Shapes: `p` is a vector, x any; the result has x's shape.
     Dtypes: numbers, promoted.
     Raises: ShapeError, DTypeError, DeviceError.
+    See also: `polyfit`, `roots`, `vander`.
 
     >>> import dovetail as dt
     >>> dt.polyval([3, 0, 1], dt.asarray([0, 2])).tolist()

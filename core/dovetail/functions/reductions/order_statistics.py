@@ -276,10 +276,13 @@ def median(
     """Return the median over `axis`: the middle element in sorted order, or the mean of both.
 
     NaN if a row has one. PyTorch's median is the lower of two middle elements.
+
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32.
     Gradient: to the middle elements; to the last NaN where there is one.
+    Cost: a sort along the axis; for long rows, passes that count digits.
     Raises: ShapeError if there are no elements, AxisError.
+    See also: `quantile`, `nanmedian`, `mean`.
 
     >>> import dovetail as dt
     >>> dt.median(dt.asarray([[5, 1, 3], [4, 1, 2]]), axis=1).tolist()
@@ -319,16 +322,21 @@ def quantile(
 ) -> Tensor:
     """Return the quantiles over `axis`: the values below which a part `q` of the elements lies.
 
-    `q`: one number in 0..1 or several, which the host reads. `method`: the value between two
-    elements: "linear", or another of NumPy's: "lower", "higher", "nearest", "midpoint", "hazen",
-    "weibull", "median_unbiased", "normal_unbiased", "inverted_cdf", "averaged_inverted_cdf",
-    "closest_observation", "interpolated_inverted_cdf". NaN if a row has one.
+    NaN if a row has one.
+
+    - `q`: one number in 0..1 or several, which the host reads.
+    - `method`: the value between two elements: "linear", or another of NumPy's: "lower", "higher",
+      "nearest", "midpoint", "hazen", "weibull", "median_unbiased", "normal_unbiased",
+      "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf".
+
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
     Dtypes: all; integers and bool give float32, or keep theirs if the method returns an element.
     Gradient: to the neighbours of each quantile; to the last NaN where there is one.
-    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of 0..1
-    or another method.
+    Cost: a sort along the axis; for long rows, passes that count digits.
+    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of 0..1 or
+    another method.
+    See also: `percentile`, `median`, `nanquantile`.
 
     >>> import dovetail as dt
     >>> dt.quantile(dt.asarray([4.0, 1.0, 3.0, 2.0]), [0.0, 0.5]).tolist()
@@ -351,13 +359,15 @@ def nanquantile(
 ) -> Tensor:
     """Return the quantiles over `axis` of the elements that are not NaN; NaN if all are.
 
-    `q`, `method`: as for `quantile`.
+    - `q`: one number in 0..1 or several, which the host reads.
+    - `method`: the value between two elements; see `quantile`.
+
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
     Dtypes: all; integers and bool give float32, or keep theirs if the method returns an element.
     Gradient: to the neighbours of each quantile.
-    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of 0..1
-    or another method.
+    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of 0..1 or
+    another method.
 
     >>> import dovetail as dt
     >>> dt.nanquantile(dt.asarray([4.0, 1.0, dt.nan, 2.0]), 0.5).item()
@@ -380,13 +390,16 @@ def percentile(
 ) -> Tensor:
     """Return the percentiles over `axis`: `quantile` of q / 100.
 
-    `q`: one number in 0..100 or several. `method`: as for `quantile`.
+    - `q`: one number in 0..100 or several, which the host reads.
+    - `method`: the value between two elements; see `quantile`.
+
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
     Dtypes: all; integers and bool give float32, or keep theirs if the method returns an element.
     Gradient: to the neighbours of each percentile; to the last NaN where there is one.
-    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of
-    0..100 or another method.
+    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of 0..100 or
+    another method.
+    See also: `quantile`, `median`, `nanpercentile`.
 
     >>> import dovetail as dt
     >>> dt.percentile(dt.asarray([4.0, 1.0, 3.0, 2.0]), 50).item()
@@ -409,13 +422,15 @@ def nanpercentile(
 ) -> Tensor:
     """Return the percentiles over `axis` of the elements that are not NaN.
 
-    `q`: one number in 0..100 or several. `method`: as for `quantile`.
+    - `q`: one number in 0..100 or several, which the host reads.
+    - `method`: the value between two elements; see `quantile`.
+
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
     Dtypes: all; integers and bool give float32, or keep theirs if the method returns an element.
     Gradient: to the neighbours of each percentile.
-    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of
-    0..100 or another method.
+    Raises: ShapeError if there are no elements, AxisError, ArgumentError for q outside of 0..100 or
+    another method.
 
     >>> import dovetail as dt
     >>> dt.nanpercentile(dt.asarray([4.0, 1.0, dt.nan, 2.0]), 50).item()

@@ -102,13 +102,20 @@ def sum(
 ) -> Tensor:
     """Return the sum of the elements over `axis`.
 
-    Integers and bool are summed in int64 or uint64, floats in their own dtype. `dtype`: the
-    elements are cast to it first. The sum of no elements is 0.
+    The sum of no elements is 0. An empty axis therefore sums to 0, and `axis=()` returns the
+    elements themselves.
+
+    - `axis`: an int, a tuple of different ints such as (0, -1), or None for all axes; () sums over
+      no axis.
+    - `dtype`: the elements are cast to it first. Default: int64 or uint64 for integers and bool,
+      else the dtype of `x`.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; float16 and bfloat16 are summed in float32 and rounded once.
     Order: the canonical one (docs/numerics.md): 32 lanes, in chunks of 4096 elements. The bits
     depend only on the number of elements: not on device, threads, axis, strides or fusion.
     Raises: AxisError; DTypeError if `dtype` is bool.
+    See also: `mean`, `prod`, `cumulative_sum`, `nansum`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]])
@@ -134,13 +141,17 @@ def prod(
 ) -> Tensor:
     """Return the product of the elements over `axis`.
 
-    `dtype`: as for `sum`. The product of no elements is 1.
+    The product of no elements is 1.
+
+    - `dtype`: the elements are cast to it first. Default: int64 or uint64 for integers and bool,
+      else the dtype of `x`.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
-    Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are multiplied in
-    float32 and rounded once.
+    Dtypes: all; float16 and bfloat16 are multiplied in float32 and rounded once.
     Order: the canonical one (docs/numerics.md), as for `sum`: the same bits on every device.
     Gradient: exact where elements are 0, and so are all higher derivatives.
     Raises: AxisError; DTypeError if `dtype` is bool.
+    See also: `sum`, `cumulative_prod`, `nanprod`.
 
     >>> import dovetail as dt
     >>> dt.prod(dt.asarray([[1, 2], [3, 4]]), axis=1).tolist()
@@ -174,11 +185,16 @@ def mean(
     """Return the arithmetic mean of the elements over `axis`.
 
     The mean of no elements is NaN.
+
+    - `dtype`: the elements are cast to it first. Default: float32 for integers and bool, else the
+      dtype of `x`.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32 and
-    rounded once. `dtype`: the elements are cast to it first.
+    rounded once.
     Order: the canonical one (docs/numerics.md), as for `sum`: the same bits on every device.
     Raises: AxisError; DTypeError if `dtype` is bool.
+    See also: `average`, `median`, `nanmean`, `var`.
 
     >>> import dovetail as dt
     >>> dt.mean(dt.asarray([[1, 2], [3, 4]]), axis=0).tolist()
@@ -211,10 +227,14 @@ def max(
 ) -> Tensor:
     """Return the largest element over `axis`; NaN if one of them is NaN.
 
+    - `axis`: an int, a tuple of ints, or None for all axes; a second tensor is an error, see
+      `maximum`.
+
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: spread evenly over all largest elements (as `torch.amax`), or over the NaNs.
     Raises: ShapeError if there are no elements, AxisError.
+    See also: `argmax`, `maximum`, `nanmax`, `topk`.
 
     >>> import dovetail as dt
     >>> dt.max(dt.asarray([[1, 9], [5, 4]]), axis=0).tolist()
@@ -239,10 +259,14 @@ def min(
 ) -> Tensor:
     """Return the smallest element over `axis`; NaN if one of them is NaN.
 
+    - `axis`: an int, a tuple of ints, or None for all axes; a second tensor is an error, see
+      `minimum`.
+
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
     Gradient: spread evenly over all smallest elements (as `torch.amin`), or over the NaNs.
     Raises: ShapeError if there are no elements, AxisError.
+    See also: `argmin`, `minimum`, `nanmin`.
 
     >>> import dovetail as dt
     >>> dt.min(dt.asarray([[1, 9], [5, 4]]), axis=0).tolist()
@@ -268,9 +292,11 @@ def any(
     """Return True for each position where some element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: False.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives bool.
     Raises: AxisError.
+    See also: `all`, `count_nonzero`.
 
     >>> import dovetail as dt
     >>> dt.any(dt.asarray([[0, 0], [0, 4]]), axis=1).tolist()
@@ -294,9 +320,11 @@ def all(
     """Return True for each position where every element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: True.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives bool.
     Raises: AxisError.
+    See also: `any`, `count_nonzero`, `array_equal`.
 
     >>> import dovetail as dt
     >>> dt.all(dt.asarray([[1, 2], [0, 4]]), axis=1).tolist()
@@ -320,9 +348,11 @@ def count_nonzero(
     """Count the nonzero elements over `axis`.
 
     NaN counts as nonzero.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives int64.
     Raises: AxisError.
+    See also: `nonzero`, `any`.
 
     >>> import dovetail as dt
     >>> dt.count_nonzero(dt.asarray([3, 0, 5])).item()
@@ -345,11 +375,14 @@ def argmax(
 ) -> Tensor:
     """Return the position of the largest element along `axis`, as int64.
 
-    Of several equal elements it is the first, and the first NaN if there is one. `axis`: one axis;
-    None gives the position in row-major order among all elements.
+    Of several equal elements it is the first, and the first NaN if there is one.
+
+    - `axis`: one axis; None gives the position in row-major order among all elements.
+
     Shapes: any with elements along `axis`; the axis is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
     Raises: ShapeError if there are no elements, AxisError.
+    See also: `max`, `argmin`, `topk`.
 
     >>> import dovetail as dt
     >>> dt.argmax(dt.asarray([3, 9, 9])).item()
@@ -372,11 +405,14 @@ def argmin(
 ) -> Tensor:
     """Return the position of the smallest element along `axis`, as int64.
 
-    Of several equal elements it is the first, and the first NaN if there is one. `axis`: one axis;
-    None gives the position in row-major order among all elements.
+    Of several equal elements it is the first, and the first NaN if there is one.
+
+    - `axis`: one axis; None gives the position in row-major order among all elements.
+
     Shapes: any with elements along `axis`; the axis is removed, or has size 1 with `keepdims`.
     Dtypes: all; gives int64.
     Raises: ShapeError if there are no elements, AxisError.
+    See also: `min`, `argmax`.
 
     >>> import dovetail as dt
     >>> dt.argmin(dt.asarray([3, 9, 9])).item()
@@ -408,12 +444,17 @@ def var(
 ) -> Tensor:
     """Return the variance over `axis`: the mean of the squared distances from the mean.
 
-    `correction`: c in the divisor n - c; 1 gives the unbiased estimate. If n - c is not positive,
-    as for no elements, the result is NaN or infinite. One kernel, two passes.
+    One kernel, two passes.
+    If n - c is not positive, as for no elements, the result is NaN or infinite.
+
+    - `correction`: c in the divisor n - c, a number. The default 0 divides by n as NumPy does; 1
+      gives the unbiased estimate, PyTorch's default.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md) for both sums: the same bits on every device.
     Raises: AxisError, ArgumentError for a `correction` that is not a number.
+    See also: `std`, `mean`, `nanvar`, `cov`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 3.0])
@@ -435,12 +476,17 @@ def std(
 ) -> Tensor:
     """Return the standard deviation over `axis`: the square root of `var`.
 
-    `correction`: c in the divisor n - c; see `var`, also for the result of no elements.
+    See `var`, also for the result of no elements.
+
+    - `correction`: c in the divisor n - c, a number. The default 0 divides by n as NumPy does; 1
+      gives PyTorch's default.
+
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Gradient: 0 where all elements are equal.
     Raises: AxisError, ArgumentError for a `correction` that is not a number.
+    See also: `var`, `nanstd`.
 
     >>> import dovetail as dt
     >>> dt.std(dt.asarray([1.0, 3.0])).item()
@@ -491,10 +537,12 @@ def logsumexp(
     """Return the logarithm of the sum of exp(x) over `axis`, without overflow, in one kernel.
 
     The largest element is subtracted first and added at the end. The result of -inf alone is -inf.
+
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: signed and unsigned integers (giving float32) and floats.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Raises: ShapeError if there are no elements, AxisError.
+    See also: `softmax`, `log_softmax`, `logaddexp`, `cumulative_logsumexp`.
 
     >>> import dovetail as dt
     >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf])).item()

@@ -21,13 +21,15 @@ from .manipulation import Sizes, parse_ints
 def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
     """Return a view in another shape or dtype, never a copy: `x.view(2, 3)`, `x.view(dt.int32)`.
 
-    `shape`: the sizes, one by one or as a tuple; one may be -1 and is then computed. Or a dtype, to
-    which the bits are reinterpreted: the last axis grows as the elements shrink.
+    - `shape`: the sizes, one by one or as a tuple; one may be -1 and is then computed. Or a dtype,
+      to which the bits are reinterpreted: the last axis grows as the elements shrink.
+
     Shapes: any with an equal number of elements that the strides permit.
     Dtypes: all.
     Gradient: flows through another shape; a view of the bits has none.
-    Raises: ShapeError, also if a copy would be needed; see `reshape`. GradientError for the bits
-    of a tensor that requires a gradient.
+    Raises: ShapeError, also if a copy would be needed; see `reshape`. GradientError for the bits of
+    a tensor that requires a gradient.
+    See also: `reshape`, `Tensor.astype`.
 
     >>> import dovetail as dt
     >>> dt.arange(6).view(2, -1).tolist()

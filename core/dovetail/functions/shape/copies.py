@@ -70,10 +70,13 @@ def copy(x: Tensor = MISSING, /, **theirs: object) -> Tensor:
 def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
     """Return `x` itself if its elements are dense in row-major order, else a dense copy.
 
+    - `memory_format`: only None; strides are always row-major.
+
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError unless it is a tensor; ArgumentTypeError for another `memory_format` than
-    None.
+    Raises: DTypeError if the argument is not a tensor; ArgumentTypeError for another
+    `memory_format` than None.
+    See also: `copy`, `is_contiguous`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 3))
@@ -98,12 +101,15 @@ def concat(
 ) -> Tensor:
     """Concatenate tensors along an existing axis.
 
-    `arrays`: a list or tuple of tensors. `axis`: None ravels all of them first; `dim` is another
-    name for it.
+    - `arrays`: a list or tuple of tensors.
+    - `axis`: one axis; None ravels all of them first.
+    - `dim`: PyTorch's name of `axis`.
+
     Shapes: equal number of dimensions, and equal sizes except along the axis.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no
     tensors.
+    See also: `stack`, `hstack`, `vstack`, `split`.
 
     >>> import dovetail as dt
     >>> dt.concat([dt.ones(1), dt.zeros(2)]).tolist()
@@ -204,10 +210,13 @@ def _require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
 def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Stack tensors along a new axis.
 
-    `arrays`: a list or tuple of tensors. `axis`: the position of the new axis in the result.
+    - `arrays`: a list or tuple of tensors.
+    - `axis`: the position of the new axis in the result.
+
     Shapes: all equal.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, AxisError, ArgumentError for no tensors.
+    See also: `concat`, `unstack`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1, 2])
@@ -241,11 +250,13 @@ def roll(
 ) -> Tensor:
     """Return a new tensor with elements shifted cyclically along some axes.
 
-    `shift`: the distance towards higher indices; one for all axes or one for each. `axis`: None
-    rolls the raveled tensor.
+    - `shift`: the distance towards higher indices; one for all axes or one for each.
+    - `axis`: an int or a tuple of ints; None rolls the raveled tensor.
+
     Shapes: any; the result has the same.
     Dtypes: all.
     Raises: AxisError, ArgumentError unless there are as many shifts as axes.
+    See also: `flip`, `fft.fftshift`.
 
     >>> import dovetail as dt
     >>> dt.roll(dt.asarray([1, 2, 3]), 1).tolist()
@@ -315,11 +326,14 @@ def repeat(
 ) -> Tensor:
     """Repeat each element along an axis.
 
-    `repeats`: one count, or one for each element along the axis; the host reads a tensor of
-    counts. `axis`: None ravels x first.
+    - `repeats`: one count, or one for each element along the axis; the host reads a tensor of
+      counts.
+    - `axis`: one axis; None ravels x first.
+
     Shapes: any; the axis becomes as long as the sum of the counts.
     Dtypes: all.
     Raises: ShapeError for another number of counts, ArgumentError for a negative one, AxisError.
+    See also: `tile`, `repeat_interleave`, `broadcast_to`.
 
     >>> import dovetail as dt
     >>> x = dt.arange(2)
@@ -381,10 +395,12 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
 def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None = None) -> Tensor:
     """Repeat the whole tensor along each axis.
 
-    `repetitions`: the counts for the last axes, as an int or a tuple; other axes have count 1.
+    - `repetitions`: the counts for the last axes, as an int or a tuple; other axes have count 1.
+
     Shapes: any; each size is multiplied.
     Dtypes: all.
     Raises: ShapeError for a negative number of repetitions.
+    See also: `repeat`, `broadcast_to`.
 
     >>> import dovetail as dt
     >>> dt.tile(dt.asarray([1, 2]), (2, 2)).tolist()

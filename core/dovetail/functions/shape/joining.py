@@ -41,6 +41,8 @@ SplitPoints = int | Sequence[int]
 def atleast_1d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     """Return views with at least one axis: one for one tensor, else a tuple.
 
+    - `arrays`: tensors or arrays.
+
     Shapes: any; () becomes (1,).
     Dtypes: all; each keeps its own.
     Raises: DTypeError unless all are tensors or arrays.
@@ -55,6 +57,8 @@ def atleast_1d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
 def atleast_2d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     """Return views with at least two axes: one for one tensor, else a tuple.
 
+    - `arrays`: tensors or arrays.
+
     Shapes: any; () becomes (1, 1), and (n,) a row (1, n).
     Dtypes: all; each keeps its own.
     Raises: DTypeError unless all are tensors or arrays.
@@ -68,6 +72,8 @@ def atleast_2d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
 
 def atleast_3d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     """Return views with at least three axes: one for one tensor, else a tuple.
+
+    - `arrays`: tensors or arrays.
 
     Shapes: any; () becomes (1, 1, 1), (n,) becomes (1, n, 1), and (n, m) becomes (n, m, 1).
     Dtypes: all; each keeps its own.
@@ -102,7 +108,8 @@ def _expand_to(op: str, x: Tensor, ndim: int) -> Tensor:
 def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the second axis; vectors along their only one.
 
-    `arrays`: a list or tuple of tensors.
+    - `arrays`: a list or tuple of tensors.
+
     Shapes: equal except along that axis; () counts as (1,).
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
@@ -119,7 +126,8 @@ def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
 def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the first axis; vectors are rows.
 
-    `arrays`: a list or tuple of tensors.
+    - `arrays`: a list or tuple of tensors.
+
     Shapes: equal except along that axis.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
@@ -135,7 +143,8 @@ def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
 def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the third axis; see `atleast_3d`.
 
-    `arrays`: a list or tuple of tensors.
+    - `arrays`: a list or tuple of tensors.
+
     Shapes: equal except along that axis.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
@@ -151,7 +160,8 @@ def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
 def column_stack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors as columns of a matrix; each vector is one column.
 
-    `arrays`: a list or tuple of tensors.
+    - `arrays`: a list or tuple of tensors.
+
     Shapes: (n,) or (n, k) each, with one n.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError, DeviceError, DTypeError, ArgumentError for no tensors.
@@ -181,11 +191,15 @@ def array_split(
 ) -> tuple[Tensor, ...]:
     """Split `x` along `axis` into views of consecutive parts, as equal as possible.
 
-    `indices_or_sections`: the number of parts, of which the first are longer by one if they cannot
-    be equal; or a list of the positions of the cuts. `split` takes sizes instead.
+    `split` takes sizes instead.
+
+    - `indices_or_sections`: the number of parts, of which the first are longer by one if they
+      cannot be equal; or a list of the positions of the cuts.
+
     Shapes: of at least 1 dimension.
     Dtypes: all.
     Raises: ArgumentError for fewer than one part, AxisError.
+    See also: `split`, `chunk`, `hsplit`.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.array_split(dt.arange(5), 2)]
@@ -199,11 +213,12 @@ def array_split(
 def hsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its second axis; a vector along its only one.
 
-    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
+    - `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
+
     Shapes: of at least 1 dimension.
     Dtypes: all.
-    Raises: ShapeError if the parts cannot be equal or there are no dimensions, ArgumentError
-    for fewer than one part.
+    Raises: ShapeError if the parts cannot be equal or there are no dimensions, ArgumentError for
+    fewer than one part.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.hsplit(dt.arange(4), 2)]
@@ -217,11 +232,12 @@ def hsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
 def vsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its first axis.
 
-    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
+    - `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
+
     Shapes: of at least 2 dimensions.
     Dtypes: all.
-    Raises: ShapeError if the parts cannot be equal or below 2 dimensions, ArgumentError for
-    fewer than one part.
+    Raises: ShapeError if the parts cannot be equal or below 2 dimensions, ArgumentError for fewer
+    than one part.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]])
@@ -236,11 +252,12 @@ def vsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
 def dsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its third axis.
 
-    `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
+    - `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
+
     Shapes: of at least 3 dimensions.
     Dtypes: all.
-    Raises: ShapeError if the parts cannot be equal or below 3 dimensions, ArgumentError for
-    fewer than one part.
+    Raises: ShapeError if the parts cannot be equal or below 3 dimensions, ArgumentError for fewer
+    than one part.
 
     >>> import dovetail as dt
     >>> [part.shape for part in dt.dsplit(dt.ones((1, 2, 4)), [1])]

@@ -91,12 +91,17 @@ def reshape(
 ) -> Tensor:
     """Return the elements, in row-major order, in another shape; one size may be -1.
 
-    The result is a view if strides permit, else a copy. The sizes are passed one by one, as a
-    tuple, or as `shape`; -1 is computed from the other sizes.
-    `copy`: True always copies; False never does, and fails if a copy is needed.
+    The result is a view if strides permit, else a copy.
+
+    - `shape`: the sizes as a tuple, or the first of several sizes; -1 is computed from the others.
+    - `sizes`: the sizes after the first, if they are passed one by one.
+    - `copy`: True always copies; False never does, and fails if a copy is needed. None copies if
+      strides do not permit a view.
+
     Shapes: any with an equal number of elements.
     Dtypes: all.
     Raises: ShapeError; ArgumentError if `copy=False` cannot be satisfied.
+    See also: `ravel`, `flatten`, `Tensor.view`, `permute_dims`.
 
     >>> import dovetail as dt
     >>> dt.reshape(dt.arange(6), (2, -1)).tolist()
@@ -139,10 +144,13 @@ def permute_dims(
 ) -> Tensor:
     """Return a view of `x` with its axes in another order.
 
-    The axes are passed one by one, as a tuple, or as `axes`: axis k of the result is axes[k] of x.
+    - `axes`: axis k of the result is axes[k] of x: a tuple, or the first of several axes.
+    - `order`: the axes after the first, if they are passed one by one.
+
     Shapes: any; the result has the sizes in the new order.
     Dtypes: all.
     Raises: AxisError unless each axis is named once.
+    See also: `moveaxis`, `transpose`, `matrix_transpose`.
 
     >>> import dovetail as dt
     >>> dt.permute_dims(dt.zeros((2, 3, 4)), (2, 0, 1)).shape
@@ -176,9 +184,12 @@ def swapaxes(
 ) -> Tensor:
     """Return a view of `x` with `axis1` and `axis2` exchanged.
 
+    - `axis1`, `axis2`: the axes; negative ones count from the end.
+
     Shapes: any; the two sizes change places.
     Dtypes: all.
     Raises: AxisError.
+    See also: `moveaxis`, `permute_dims`.
 
     >>> import dovetail as dt
     >>> dt.swapaxes(dt.zeros((2, 3, 4)), 0, 2).shape
@@ -205,9 +216,13 @@ def transpose(x: Tensor = MISSING, /, *axes: Sizes | None, **theirs: object) -> 
 
     `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` reverses all, as in NumPy;
     a tuple of all axes is their order, as for `permute_dims`.
+
+    - `axes`: none, two axes to exchange, or a tuple with all axes in their new order.
+
     Shapes: any; the sizes go with their axes.
     Dtypes: all.
     Raises: AxisError.
+    See also: `permute_dims`, `matrix_transpose`, `swapaxes`.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 3, 4))
@@ -231,11 +246,15 @@ def moveaxis(
 ) -> Tensor:
     """Return a view of `x` with some axes moved to other positions.
 
-    The other axes keep their order. `source`, `destination`: one axis of x and its position in the
-    result, or equally many of both.
+    The other axes keep their order.
+
+    - `source`: one axis of `x`, or a tuple of them.
+    - `destination`: the position of each in the result.
+
     Shapes: any; the sizes go with their axes.
     Dtypes: all.
     Raises: AxisError, also for one axis twice.
+    See also: `permute_dims`, `swapaxes`.
 
     >>> import dovetail as dt
     >>> dt.moveaxis(dt.zeros((2, 3, 4)), 0, -1).shape
@@ -268,10 +287,12 @@ def _axes_list(op: str, axes: Axes, ndim: int) -> list[int]:
 def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, **theirs: object) -> Tensor:
     """Return a view of `x` with inserted axes of size 1.
 
-    `axis`: one or several positions in the result.
+    - `axis`: one position in the result, or a tuple of them.
+
     Shapes: any.
     Dtypes: all.
     Raises: AxisError, ShapeError beyond 64 dimensions.
+    See also: `squeeze`, `reshape`.
 
     >>> import dovetail as dt
     >>> dt.expand_dims(dt.zeros(3), axis=(0, -1)).shape
@@ -299,10 +320,12 @@ def _expand_dims_move(shape: Shape, axes: Shape) -> Move:
 def squeeze(x: Tensor = MISSING, /, axis: Axes | None = None, **theirs: object) -> Tensor:
     """Return a view of `x` without some axes of size 1.
 
-    `axis`: one or several; None removes all axes of size 1.
+    - `axis`: one or several; None removes all axes of size 1.
+
     Shapes: any.
     Dtypes: all.
     Raises: ShapeError if a size is not 1, AxisError.
+    See also: `expand_dims`, `reshape`.
 
     >>> import dovetail as dt
     >>> dt.squeeze(dt.zeros((1, 3, 1)), axis=0).shape
@@ -360,9 +383,14 @@ def broadcast_to(
     """Return a read-only view of `x` in which axes of size 1 repeat without using memory.
 
     The sizes are passed one by one, as a tuple, or as `shape`.
+
+    - `shape`: the shape of the result: a tuple, or the first of several sizes.
+    - `sizes`: the sizes after the first, if they are passed one by one.
+
     Shapes: x's axes are matched with the last of the result; they agree, or x's has size 1.
     Dtypes: all.
     Raises: ShapeError. A write to the result is a ReadOnlyError.
+    See also: `broadcast_arrays`, `Tensor.expand`, `tile`.
 
     >>> import dovetail as dt
     >>> dt.broadcast_to(dt.arange(2), (2, 2)).tolist()
@@ -398,7 +426,8 @@ def _expand_move(op: str, shape: Shape, target_shape: Shape) -> Move:
 def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     """Return a read-only view of `x` as `dt.broadcast_to` does, where -1 keeps a size.
 
-    `shape`: the sizes, one by one or as a tuple.
+    - `shape`: the sizes, one by one or as a tuple; -1 keeps a size.
+
     Shapes: x's axes are matched with the last of the result; they agree, or x's has size 1.
     Dtypes: all.
     Raises: ShapeError.
@@ -416,9 +445,12 @@ def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
 def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
     """Return views of tensors in their common shape, as a tuple.
 
+    - `arrays`: tensors or arrays.
+
     Shapes: broadcast.
     Dtypes: all; each keeps its own.
     Raises: ShapeError, DeviceError, DTypeError unless all are tensors or arrays.
+    See also: `broadcast_to`, `broadcast_shapes`.
 
     >>> import dovetail as dt
     >>> x, y = dt.broadcast_arrays(dt.zeros((2, 1)), [1, 2, 3])
@@ -433,7 +465,10 @@ def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """Return the common shape to which shapes are broadcast.
 
-    `shapes`: ints or tuples of ints. Sizes are matched from the last axis on; they agree, or are 1.
+    Sizes are matched from the last axis on; they agree, or are 1.
+
+    - `shapes`: ints or tuples of ints.
+
     Raises: ShapeError.
 
     >>> import dovetail as dt
@@ -469,11 +504,13 @@ def split(
 ) -> tuple[Tensor, ...]:
     """Split `x` along `axis` into views of consecutive parts, as a tuple.
 
-    `sizes`: a list of sizes that add up to the axis, or one size (the last part may be smaller).
+    - `sizes`: a list of sizes that add up to the axis, or one size (the last part may be smaller).
+
     Shapes: of at least 1 dimension.
     Dtypes: all.
     Raises: ShapeError if the sizes do not add up to the axis, ArgumentError for a size below 1,
     AxisError.
+    See also: `array_split`, `chunk`, `unstack`, `concat`.
 
     >>> import dovetail as dt
     >>> x = dt.arange(5)
@@ -503,10 +540,12 @@ def split(
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge neighbouring axes of `x` into one: a view if strides permit, else a copy.
 
-    `start_dim`, `end_dim`: the first and the last of them; default: all axes.
+    - `start_dim`, `end_dim`: the first and the last of the axes that are merged; default: all axes.
+
     Shapes: any; a 0-dimensional tensor gives one element.
     Dtypes: all.
     Raises: AxisError.
+    See also: `ravel`, `reshape`, `unflatten`.
 
     >>> import dovetail as dt
     >>> dt.flatten(dt.zeros((2, 3, 4)), 1).shape
@@ -546,12 +585,15 @@ def as_strided(
 ) -> Tensor:
     """Return a view of the storage of `x` with any shape, strides and offset.
 
-    `size`: the shape. `stride`: for each axis the distance from one element to the next.
-    `storage_offset`: the position of the first element; default: x's.
-    Units: elements, not bytes.
+    - `size`: the shape, a tuple of ints.
+    - `stride`: for each axis the distance from one element to the next.
+    - `storage_offset`: the position of the first element in the storage; None is that of `x`.
+
     Shapes: any; a view whose elements share memory is read-only.
     Dtypes: all.
+    Units: elements, not bytes.
     Raises: ShapeError if the view would exceed the storage.
+    See also: `contiguous_strides`, `broadcast_to`, `unfold`.
 
     >>> import dovetail as dt
     >>> dt.as_strided(dt.arange(5), (3, 3), (1, 1)).tolist()  # windows
@@ -595,11 +637,15 @@ def diagonal(
 ) -> Tensor:
     """Return a view of the diagonals of `x` over two axes, which become the last axis.
 
-    `dim1`, `dim2`: the axes. `offset`: an element's position along `dim2` minus that along `dim1`.
     The diagonal of a sparse tensor is a new tensor.
+
+    - `offset`: an element's position along `dim2` minus that along `dim1`.
+    - `dim1`, `dim2`: the two axes.
+
     Shapes: of at least 2 dimensions; an `offset` beyond the matrix gives no elements.
     Dtypes: all.
     Raises: AxisError for one axis twice, ShapeError below 2 dimensions.
+    See also: `diag`, `diag_embed`, `linalg.diagonal`, `trace`.
 
     >>> import dovetail as dt
     >>> dt.diagonal(dt.arange(4).reshape(2, 2)).tolist()

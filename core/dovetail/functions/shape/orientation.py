@@ -40,10 +40,13 @@ __all__ = [
 def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Return a view of `x` rotated by `k` quarter turns from the first axis to the second.
 
-    `k`: quarter turns; negative ones go the other way. `axes`: the two axes of the plane.
+    - `k`: the number of quarter turns; negative ones go the other way.
+    - `axes`: the two axes of the plane.
+
     Shapes: of at least 2 dimensions; for odd k the two sizes change places.
     Dtypes: all.
     Raises: AxisError unless the axes are two different ones.
+    See also: `flip`, `transpose`.
 
     >>> import dovetail as dt
     >>> dt.rot90(dt.asarray([[1, 2], [3, 4]])).tolist()
@@ -104,10 +107,12 @@ def flipud(x: Tensor, /) -> Tensor:
 def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the diagonal of a matrix as a view, or a matrix with a vector as its diagonal.
 
-    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+    - `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+
     Shapes: (n, m) gives a vector; (n,) gives a square matrix of n + |k| rows.
     Dtypes: all.
-    Raises: ShapeError for other than vectors and matrices.
+    Raises: ShapeError unless it is a vector or a matrix.
+    See also: `diagonal`, `diag_embed`, `eye`.
 
     >>> import dovetail as dt
     >>> dt.diag(dt.asarray([1, 2])).tolist()
@@ -127,7 +132,8 @@ def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
 def diagflat(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return a matrix whose diagonal has the elements of `x` in row-major order.
 
-    `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+    - `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+
     Shapes: any; the result is a square of x.size + |k| rows.
     Dtypes: all.
     Raises: ShapeError beyond 2**63 rows.
@@ -171,12 +177,17 @@ def trace(
 ) -> Tensor:
     """Return the sum of the diagonal over two axes.
 
-    `offset`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
-    `axis1`, `axis2`: the axes; default: the first two. See `dt.linalg` for stacks of matrices.
+    See `dt.linalg` for stacks of matrices.
+
+    - `offset`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+    - `axis1`, `axis2`: the axes; default: the first two.
+    - `dtype`: the elements are cast to it first.
+
     Shapes: of at least 2 dimensions; the two axes are removed.
     Dtypes: all; `dtype` and the result as for `sum`.
     Order: the canonical one (docs/numerics.md): the same bits on every device.
     Raises: ShapeError below 2 dimensions, AxisError, DTypeError.
+    See also: `linalg.trace`, `diagonal`.
 
     >>> import dovetail as dt
     >>> dt.trace(dt.asarray([[1, 2], [3, 4]])).item()
@@ -188,7 +199,9 @@ def trace(
 def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tuple[Tensor, ...]:
     """Return the indices of the main diagonal of a tensor of size `n` along `ndim` axes.
 
-    `n`: the length of each axis. `ndim`: the number of axes.
+    - `n`: the length of each axis.
+    - `ndim`: the number of axes.
+
     Shapes: (n,) each.
     Dtypes: int64.
     Raises: ArgumentError for a negative number, DeviceError.
@@ -215,8 +228,10 @@ def tri(
 ) -> Tensor:
     """Return a matrix with ones at and below a diagonal, and zeros above it.
 
-    `n_rows`, `n_cols`: its sizes; square by default. `k`: the diagonal: 0 is the main one, positive
-    ones are above it, negative ones below it.
+    - `n_rows`: the number of rows.
+    - `n_cols`: the number of columns; None takes `n_rows`.
+    - `k`: the diagonal: 0 is the main one, positive ones are above it, negative ones below it.
+
     Shapes: (n_rows, n_cols).
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
@@ -235,11 +250,14 @@ def tril_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the indices of the lower triangle of a matrix, row by row: (rows, columns).
 
-    `n`: the number of rows. `k`: the last diagonal of the triangle. `m`: the number of columns;
-    default: `n`.
+    - `n`: the number of rows.
+    - `k`: the last diagonal of the triangle: 0 is the main one, positive ones are above it.
+    - `m`: the number of columns; None takes `n`.
+
     Shapes: two vectors.
     Dtypes: int64.
     Raises: ShapeError, DeviceError.
+    See also: `tril`, `tril_indices_from`.
 
     >>> import dovetail as dt
     >>> [i.tolist() for i in dt.tril_indices(2)]
@@ -256,11 +274,14 @@ def triu_indices(
 ) -> tuple[Tensor, Tensor]:
     """Return the indices of the upper triangle of a matrix, row by row: (rows, columns).
 
-    `n`: the number of rows. `k`: the first diagonal of the triangle. `m`: the number of columns;
-    default: `n`.
+    - `n`: the number of rows.
+    - `k`: the first diagonal of the triangle: 0 is the main one, positive ones are above it.
+    - `m`: the number of columns; None takes `n`.
+
     Shapes: two vectors.
     Dtypes: int64.
     Raises: ShapeError, DeviceError.
+    See also: `triu`, `triu_indices_from`.
 
     >>> import dovetail as dt
     >>> [i.tolist() for i in dt.triu_indices(2)]

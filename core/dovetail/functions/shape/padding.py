@@ -34,16 +34,19 @@ def pad(
 ) -> Tensor:
     """Return a new tensor with more elements before and after those of `x` along each axis.
 
-    `pad_width`: one number for all, (before, after) for all axes, or such a pair for each axis.
-    `mode`: "constant" adds a number; "edge" the nearest element; "reflect" and "symmetric" mirrored
-    elements, without and with the one at the edge; "wrap" elements from the other end.
-    `constant_values`: the number, default 0; only for the mode "constant".
+    - `pad_width`: one number for all axes, a pair (before, after) for all axes, or such a pair for
+      each axis.
+    - `mode`: "constant" adds a number; "edge" the nearest element; "reflect" and "symmetric"
+      mirrored elements, without and with the one at the edge; "wrap" elements from the other end.
+    - `constant_values`: the number that "constant" adds; None is 0.
+
     Shapes: any; each size grows by the two widths.
     Dtypes: all; the result has the same.
     Gradient: each element gets the sum over its copies.
     Raises: ArgumentError for a negative width, another mode, or a number that a mode does not take;
     ShapeError for an empty axis to repeat or a wrong number of widths, ValueOverflowError for a
     number that does not fit.
+    See also: `nn.functional.pad`, which takes the last axis first.
 
     >>> import dovetail as dt
     >>> dt.pad(dt.asarray([1, 2, 3]), (2, 1), "reflect").tolist()

@@ -85,12 +85,16 @@ def unfold(
 ) -> Tensor:
     """Return the patches of images as columns: PyTorch's `nn.functional.unfold`, im2col.
 
-    `kernel_size`: the size of a patch: an int for two axes, or a tuple with one size for each axis.
-    `dilation`: the distance of a patch's elements. `padding`: the number of zeros that are added
-    before and after each axis first. `stride`: the distance of patches.
+    - `kernel_size`: the size of a patch: an int for two axes, or a tuple with one size for each
+      axis.
+    - `dilation`: the distance of a patch's elements, an int or a tuple.
+    - `padding`: the number of zeros that are added before and after each axis first.
+    - `stride`: the distance of patches, an int or a tuple.
+
     Shapes: (..., channels, *axes) gives (..., channels * elements of a patch, patches).
     Dtypes: all; the result has the same.
     Raises: ShapeError if no patch fits; ArgumentError for sizes out of range; DTypeError.
+    See also: `fold`, `as_strided`, `nn.functional.conv2d`.
 
     >>> import dovetail as dt
     >>> x = dt.arange(6).reshape((1, 2, 3))
@@ -126,13 +130,15 @@ def fold(
 ) -> Tensor:
     """Sum columns of patches into images: PyTorch's `nn.functional.fold`, col2im.
 
-    `output_size`: the sizes of the images. `kernel_size`, `dilation`, `padding`, `stride`: as for
-    `unfold`, whose gradient this is.
+    - `output_size`: the sizes of the images, a tuple.
+    - `kernel_size`, `dilation`, `padding`, `stride`: those of `unfold`, whose gradient this is.
+
     Shapes: (..., channels * elements of a patch, patches) gives (..., channels, *output_size).
     Dtypes: numbers; the result has the same.
     Order: the elements of a patch row by row, and for each the patches: the same bits everywhere.
     Raises: ShapeError for another number of columns or rows; ArgumentError for sizes out of range;
     DTypeError.
+    See also: `unfold`.
 
     >>> import dovetail as dt
     >>> x = dt.ones((4, 2))

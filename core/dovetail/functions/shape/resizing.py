@@ -23,7 +23,9 @@ def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     Memory that is too small is replaced: the elements keep their order, and new ones have arbitrary
     values. This is refused if the memory is shared with views or with objects other than tensors,
     which would not see the new memory, or if the device does not own it.
-    `shape`: the sizes, one by one or as a tuple.
+
+    - `shape`: the sizes, one by one or as a tuple.
+
     Shapes: any.
     Dtypes: all.
     Raises: SharingError, ShapeError; GradientError for a tensor that requires a gradient;

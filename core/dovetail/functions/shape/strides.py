@@ -25,8 +25,10 @@ __all__ = [
 def storage_index(index: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> int:
     """Return the position in a storage of an element: offset + sum of index * stride.
 
-    `index`: one index per axis, from 0. `strides`: one per axis. `offset`: the position of the
-    first element.
+    - `index`: one index per axis, from 0.
+    - `strides`: one per axis.
+    - `offset`: the position of the first element.
+
     Units: elements, not bytes.
     Raises: ShapeError for different numbers of indices and strides; ArgumentTypeError.
 
@@ -51,7 +53,9 @@ def storage_index(index: int | Sequence[int], strides: int | Sequence[int], offs
 def contiguous_strides(shape: int | Sequence[int], order: str = "C") -> Shape:
     """Return the strides of a dense tensor of this shape, as a tuple.
 
-    `order`: "C" is row-major: the last axis has stride 1; "F" is column-major: the first axis has.
+    - `order`: "C" is row-major: the last axis has stride 1; "F" is column-major: the first axis
+      has.
+
     Units: elements, not bytes.
     Raises: ShapeError, ArgumentError.
 
@@ -70,6 +74,8 @@ def contiguous_strides(shape: int | Sequence[int], order: str = "C") -> Shape:
 
 def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
     """Return True if the elements are dense in row-major order: `x.is_contiguous()`.
+
+    - `memory_format`: only None; strides are always row-major.
 
     Shapes: any.
     Dtypes: all.

@@ -149,11 +149,14 @@ def isin(
 ) -> Tensor:
     """Return True for each element of `x1` that is an element of `x2`.
 
-    `invert`: True negates the result. NaN is not an element of any tensor. One pass over `x1`, and
-    a sort of `x2` unless it is small.
+    NaN is not an element of any tensor. One pass over `x1`, and a sort of `x2` unless it is small.
+
+    - `invert`: True negates the result.
+
     Shapes: any; the result has x1's.
     Dtypes: all, promoted for the comparison; gives bool.
     Raises: DTypeError if the dtypes do not promote, or neither is a tensor; DeviceError.
+    See also: `intersect1d`, `searchsorted`.
 
     >>> import dovetail as dt
     >>> dt.isin(dt.asarray([1, 2, 3]), 2).tolist()

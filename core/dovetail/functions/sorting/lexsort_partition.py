@@ -23,11 +23,14 @@ def lexsort(
 ) -> Tensor:
     """Return the positions along `axis` that sort by several keys; the last key is the primary one.
 
-    `keys`: a list of tensors, or a tensor whose first axis goes over them. If all keys are equal,
-    positions keep their order; NaN comes last.
+    If all keys are equal, positions keep their order; NaN comes last.
+
+    - `keys`: a list of tensors, or a tensor whose first axis goes over them.
+
     Shapes: all keys have one, of at least 1 dimension; the result has the same.
     Dtypes: all but complex; gives int64.
     Raises: ArgumentError for no keys, AxisError, DTypeError, DeviceError, ShapeError.
+    See also: `argsort`, `sort`.
 
     >>> import dovetail as dt
     >>> dt.lexsort(([9, 4, 0], dt.asarray([1, 1, 0]))).tolist()
@@ -72,12 +75,15 @@ def partition(
     """Return the elements of `x` with those at `kth` in their sorted positions.
 
     Smaller elements come before them, larger ones after. Implemented as a full sort.
-    `kth`: one position or several; negative ones count from the end. `axis`: None ravels the tensor
-    first.
+
+    - `kth`: one position or several; negative ones count from the end.
+    - `axis`: one axis; None ravels the tensor first.
+
     Shapes: of at least 1 dimension; the result has the same, or is a vector.
     Dtypes: all but complex; the result has the same.
     Gradient: flows to the elements' original positions.
     Raises: ArgumentError for a position out of range, ArgumentTypeError, AxisError, DTypeError.
+    See also: `sort`, `topk`, `argpartition`.
 
     >>> import dovetail as dt
     >>> dt.partition(dt.asarray([3, 1, 2]), 1).tolist()
@@ -93,8 +99,11 @@ def argpartition(
 ) -> Tensor:
     """Return the positions along `axis` of the elements in the order of `partition`.
 
-    The positions are int64. All elements are sorted: it is `argsort`. `kth`: one position or
-    several; negative ones count from the end. `axis`: None ravels the tensor first.
+    The positions are int64. All elements are sorted: the result is that of `argsort`.
+
+    - `kth`: one position or several; negative ones count from the end.
+    - `axis`: one axis; None ravels the tensor first.
+
     Shapes: of at least 1 dimension; the result has the same, or is a vector.
     Dtypes: all but complex; gives int64.
     Raises: ArgumentError for a position out of range, ArgumentTypeError, AxisError, DTypeError.

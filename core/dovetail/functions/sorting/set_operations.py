@@ -27,12 +27,15 @@ __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 def union1d(ar1: Array, ar2: Array) -> Tensor:
     """Return the distinct elements of both tensors, in ascending order.
 
-    `ar1`, `ar2`: tensors, of which one may be an array or a list. NaN occurs once, at the end. The
-    host reads the number of elements.
+    NaN occurs once, at the end. The host reads the number of elements.
+
+    - `ar1`, `ar2`: tensors, of which one may be an array or a list.
+
     Shapes: any; the result is a vector.
     Dtypes: all; the result has the promoted one.
     Gradient: flows to the first occurrence of each element, ar1 before ar2.
     Raises: DTypeError, DeviceError.
+    See also: `intersect1d`, `setdiff1d`, `unique`.
 
     >>> import dovetail as dt
     >>> dt.union1d(dt.asarray([5, 3, 5]), [4, 3]).tolist()
@@ -47,14 +50,18 @@ def intersect1d(
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """Return the distinct elements that are in both tensors, in ascending order.
 
-    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: True if the
-    elements of each are distinct, which saves sorting them. `return_indices`: True also returns
-    the first position of each element in ar1, and in ar2, in a tuple. NaN is never in both. The
-    host reads the number of elements.
+    NaN is never in both. The host reads the number of elements.
+
+    - `ar1`, `ar2`: tensors, of which one may be an array or a list.
+    - `assume_unique`: True if the elements of each are distinct, which saves sorting them.
+    - `return_indices`: True also returns the first position of each element in ar1, and in ar2, in
+      a tuple.
+
     Shapes: any; the results are vectors, and positions in row-major order.
     Dtypes: all; elements have the promoted one, positions are int64.
     Gradient: flows to ar1.
     Raises: DTypeError, DeviceError; ArgumentTypeError unless flags are bool.
+    See also: `union1d`, `setdiff1d`, `isin`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([5, 3, 5, 4])
@@ -96,13 +103,17 @@ def intersect1d(
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     """Return the distinct elements of the first tensor that are not in the second.
 
-    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: True if the
-    elements of ar1 are distinct; they keep their order then, which is ascending otherwise. NaN is
-    never in `ar2`. The host reads the number of elements.
+    NaN is never in `ar2`. The host reads the number of elements.
+
+    - `ar1`, `ar2`: tensors, of which one may be an array or a list.
+    - `assume_unique`: True if the elements of ar1 are distinct; they keep their order then, which
+      is ascending otherwise.
+
     Shapes: any; the result is a vector.
     Dtypes: all, promoted for the comparison; the result has ar1's.
     Gradient: flows to ar1.
     Raises: DTypeError, DeviceError; ArgumentTypeError unless the flag is a bool.
+    See also: `intersect1d`, `setxor1d`, `isin`.
 
     >>> import dovetail as dt
     >>> dt.setdiff1d(dt.asarray([5, 3, 5, 4]), [3]).tolist()
@@ -118,9 +129,11 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     """Return the distinct elements that are in only one of two tensors, in ascending order.
 
-    `ar1`, `ar2`: tensors, of which one may be an array or a list. `assume_unique`: True if the
-    elements of each are distinct, which saves sorting them. NaN is never in both. The host reads
-    the number of elements.
+    NaN is never in both. The host reads the number of elements.
+
+    - `ar1`, `ar2`: tensors, of which one may be an array or a list.
+    - `assume_unique`: True if the elements of each are distinct, which saves sorting them.
+
     Shapes: any; the result is a vector.
     Dtypes: all; the result has the promoted one.
     Gradient: flows to the first occurrence of each element.

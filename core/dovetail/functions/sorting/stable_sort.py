@@ -60,13 +60,18 @@ def sort(
 ) -> Tensor:
     """Return the elements of `x` in order along `axis`, equal ones in the order that they had.
 
-    `axis`: None flattens x first. `stable`: ignored, the sort is always stable. `descending`: True
-    puts the largest first; equal ones keep their order then too. NaN comes last, also with
-    `descending`; -0 and 0 are equal. The host reads the range of many integers, once.
+    NaN comes last, also with `descending`; -0 and 0 are equal. The host reads the range of many
+    integers, once.
+
+    - `axis`: one axis; None flattens x first.
+    - `descending`: True puts the largest first; equal ones keep their order then too.
+    - `stable`: ignored: the sort is always stable.
+
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; the result has the same.
     Gradient: flows to the elements' original positions.
     Raises: AxisError, DTypeError, ShapeError for no dimensions.
+    See also: `argsort`, `topk`, `unique`, `partition`.
 
     >>> import dovetail as dt
     >>> dt.sort(dt.asarray([3.0, dt.nan, 1.0, 2.0])).tolist()
@@ -96,11 +101,16 @@ def argsort(
 ) -> Tensor:
     """Return the positions along `axis` of the elements of `x` in order, as int64.
 
-    `axis`: None flattens x first. The order is that of `sort`: always stable, whether or not
-    `stable` is True, and NaN last, also with `descending`.
+    The order is that of `sort`: stable, and NaN last.
+
+    - `axis`: one axis; None flattens x first.
+    - `descending`: True puts the largest first; NaN comes last then too.
+    - `stable`: ignored: equal elements always keep their order.
+
     Shapes: of at least 1 dimension; the result has the same.
     Dtypes: all; gives int64.
     Raises: AxisError, DTypeError, ShapeError for no dimensions.
+    See also: `sort`, `topk`, `lexsort`, `take_along_axis`.
 
     >>> import dovetail as dt
     >>> dt.argsort(dt.asarray([3, 1, 2])).tolist()
@@ -124,11 +134,16 @@ def topk(
 ) -> TopK:
     """Return the `k` largest elements along `axis` and their positions: (values, indices).
 
-    `largest`: False takes the smallest. Both are in stable order: equal elements keep theirs, and
-    NaN comes last, unlike in PyTorch.
+    Both are in stable order: equal elements keep theirs, and NaN comes last, unlike in PyTorch.
+
+    - `k`: how many elements to take, from 0 to the size of the axis.
+    - `largest`: False takes the smallest.
+
     Shapes: of at least 1 dimension; both results have size k along the axis.
     Dtypes: all; positions are int64.
+    Cost: a sort of the axis, or of some blocks of it if `k` is small.
     Raises: ArgumentError for k out of range; AxisError, DTypeError, ShapeError for no dimensions.
+    See also: `sort`, `argsort`, `max`.
 
     >>> import dovetail as dt
     >>> values, indices = dt.topk(dt.asarray([1, 9, 3]), 2)
@@ -198,7 +213,11 @@ def _first_of_each_block(blocks: Tensor, largest: bool) -> Tensor:
 
 
 def order_of(keys: Tensor, bits: int) -> Tensor:
-    """Return `argsort` of a vector of integers in 0..2**bits - 1, without a host read."""
+    """Return `argsort` of a vector of integers in 0..2**bits - 1, without a host read.
+
+    - `keys`: the vector.
+    - `bits`: the number of bits of the largest key.
+    """
     return _sort_last_axis(ops.ARGSORT, keys, _cached_order(False, 0, max(bits, 1)), 0)
 
 

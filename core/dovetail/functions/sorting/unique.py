@@ -39,14 +39,20 @@ def unique(
 ) -> Tensor | tuple[Tensor, ...]:
     """Return the distinct elements in ascending order or, along an axis, the distinct slices.
 
-    `return_index`: True also returns the first position of each; `return_inverse`: the number of
-    each element's value; `return_counts`: the counts. They follow the elements in this order, in a
-    tuple. `axis`: None takes single elements. `equal_nan`: True treats all NaNs as one, which comes
-    last. The host reads the number of distinct elements.
+    The host reads the number of distinct elements. Positions, inverse and counts follow the
+    elements in this order, in a tuple.
+
+    - `return_index`: True also returns the first position of each.
+    - `return_inverse`: True also returns the number of each element's value.
+    - `return_counts`: True also returns the counts.
+    - `axis`: one axis; None takes single elements.
+    - `equal_nan`: True treats all NaNs as one, which comes last.
+
     Shapes: any; gives a vector, or x's shape with another size along the axis. The inverse has x's
     shape, or is a vector.
     Dtypes: all; positions and counts are int64.
     Raises: AxisError, DTypeError, UnsupportedError for slices of more than 4096 elements.
+    See also: `unique_values`, `unique_counts`, `bincount`, `union1d`.
 
     >>> import dovetail as dt
     >>> values, counts = dt.unique(dt.asarray([5, 3, 5]), return_counts=True)

@@ -35,8 +35,11 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 def html_report(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
     """Write an HTML page, or a .json snapshot, about a device's memory and the lines that hold it.
 
-    After `trace(True)` the page has a timeline, too. It is one file, at `path`; a `path` that ends
-    in .json gets the snapshot that `dovetail memory FILE.json` draws.
+    After `trace(True)` the page has a timeline, too. The page is one file.
+
+    - `path`: the name of the file; one that ends in .json gets the snapshot that `dovetail memory
+      FILE.json` draws.
+
     Raises: OSError if the file cannot be written; ArgumentTypeError, DeviceError, UnavailableError.
 
     >>> import dovetail as dt
