@@ -167,7 +167,7 @@ def astype(
     x: Tensor,
     dtype: DTypeLike,
     /,
-    *,
+    *more: object,
     copy: bool = True,
     device: DeviceLike = None,
     **theirs: object,
@@ -187,7 +187,7 @@ def astype(
     >>> dt.astype(dt.asarray([1.7, -300.0]), dt.uint8).tolist()
     [1, 0]
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(astype, locals())
     required("astype", x)
     if isinstance(dtype, str) and dtype not in D.BY_NAME:
@@ -422,6 +422,7 @@ KINDS = {  # as in `DType.kind`
 }
 
 
+@public(widen=False)
 def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
     """Return True if a dtype is of a kind.
 
