@@ -34,6 +34,7 @@ def restored_defaults() -> Iterator[None]:
     dt.random.set_state(random)
 
 
+xlog1py = "dt.where((x == 0) & (y == y), 0.0, x * dt.log1p(y))"
 pairs = "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(len(x), 1)]"
 # Foreign name (of `dt`, or of a tensor `x.`) | foreign code | dovetail's code, as in the hint.
 TORCH = f"""
@@ -51,7 +52,7 @@ dt.kaiser_window | torch.kaiser_window(n, True, beta) | dt.kaiser(n, beta, sym=F
 dt.addr | torch.addr(square, line[:3], line[:3]) | x + dt.outer(a, b)
 dt.frac | torch.frac(x) | x - dt.trunc(x)
 dt.special.entr | torch.special.entr(x) | dt.where(x < 0, -dt.inf, -dt.xlogy(x, x))
-dt.special.xlog1py | torch.special.xlog1py(y, x * x) | dt.where((x == 0) & (y == y), 0.0, x * dt.log1p(y))
+dt.special.xlog1py | torch.special.xlog1py(y, x * x) | {xlog1py}
 dt.dist | torch.dist(x, y) | dt.linalg.vector_norm(x - y)
 dt.pdist | torch.pdist(x) | {pairs}
 dt.std_mean | torch.std_mean(x) | dt.std(x, correction=1), dt.mean(x)
@@ -69,7 +70,8 @@ dt.linalg.toeplitz | scipy.linalg.toeplitz(line) | x[dt.abs(dt.arange(n)[:, None
 # Other definitions of a row's names in dovetail's code.
 RENAMED: dict[str, dict[str, str]] = {
     "dt.unique_consecutive": {"x": "line"},
-    "dt.special.xlog1py": {"x": "y", "y": "x * x"}, "dt.addr": {"x": "square", "a": "line[:3]", "b": "line[:3]"}, "dt.polar": {"r": "y", "a": "x"},
+    "dt.special.xlog1py": {"x": "y", "y": "x * x"},
+    "dt.addr": {"x": "square", "a": "line[:3]", "b": "line[:3]"}, "dt.polar": {"r": "y", "a": "x"},
     "dt.linalg.toeplitz": {"x": "line", "n": "5"},
 }  # fmt: skip
 ARRAYS: dict[str, Any] = {
@@ -146,7 +148,8 @@ def test_hint_for_stft_equals_pytorch() -> None:
     ours = "dt.fft.rfft(x.unfold(-1, n, step) * dt.hann(n, sym=False))"
     assert ours in _asked("dt.stft") and ours in _asked("x.stft")
     line = np.arange(20.0) % 7
-    found = eval(ours, {"dt": dt, "x": dt.asarray(line, device="reference"), "n": 8, "step": 4})
+    with dt.device("reference"):
+        found = eval(ours, {"dt": dt, "x": dt.asarray(line), "n": 8, "step": 4})
     window = torch.hann_window(8, dtype=torch.float64)
     options: dict[str, Any] = {"window": window, "center": False, "return_complex": True}
     expected = torch.stft(torch.from_numpy(line), 8, 4, **options).numpy().T

@@ -5,6 +5,7 @@ A row is `call ! text of the error`. The text is a part of the message.
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,36 @@ def test_foreign_call_equals_its_own_form(row: str) -> None:
 def test_in_place_forms_that_no_library_has_are_gone(name: str) -> None:
     assert not hasattr(dt.ones(1, device="reference"), name)
     assert callable(getattr(dt, name[:-1]))
+
+
+# --- calls that do not bind
+
+# Python's own errors: contexts, settings, and functions that are called once for a program
+INFRASTRUCTURE = """
+    custom_op constant current_stream default_device default_stream device devices draw_graph
+    elementwise evaluate explain grad grid is_grad_enabled is_inference_mode_enabled jit kernel
+    load_function get_num_threads profile raw_kernel save_function set_num_threads show stream
+    synchronize vmap get_default_dtype set_default_dtype get_printoptions set_printoptions
+    get_state set_state manual_seed __array_namespace_info__ result_type broadcast_shapes
+    contiguous matrix_transpose
+"""  # fmt: skip
+
+
+@pytest.mark.parametrize("package", ["", "linalg", "fft", "random", "nn.functional", "special"])
+def test_call_that_does_not_bind_raises_an_error_with_the_name(package: str) -> None:
+    module = reduce(getattr, package.split("."), dt) if package else dt
+    x, raw, tried = dt.ones((2, 3), device="reference"), [], 0
+    for name in sorted({*module.__all__} - {*INFRASTRUCTURE.split()}):
+        function = getattr(module, name)
+        if isinstance(function, type) or not callable(function) or isinstance(function, dt.DType):
+            continue
+        tried += 1
+        for arguments, options in (((x,) * 30, {"nonsense": 1}), ((), {"nonsense": 1})):
+            try:
+                function(*arguments, **options)
+            except dt.DovetailError:
+                continue
+            except TypeError as error:
+                raw.append(f"{name}: {error}")
+    assert raw == []
+    assert tried > 5

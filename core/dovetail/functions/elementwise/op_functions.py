@@ -410,7 +410,7 @@ def where(
     x1: Operand = MISSING,
     x2: Operand = MISSING,
     /,
-    *,
+    *more: object,
     out: Tensor | None = None,
     **theirs: object,
 ) -> Tensor:
@@ -426,7 +426,7 @@ def where(
     >>> dt.where(x < 0, 0, x).tolist()
     [0, 2]
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(where, locals())
     if x2 is MISSING:
         raise ArgumentError(

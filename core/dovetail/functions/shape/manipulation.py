@@ -425,6 +425,7 @@ def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     return _broadcast("expand", x, sizes)
 
 
+@public(widen=False)
 def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
     """Return views of tensors in their common shape, as a tuple.
 
