@@ -33,10 +33,32 @@ from .functions.reductions.statistics import logsumexp
 from .lazy_import import late
 
 __all__ = [
-    "digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "i0", "i1", "log1p",
-    "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "ndtr",
-    "ndtri", "polygamma", "psi", "round", "sinc", "softmax", "xlogy", "zeta",
-]  # fmt: skip
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp2",
+    "expit",
+    "expm1",
+    "gammaln",
+    "i0",
+    "i1",
+    "log1p",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "modified_bessel_i0",
+    "modified_bessel_i1",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "psi",
+    "round",
+    "sinc",
+    "softmax",
+    "xlogy",
+    "zeta",
+]
 
 
 def __dir__() -> list[str]:

@@ -25,11 +25,11 @@ def __dir__() -> list[str]:
 
 
 @public(widen=False)
-def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+def map(f: Callable[..., Any], tree: Any, *others: Any, is_leaf: IsLeaf = None) -> Any:
     """Return a tree of the results of `f` on the leaves of a tree, and of others of its structure.
 
     - `f`: is called with one leaf of each tree, in the order of the leaves.
-    - `rest`: trees of the same structure; below a leaf of `tree` they may have whole branches.
+    - `others`: trees of the same structure; below a leaf of `tree` they may have whole branches.
     - `is_leaf`: a function of a node; True makes a leaf of a container.
 
     Raises: ArgumentError if the trees have different structures.
@@ -37,17 +37,17 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
 
     >>> import dovetail as dt
     >>> dt.tree.map(lambda w, g: w - 0.5 * g, {"w": 3.0, "b": (1.0,)}, {"w": 2.0, "b": (0.0,)})
-    {'b': (1.0,), 'w': 2.0}
+    {'w': 2.0, 'b': (1.0,)}
     """
     import optree  # here, so that `import dovetail` stays light
 
     require_function("map", f, "f")
     first, shape = optree.tree_flatten(tree, is_leaf=is_leaf)
     try:
-        others = [shape.flatten_up_to(other) for other in rest]
+        parts_of_others = [shape.flatten_up_to(other) for other in others]
     except ValueError as error:
         raise ArgumentError(f"tree.map: the trees must have one structure: {error}") from None
-    return shape.unflatten([f(*parts) for parts in zip(first, *others, strict=True)])
+    return shape.unflatten([f(*parts) for parts in zip(first, *parts_of_others, strict=True)])
 
 
 @public(widen=False)
@@ -76,14 +76,14 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Any]:
     See also: `unflatten`, `leaves`, `structure`.
 
     >>> import dovetail as dt
-    >>> found, shape = dt.tree.flatten((1, [2, 3]))
-    >>> found, dt.tree.unflatten(shape, [4, 5, 6])
+    >>> leaves, treedef = dt.tree.flatten((1, [2, 3]))
+    >>> leaves, dt.tree.unflatten(treedef, [4, 5, 6])
     ([1, 2, 3], (4, [5, 6]))
     """
     import optree
 
-    found, shape = optree.tree_flatten(tree, is_leaf=is_leaf)
-    return found, shape
+    flat, treedef = optree.tree_flatten(tree, is_leaf=is_leaf)
+    return flat, treedef
 
 
 @public(widen=False)

@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import layout as lay
 from ..argument_checks import flag, integer, integers
 from ..dtypes import bool_, float64
@@ -541,15 +543,16 @@ def multinomial(
     if tracer_api.current() is None:
         rows = read_values("multinomial", x).reshape(-1, kinds)
         require_weights(rows, "x")
-        if not replacement and (fewest := int((rows > 0).sum(-1).min(initial=kinds))) < count:
+        fewest = int(np.count_nonzero(rows, axis=-1).min(initial=kinds))
+        if not replacement and fewest < count:
             raise ArgumentError(
                 f"multinomial: cannot draw {count} samples from {fewest} positive weights without "
                 "replacement; pass replacement=True"
             )
     g = generator_or_default("multinomial", generator)
     if replacement:
-        drawn = draw_indices(g, x, (count, *x.shape[:-1]))
-        return moveaxis(drawn, 0, -1)
+        indices = draw_indices(g, x, (count, *x.shape[:-1]))
+        return moveaxis(indices, 0, -1)
     u = g.uniform(x.shape, dtype=float64, device=x.device)
     waits = where(x > 0, -log1p(-u) / x.astype(float64), math.inf)  # the shortest ones are drawn
     return topk(waits, count, largest=False).indices

@@ -394,5 +394,5 @@ def draw_indices(g: Generator, weights: Tensor, shape: tuple[int, ...]) -> Tenso
     total = select_along(sums, sums.ndim - 1, sums.shape[-1] - 1)
     last = sum_of(apply(ops.LESS, (sums, expand_dims(total, -1))), axis=-1)
     u = g.uniform(shape, dtype=sums.dtype, device=sums.device) * total
-    drawn = sum_of(apply(ops.GREATER_EQUAL, (expand_dims(u, -1), sums)), axis=-1)
-    return apply(ops.MINIMUM, (drawn, last))  # rounding may give an index beyond the last one
+    indices = sum_of(apply(ops.GREATER_EQUAL, (expand_dims(u, -1), sums)), axis=-1)
+    return apply(ops.MINIMUM, (indices, last))  # rounding may give an index beyond the last one

@@ -127,7 +127,7 @@ def rand_like(
     >>> dt.random.rand_like(dt.ones((2, 3))).shape
     (2, 3)
     """
-    return rand(required("rand_like", x).shape, **_like(x, dtype, device), generator=generator)
+    return rand(*required("rand_like", x).shape, **_like(x, dtype, device), generator=generator)
 
 
 @public(widen=False)
@@ -149,7 +149,7 @@ def randn_like(
     >>> dt.random.randn_like(dt.ones((2, 3))).shape
     (2, 3)
     """
-    return randn(required("randn_like", x).shape, **_like(x, dtype, device), generator=generator)
+    return randn(*required("randn_like", x).shape, **_like(x, dtype, device), generator=generator)
 
 
 def _like(x: Tensor, dtype: DTypeLike, device: DeviceLike) -> dict[str, Any]:
