@@ -47,7 +47,8 @@ x.copy("F") ! copy: has no parameter order; the order is always row-major; for c
 dt.concat(x, x, x) ! concat: arrays must be a list or tuple of tensors, got a Tensor
 dt.concat([x], 0, 1, 2, 3) ! concat: expected at most 2 positional arguments (arrays, axis), got 5
 dt.stack(x, x) ! stack: arrays must be a list or tuple of tensors, got a Tensor
-dt.add(x) ! add: expected tensors, NumPy arrays, lists or numbers, got nothing
+dt.add(x) ! add: missing argument x2; the parameters are x1, x2, out=
+x.add_() ! add_: missing argument x2; the parameters are x1, x2
 x.add_(x, x) ! add_: expected at most 2 positional arguments (x1, x2), got 3
 x.abs_(1) ! abs_: expected at most 1 positional argument (x), got 2
 x.squeeze(0, 1) ! squeeze: expected at most 2 positional arguments (x, axis), got 3

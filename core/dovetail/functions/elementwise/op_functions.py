@@ -99,7 +99,7 @@ def _build_binary(op: Op) -> Function:
         **theirs: object,
     ) -> Tensor:
         """Apply the row; accept the arguments of other libraries, too."""
-        if more or theirs:
+        if more or theirs or x2 is MISSING:
             return rebind_keywords(function, locals())
         return apply_two(op, x1, x2, out)
 
@@ -123,7 +123,7 @@ def _build_binary_in_place(op: Op) -> Function:
 
     def method(x1: Tensor, x2: Operand = MISSING, /, *more: object, **theirs: object) -> Tensor:
         """Write the row's result into `x1`, and return `x1`."""
-        if more or theirs:
+        if more or theirs or x2 is MISSING:
             return rebind_keywords(method, locals())
         return in_place(op, x1, x2)
 
