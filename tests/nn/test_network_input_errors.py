@@ -186,7 +186,7 @@ WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
         r"cross_entropy: .*\(4,\).*\(2,\)",
     ),
     (lambda: F.cross_entropy(x(4, 3), x(4, 2)), dt.ShapeError, r"cross_entropy: .*\(4, 2\)"),
-    (lambda: F.cross_entropy(x(1, 3), ints(3)).item(), dt.OutOfRangeError, "cross_entropy: .*got 3 "),
+    (lambda: F.cross_entropy(x(1, 3), ints(3)).item(), dt.OutOfRangeError, "cross_entropy.*got 3 "),
     (lambda: F.cross_entropy(x(1, 3), ints(-1)).item(), dt.OutOfRangeError, "cross_entropy"),
     (lambda: F.cross_entropy(x(1, 3), ints(1), x(2)), dt.ShapeError, "weight must have shape"),
     (lambda: F.cross_entropy(x(1, 3), x(1, 3), x(2)), dt.ShapeError, "weight must have shape"),
@@ -413,7 +413,7 @@ def test_ignored_index_may_be_any_number(ignored: int) -> None:
     alone = F.cross_entropy(scores[:1], ints(2))
     both = F.cross_entropy(scores, ints(2, ignored), ignore_index=ignored)
     assert both.item() == alone.item()
-    with pytest.raises(dt.OutOfRangeError, match="cross_entropy: a class index .* got -3"):
+    with pytest.raises(dt.OutOfRangeError, match=r"cross_entropy: a class index .* got -3"):
         F.cross_entropy(scores, ints(-3, ignored), ignore_index=ignored).item()
 
 
