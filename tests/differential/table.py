@@ -130,7 +130,7 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         ["dt.addcdiv", "dt.addcmul", "dt.addmm", "dt.addmv", "dt.amax", "dt.amin", "dt.array",
          "dt.baddbmm", "dt.cdist", "dt.diag_embed", "dt.float_power", "dt.gather",
-         "dt.index_select", "dt.is_tensor", "x.unfold", "dt.lerp", "dt.logdet", "dt.masked_select",
+         "dt.index_select", "dt.is_tensor", "dt.lerp", "dt.logdet", "dt.masked_select",
          "dt.narrow", "dt.repeat_interleave", "dt.take_along_dim", "dt.unflatten"], _TORCH),
     **dict.fromkeys(
         ["dt.current_stream", "dt.default_stream", "dt.stream", "dt.synchronize", "dt.evaluate",
