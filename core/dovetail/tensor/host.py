@@ -439,8 +439,10 @@ def warn_if_pair_of(x: Tensor) -> None:
 
     In eager mode results are not pending, and there is no warning.
     """
+    if type(x) is not Tensor:
+        return
     e = x._expr
-    if e.op is None or type(x) is not Tensor or e.op.name not in INDEX_HINTS:
+    if e.op is None or e.op.name not in INDEX_HINTS:
         return
     if e.op.name != "sort":
         warn_if_pair(e.op.name, along_first=e.attrs[0] == (0,))
