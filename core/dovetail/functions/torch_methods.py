@@ -11,7 +11,7 @@ from ..declarations import public
 from ..dtypes import DType
 from ..errors import ArgumentError, ArgumentTypeError, DeviceError
 from ..tensor.promotion import Array, Operand
-from ..tensor.tensor import Tensor, strided
+from ..tensor.tensor import Tensor, required, strided
 from ..tensor.writes import write_result
 from .datatypes import DTypeLike, astype, to
 from .elementwise.op_functions import where
@@ -104,7 +104,7 @@ def t(x: Tensor) -> Tensor:
     >>> dt.ones((2, 3)).t().shape
     (3, 2)
     """
-    if x.ndim > 2:
+    if required("t", x).ndim > 2:
         raise ArgumentError(
             f"t: expected at most 2 dimensions, got {x.ndim}; use x.mT or dt.permute_dims"
         )
