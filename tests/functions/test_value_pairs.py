@@ -20,7 +20,8 @@ OTHERS = [
     "x.max(axis=1)[0]", "x.max(1)[:1]", "x.max(1)[-1]", "m = x.max(1); m[0]", "k = 0; x.max(1)[k]",
     "a, b = x.T.max(0)", "a, b = x.T.median(0)", "for row in x.max(1): pass", "[*x.max(1)]",
     "a, b = x.max(axis=1)", "x.sort(0)[0]", "x[0].sort()[0]", "a, b = x[0, :2].sort()",
-    "x.sum(1)[0]", "a, b = x.sum(1)", "x.to_sparse()[0]", "a, b = x.to_sparse()", "x.median(axis=1)[0]", "dt.topk(x, 1)[0]",
+    "x.sum(1)[0]", "a, b = x.sum(1)", "x.to_sparse()[0]", "a, b = x.to_sparse()",
+    "x.median(axis=1)[0]", "dt.topk(x, 1)[0]",
 ]  # fmt: skip
 
 
