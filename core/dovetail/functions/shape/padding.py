@@ -30,7 +30,7 @@ def pad(
     /,
     mode: str = "constant",
     *,
-    constant_values: Fill | Sequence[Any] | None = None,
+    constant_values: Fill | Sequence[Fill] | Sequence[Sequence[Fill]] | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """Return a new tensor with more elements before and after those of `x` along each axis.
