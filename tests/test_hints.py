@@ -34,7 +34,7 @@ def restored_defaults() -> Iterator[None]:
     dt.random.set_state(random)
 
 
-windows = "dt.as_strided(x, ((len(x) - size) // step + 1, size), (step, 1))"
+xlog1py = "dt.where((x == 0) & (y == y), 0.0, x * dt.log1p(y))"
 pairs = "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(len(x), 1)]"
 # Foreign name (of `dt`, or of a tensor `x.`) | foreign code | dovetail's code, as in the hint.
 TORCH = f"""
@@ -49,9 +49,10 @@ dt.hamming_window | torch.hamming_window(n) | dt.hamming(n, sym=False)
 dt.blackman_window | torch.blackman_window(n) | dt.blackman(n, sym=False)
 dt.bartlett_window | torch.bartlett_window(n) | dt.bartlett(n, sym=False)
 dt.kaiser_window | torch.kaiser_window(n, True, beta) | dt.kaiser(n, beta, sym=False)
-x.unfold | line.unfold(0, size, step) | {windows}
 dt.addr | torch.addr(square, line[:3], line[:3]) | x + dt.outer(a, b)
 dt.frac | torch.frac(x) | x - dt.trunc(x)
+dt.special.entr | torch.special.entr(x) | dt.where(x < 0, -dt.inf, -dt.xlogy(x, x))
+dt.special.xlog1py | torch.special.xlog1py(y, x * x) | {xlog1py}
 dt.dist | torch.dist(x, y) | dt.linalg.vector_norm(x - y)
 dt.pdist | torch.pdist(x) | {pairs}
 dt.std_mean | torch.std_mean(x) | dt.std(x, correction=1), dt.mean(x)
@@ -68,7 +69,8 @@ dt.linalg.toeplitz | scipy.linalg.toeplitz(line) | x[dt.abs(dt.arange(n)[:, None
 """.strip().splitlines()  # fmt: skip
 # Other definitions of a row's names in dovetail's code.
 RENAMED: dict[str, dict[str, str]] = {
-    "x.unfold": {"x": "line"}, "dt.unique_consecutive": {"x": "line"},
+    "dt.unique_consecutive": {"x": "line"},
+    "dt.special.xlog1py": {"x": "y", "y": "x * x"},
     "dt.addr": {"x": "square", "a": "line[:3]", "b": "line[:3]"}, "dt.polar": {"r": "y", "a": "x"},
     "dt.linalg.toeplitz": {"x": "line", "n": "5"},
 }  # fmt: skip
@@ -141,12 +143,17 @@ def test_hint_for_ufunc_at_counts_repeated_indices() -> None:
     assert dt.index_add(x, 0, i, y).tolist() == [6.0, 14.0, 4.0]
 
 
-def test_hint_for_multinomial_draws_indices() -> None:
-    ours = "dt.distributions.Categorical(p).sample((n,))"
-    assert ours in _asked("dt.multinomial")
-    p = dt.asarray([0.0, 0.25, 0.75], device="reference")
-    drawn = eval(ours, {"dt": dt, "p": p, "n": 50})
-    assert drawn.shape == (50,) and set(drawn.tolist()) == {1, 2}
+def test_hint_for_stft_equals_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    ours = "dt.fft.rfft(x.unfold(-1, n, step) * dt.hann(n, sym=False))"
+    assert ours in _asked("dt.stft") and ours in _asked("x.stft")
+    line = np.arange(20.0) % 7
+    with dt.device("reference"):
+        found = eval(ours, {"dt": dt, "x": dt.asarray(line), "n": 8, "step": 4})
+    window = torch.hann_window(8, dtype=torch.float64)
+    options: dict[str, Any] = {"window": window, "center": False, "return_complex": True}
+    expected = torch.stft(torch.from_numpy(line), 8, 4, **options).numpy().T
+    np.testing.assert_allclose(np.asarray(found), expected, atol=1e-5)
 
 
 def test_hints_for_ambiguous_dtypes_name_one() -> None:

@@ -141,6 +141,8 @@ MAY_IMPORT = {
     "func": "graph ops backend engine memory tensor functions capture autograd",
     "linalg": "ir ops engine tensor functions capture autograd",
     "fft": "ir graph ops engine tensor functions autograd",
+    "special": "functions",
+    "tree": "",
     "frontend": (
         "ir graph ops backend fusion memory plugins engine capture insight tensor functions "
         "autograd"
@@ -338,7 +340,7 @@ TAKES = {
     ),
     "onnx": "onnx",
     "opt_einsum": "functions",  # when three operands are contracted
-    "optree": "capture",  # when a captured function meets a container
+    "optree": "capture tree",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
     "rich": "commands data functions insight testing",

@@ -85,9 +85,13 @@ def test_device_is_the_default_inside_a_with_block(default_device: dt.Device) ->
         with dt.device("cpu"):
             assert dt.zeros(1).device == "cpu"
         assert dt.zeros(1).device is d
-        dt.set_default_device("elsewhere")  # applies outside of blocks
-        assert dt.zeros(1).device is d
-    assert dt.default_device() == "elsewhere"
+    with dt.device("cpu"):
+        dt.set_default_device("reference")  # applies outside of blocks
+        assert dt.zeros(1).device == "cpu"
+    assert dt.default_device() == "reference"
+    with pytest.raises(dt.DeviceError, match="set_default_device: dovetail has no backend"):
+        dt.set_default_device("elsewhere")
+    assert dt.default_device() == "reference"
 
 
 def test_default_device_of_a_with_block_is_per_thread(default_device: dt.Device) -> None:

@@ -144,9 +144,17 @@ def test_no_method_is_assigned_twice() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("add_", "(x1: 'Tensor', x2: 'Operand', /) -> 'Tensor'"),
-        ("exp_", "(x: 'Tensor', /) -> 'Tensor'"),
-        ("mul_", "(x1: 'Tensor', x2: 'Operand', /) -> 'Tensor'"),
+        (
+            "add_",
+            "(x1: 'Tensor', x2: 'Operand' = ..., /, *more: 'object', **theirs: 'object') "
+            "-> 'Tensor'",
+        ),
+        ("exp_", "(x: 'Tensor', /, *more: 'object', **theirs: 'object') -> 'Tensor'"),
+        (
+            "mul_",
+            "(x1: 'Tensor', x2: 'Operand' = ..., /, *more: 'object', **theirs: 'object') "
+            "-> 'Tensor'",
+        ),
         (
             "add",
             "(x1: 'Operand' = ..., x2: 'Operand' = ..., /, *more: 'object', "
@@ -161,12 +169,15 @@ def test_methods_have_their_signatures(name: str, parameters: str) -> None:
 
 def test_in_place_methods_document_what_they_write() -> None:
     for name, op in op_functions.FUNCTIONS.items():
+        if name in op_functions.WITHOUT_IN_PLACE:
+            assert not hasattr(dt.ones(1), f"{name}_")
+            continue
         method = getattr(dt.Tensor, f"{name}_")
         assert method.__name__ == f"{name}_"
         said = method.__doc__ or ""
         assert said.startswith(f"Write the result of `dt.{name}` into this tensor's memory")
         assert name in ("pow", "round") or said.endswith(getattr(dt, name).__doc__)
-        assert len(inspect.signature(method).parameters) == op.arity
+        assert len(inspect.signature(method).parameters) == op.arity + len(["more", "theirs"])
 
 
 # --- names
@@ -189,9 +200,11 @@ SEEN = {
         matrix_rank
         matrix_transpose multi_dot norm outer pinv qr slogdet solve solve_triangular svd
         svdvals tensordot trace vecdot vector_norm vendor_products""",
-    "random": """Generator bernoulli beta binomial choice default_rng dirichlet exponential gamma
-        get_state integers laplace manual_seed multinomial normal permutation poisson rand randint
-        randn set_state shuffle truncated_normal uniform""",
+    "random": """Generator bernoulli beta binomial categorical choice default_rng dirichlet
+        exponential gamma get_state integers laplace manual_seed multinomial normal permutation
+        poisson rand rand_like randint randn randn_like set_state shuffle truncated_normal
+        uniform""",
+    "tree": "flatten leaves map structure unflatten",
     "autograd": """Context Function HookHandle backward checkpoint detach detect_anomaly enable_grad
         grad gradcheck gradgradcheck hessian hvp inference_mode is_grad_enabled
         is_inference_mode_enabled jacobian jvp linearize no_grad saved_tensors_hooks

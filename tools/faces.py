@@ -175,7 +175,12 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "jit": (
         "Captured functions",
-        {"capture.jit": "", "capture.control_flow": "", "capture.serialize": ""},
+        {
+            "capture.jit": "",
+            "capture.control_flow": "",
+            "capture.serialize": "",
+            "tree": "tree",
+        },
     ),
     "kernels": (
         "Kernels of one's own",
@@ -539,9 +544,10 @@ def overloads(parts: list[str], more: bool) -> list[list[str]]:
     more: True if the function creates tensors and takes further sizes. It then has overloads with
     separate sizes and with a positional dtype.
     """
-    if not more or "dtype: DTypeLike = None" not in parts or "axis: Axis = None" in parts:
+    star = parts.index("*") if "*" in parts else len(parts)
+    creates = {"dtype: DTypeLike = None", "device: DeviceLike = None"} <= {*parts[star:]}
+    if not more or not creates or "axis: Axis = None" in parts:
         return [parts]
-    star = parts.index("*")
     places = [p for p in parts[:star] if p != "/"]
     named = [p for p in parts[star:] if not p.startswith("dtype: ")]
     overload_parts = [parts, [*places, "dtype: DTypeLike", "/", *named]]

@@ -149,7 +149,7 @@ if typing.TYPE_CHECKING:
         diag, diag_indices, diagflat, fliplr, flipud, rot90, trace, tri, tril_indices, triu_indices,
     )
     from .functions.shape.padding import pad
-    from .functions.shape.patches import fold, unfold
+    from .functions.shape.patches import fold, sliding_window_view, unfold
     from .functions.shape.strides import (
         contiguous_strides, element_size, is_complex, is_contiguous, is_floating_point, numel,
         storage_index,
@@ -163,8 +163,8 @@ if typing.TYPE_CHECKING:
     from .functions.sorting.unique import unique
     from .functions.torch_functions import (
         addcdiv, addcmul, addmm, addmv, amax, amin, baddbmm, diag_embed, float_power, gather,
-        index_select, is_tensor, lerp, masked_select, narrow, repeat_interleave, take_along_dim,
-        unflatten,
+        index_select, is_tensor, lerp, masked_select, multinomial, narrow, repeat_interleave,
+        take_along_dim, unflatten,
     )
     from .functions.torch_methods import cat, chunk, masked_fill, t
     from .insight.explain import explain
@@ -210,7 +210,8 @@ if typing.TYPE_CHECKING:
     from .functions.products.matrix_products import outer as ger
     from .functions.random import (
         get_state as get_rng_state, manual_seed as manual_seed, permutation as randperm, rand as
-        rand, randint as randint, randn as randn, set_state as set_rng_state,
+        rand, rand_like as rand_like, randint as randint, randn as randn, randn_like as randn_like,
+        set_state as set_rng_state,
     )
     from .functions.reductions.cumulative import (
         cumulative_logsumexp as logcumsumexp, cumulative_prod as cumprod, cumulative_sum as cumsum,
@@ -320,7 +321,7 @@ _PUBLIC_MODULES = {
     "functions.shape.orientation":
         "diag diag_indices diagflat fliplr flipud rot90 trace tri tril_indices triu_indices",
     "functions.shape.padding": "pad",
-    "functions.shape.patches": "fold unfold",
+    "functions.shape.patches": "fold sliding_window_view unfold",
     "functions.shape.strides":
         "contiguous_strides element_size is_complex is_contiguous is_floating_point numel "
         "storage_index",
@@ -331,7 +332,8 @@ _PUBLIC_MODULES = {
     "functions.sorting.unique": "unique",
     "functions.torch_functions":
         "addcdiv addcmul addmm addmv amax amin baddbmm diag_embed float_power gather index_select"
-        " is_tensor lerp masked_select narrow repeat_interleave take_along_dim unflatten",
+        " is_tensor lerp masked_select multinomial narrow repeat_interleave take_along_dim "
+        "unflatten",
     "functions.torch_methods": "cat chunk masked_fill t",
     "insight.explain": "explain",
     "insight.graph": "draw_graph",
@@ -389,8 +391,8 @@ __all__ = [
     "log10", "log_softmax", "logaddexp", "logaddexp2", "logdet", "logical_and", "logical_not",
     "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "mask_indices", "masked_fill",
     "masked_select", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean", "median",
-    "memory", "meshgrid", "mgrid", "min", "minimum", "modf", "moveaxis", "multiply", "nan",
-    "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+    "memory", "meshgrid", "mgrid", "min", "minimum", "modf", "moveaxis", "multinomial", "multiply",
+    "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
     "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
     "narrow", "ndtr", "ndtri", "negative", "newaxis", "nextafter", "no_grad", "nonzero",
     "not_equal", "numel", "ogrid", "ones", "ones_like", "outer", "pad", "partition", "percentile",
@@ -402,16 +404,16 @@ __all__ = [
     "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save", "save_function",
     "scan", "scatter", "searchsorted", "select", "set_default_device", "set_default_dtype",
     "set_grad_enabled", "set_num_threads", "set_printoptions", "setdiff1d", "setxor1d", "show",
-    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_bsr",
-    "sparse_coo", "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze", "stack", "std",
-    "storage_index", "stream", "strided", "subtract", "sum", "swapaxes", "synchronize", "t", "take",
-    "take_along_axis", "take_along_dim", "tan", "tanh", "tensordot", "tile", "topk", "trace",
-    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
-    "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64",
-    "unflatten", "unfold", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot",
-    "vecmat", "vectorize", "vendor_products", "vmap", "vsplit", "vstack", "where", "while_loop",
-    "xlogy", "zeros", "zeros_like", "zeta",
+    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sliding_window_view", "softmax", "sort",
+    "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze",
+    "stack", "std", "storage_index", "stream", "strided", "subtract", "sum", "swapaxes",
+    "synchronize", "t", "take", "take_along_axis", "take_along_dim", "tan", "tanh", "tensordot",
+    "tile", "topk", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices",
+    "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from", "trunc",
+    "uint8", "uint16", "uint32", "uint64", "unflatten", "unfold", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack", "unwrap",
+    "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vendor_products", "vmap", "vsplit",
+    "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
 ]
 if typing.TYPE_CHECKING:
     __all__ += [
@@ -423,9 +425,10 @@ if typing.TYPE_CHECKING:
         "gt", "half", "hanning", "identity", "int_", "intc", "inverse", "invert", "le",
         "left_shift", "logcumsumexp", "long", "lt", "manual_seed", "matrix_exp", "matrix_power",
         "mm", "mod", "movedim", "mul", "mv", "ne", "neg", "norm", "permute", "pinverse", "power",
-        "promote_types", "qr", "radians", "rand", "randint", "randn", "randperm", "right_shift",
-        "row_stack", "set_rng_state", "short", "single", "slogdet", "sub", "swapdims",
-        "tensor_split", "trapz", "true_divide", "uint", "ulong", "unbind", "unsqueeze",
+        "promote_types", "qr", "radians", "rand", "rand_like", "randint", "randn", "randn_like",
+        "randperm", "right_shift", "row_stack", "set_rng_state", "short", "single", "slogdet",
+        "sub", "swapdims", "tensor_split", "trapz", "true_divide", "uint", "ulong", "unbind",
+        "unsqueeze",
     ]
 # fmt: on
 # isort: on
@@ -448,6 +451,7 @@ _PACKAGES = [
     "sparse_coo_tensor",
     "tensor",
     "tensorboard",
+    "tree",
 ]
 
 
@@ -463,7 +467,9 @@ if typing.TYPE_CHECKING:
     from . import onnx as onnx
     from . import optim as optim
     from . import sparse as sparse
+    from . import special as special
     from . import tensorboard as tensorboard
+    from . import tree as tree
     from .sparse import sparse_coo_tensor as sparse_coo_tensor
 
     __config__: dict[str, object]

@@ -18,8 +18,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from .compat import hints as hints  # this and the next two: for packages that see `extend` alone
+from .compat import hints as hints  # these and `declarations`: for packages that see `extend` alone
 from .compat.keywords import MISSING
+from .compat.keywords import accepts_arguments as accepts_arguments
+from .compat.keywords import call_translated as call_translated
 from .declarations import names_request as names_request
 from .declarations import public as public
 from .errors import ArgumentError, ArgumentTypeError, OutOfMemoryError, ShapeError
@@ -50,6 +52,8 @@ def shown(value: object) -> str:
 
 def foreign_type_name(value: object) -> str:
     """Return the name of a value's type; a tensor's has its library: "torch.Tensor"."""
+    if value is MISSING:
+        return "nothing"
     kind = type(value)
     package = kind.__module__.partition(".")[0]
     return f"{package}.{kind.__name__}" if kind.__name__ == "Tensor" else kind.__name__

@@ -79,6 +79,8 @@ def public(
 
     def declare(function: Function) -> Function:
         """Wrap the function, and enter its methods into the tables."""
+        if isinstance(method, tuple) and wrap and function.__name__.startswith("_"):
+            function.__name__ = method[0]  # errors name the method
         if out or cache:
             wrapper = wrap_with_out(function, widen, cache)
         else:

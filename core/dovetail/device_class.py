@@ -149,7 +149,7 @@ def default_device() -> Device:
     >>> dt.zeros(1, device=dt.default_device()).device is dt.default_device()
     True
     """
-    return settings.current().device or _default or set_default_device(_choose_default())
+    return settings.current().device or _default or _set_default(device(_choose_default()))
 
 
 def _choose_default() -> str:
@@ -172,8 +172,10 @@ def set_default_device(spec: Device | str) -> Device:
     """Make `spec` the default device of this process, and return it.
 
     It belongs to the process, not to a context: threads that load or compute must make tensors on
-    the device that the program chose. It is opened at its first use.
-    Raises: DeviceError for a malformed name.
+    the device that the program chose. It is opened, so that a device that does not exist is an
+    error here; the default of the variable DOVETAIL_DEFAULT_DEVICE is opened at its first use.
+    Raises: DeviceError for a malformed name or a device that does not exist, UnavailableError,
+    PluginError.
 
     >>> import dovetail as dt
     >>> before = dt.default_device()
@@ -182,9 +184,14 @@ def set_default_device(spec: Device | str) -> Device:
     >>> dt.zeros(2).device, dt.set_default_device(before) is before
     (device("reference"), True)
     """
+    return _set_default(usable(spec, "set_default_device"))
+
+
+def _set_default(dev: Device) -> Device:
+    """Store the default device of the process, and return it."""
     global _default
-    _default = device(spec, "set_default_device")
-    return _default
+    _default = dev
+    return dev
 
 
 def known_types() -> Iterable[str]:

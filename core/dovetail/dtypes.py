@@ -10,7 +10,7 @@ import numpy as np
 from . import callbacks
 from .argument_checks import shown
 from .compat import hints
-from .errors import DTypeError
+from .errors import DovetailError, DTypeError
 from .records import DTypeRecord
 
 __all__ = [
@@ -81,7 +81,11 @@ class DType(DTypeRecord):
 
     def __call__(self, x: object = 0) -> Any:
         """Return a value, a list or a tensor in this dtype: `dt.float32(0.1)` is 0-dimensional."""
-        return callbacks.as_tensor(x, dtype=self)
+        try:
+            return callbacks.as_tensor(x, dtype=self)
+        except DovetailError as error:
+            error.args = (str(error).replace("asarray: ", f"{self.name}: ", 1), *error.args[1:])
+            raise
 
     if not TYPE_CHECKING:  # a type checker must report misspelt names
 

@@ -126,6 +126,8 @@ ROWS = [
         dt.index_add(x, 0, [0, 2, 0], x[:3]) | torch.index_add(x, 0, I([0, 2, 0]), x[:3])
         dt.scatter(x, 0, I([[0, 2, 1, 0]]), x[1:2]) | torch.scatter(x, 0, I([[0, 2, 1, 0]]), x[1:2])
         dt.as_strided(x, (2, 3), (4, 1), 1) | torch.as_strided(x, (2, 3), (4, 1), 1).numpy()
+        dt.sliding_window_view(x, (2, 2)) | np.lib.stride_tricks.sliding_window_view(x, (2, 2))
+        dt.sliding_window_view(x, 2, 0) | np.lib.stride_tricks.sliding_window_view(x, 2, 0)
         """,
         of="bihfc", shapes={"x": (3, 4)}, layouts=False,
     ),

@@ -150,7 +150,8 @@ EXEMPT: dict[str, str] = {
          "x.data", "x.data_ptr", "x.is_contiguous", "x.is_pinned", "x.resize_", "x.set_",
          "x.storage", "x.storage_offset", "x.stride", "x.to_device", "x.to_dense", "x.imag"],
         _MEMORY),
-    **dict.fromkeys(["F.gumbel_softmax", "x.integers_", "x.normal_", "x.uniform_"], _RANDOM),
+    **dict.fromkeys(
+        ["F.gumbel_softmax", "dt.multinomial", "x.integers_", "x.normal_", "x.uniform_"], _RANDOM),
     **dict.fromkeys(["dt.load", "dt.load_function", "dt.save", "dt.save_function"], _FILES),
     **dict.fromkeys(
         ["dt.default_device", "dt.get_default_dtype", "dt.get_num_threads", "dt.get_printoptions",

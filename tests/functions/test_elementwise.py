@@ -11,7 +11,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions.elementwise.op_functions import FUNCTIONS
+from dovetail.functions.elementwise.op_functions import FUNCTIONS, WITHOUT_IN_PLACE
 from dovetail.ops.table import TABLE
 
 HAS_CPU = any(e.name == "cpu" for e in dt.plugins.installed())
@@ -52,7 +52,8 @@ def test_every_op_has_a_function() -> None:
         assert (
             name in (getattr(dt, name).__doc__ or "") or getattr(dt, name).__doc__.count("\n") >= 2
         )
-        assert hasattr(dt.Tensor, name) and hasattr(dt.Tensor, f"{name}_")
+        assert hasattr(dt.Tensor, name)
+        assert hasattr(dt.Tensor, f"{name}_") is (name not in WITHOUT_IN_PLACE)
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
@@ -352,7 +353,7 @@ def test_to_moves_between_devices_and_dtypes(device: dt.Device) -> None:
         (lambda x: -(x > 0), dt.DTypeError, r"negative: .* got bool; use ~x or x.astype\(dt.int8"),
         (lambda x: (x > 0) // (x > 0), dt.DTypeError, r"got bool; use x.astype\(dt.int8\)"),
         (lambda x: dt.isclose(1, 2), dt.DTypeError, "at least one operand"),
-        (lambda x: x.add_(), TypeError, "missing 1 required positional argument"),
+        (lambda x: x.add_(), dt.ArgumentTypeError, "add_: missing argument x2; the parameters"),
         (lambda x: dt.real(x > 0), dt.DTypeError, "real: expected .* got bool"),
         (lambda x: dt.no_such_function(x), AttributeError, "no_such_function"),
     ],

@@ -62,6 +62,7 @@ random.bernoulli(0.5, (2, 3)) | random.beta(1.0, 2.0, (2, 3)) | random.binomial(
 random.choice(v, (2,)) | random.dirichlet([1.0, 2.0], (2,)) | random.exponential(2.0, (2, 3))
 random.gamma(2.0, 1.0, (2, 3)) | random.integers(0, 9, (2, 3)) | random.laplace(0.0, 1.0, (2, 3))
 random.multinomial(5, [0.5, 0.5]) | random.normal((2, 3), mean=1.0) | random.permutation(5)
+random.categorical(v, shape=(4,)) | multinomial(p[0, :2], 2, generator=g)
 random.poisson(3.0, (2, 3)) | random.rand(2, 3) | random.randint(0, 9, (2, 3)) | random.randn(2, 3)
 random.truncated_normal(-1.0, 1.0, (2, 3)) | random.uniform((2, 3))
 """

@@ -186,7 +186,7 @@ WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
         r"cross_entropy: .*\(4,\).*\(2,\)",
     ),
     (lambda: F.cross_entropy(x(4, 3), x(4, 2)), dt.ShapeError, r"cross_entropy: .*\(4, 2\)"),
-    (lambda: F.cross_entropy(x(1, 3), ints(3)).item(), dt.OutOfRangeError, "cross_entropy: 3 "),
+    (lambda: F.cross_entropy(x(1, 3), ints(3)).item(), dt.OutOfRangeError, "cross_entropy.*got 3 "),
     (lambda: F.cross_entropy(x(1, 3), ints(-1)).item(), dt.OutOfRangeError, "cross_entropy"),
     (lambda: F.cross_entropy(x(1, 3), ints(1), x(2)), dt.ShapeError, "weight must have shape"),
     (lambda: F.cross_entropy(x(1, 3), x(1, 3), x(2)), dt.ShapeError, "weight must have shape"),
@@ -357,7 +357,10 @@ INDICES = {
 def test_indices_out_of_range_are_named(name: str, index: int, captured: bool) -> None:
     f = dt.jit(INDICES[name]) if captured else INDICES[name]
     dt.evaluate(f(ints(0, 2)))
-    with pytest.raises(dt.OutOfRangeError, match=rf"{name}: {index} is out of range"):
+    says = f"{name}: {index} is out of range"
+    if name in ("cross_entropy", "nll_loss"):
+        says = f"{name}: a class index must be from 0 to 2 for 3 classes, got {index}"
+    with pytest.raises(dt.OutOfRangeError, match=says):
         dt.evaluate(f(ints(0, index)))
 
 
@@ -410,7 +413,7 @@ def test_ignored_index_may_be_any_number(ignored: int) -> None:
     alone = F.cross_entropy(scores[:1], ints(2))
     both = F.cross_entropy(scores, ints(2, ignored), ignore_index=ignored)
     assert both.item() == alone.item()
-    with pytest.raises(dt.OutOfRangeError, match="cross_entropy: -3 is out of range"):
+    with pytest.raises(dt.OutOfRangeError, match=r"cross_entropy: a class index .* got -3"):
         F.cross_entropy(scores, ints(-3, ignored), ignore_index=ignored).item()
 
 

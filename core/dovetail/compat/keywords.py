@@ -33,9 +33,10 @@ POSITIONAL_KINDS = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 VARIADIC_KINDS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 KEYWORD_EQUIVALENTS = {  # theirs: ours, of which a function has one
-    "dim": "axis axes", "dims": "axis axes repetitions", "axes": "axis order", "axis": "axes",
-    "keepdim": "keepdims", "size": "shape", "newshape": "shape", "sizes": "shape", "reps":
-    "repetitions", "steps": "num", "end": "stop", "diagonal": "k offset", "offset": "k", "k":
+    "dim": "axis axes", "dims": "axis axes repetitions", "axes": "axis order dim", "axis":
+    "axes dim", "keepdim": "keepdims", "keepdims": "keepdim", "size": "shape", "newshape": "shape",
+    "sizes": "shape", "reps": "repetitions", "steps": "num", "end": "stop", "diagonal": "k offset",
+    "offset": "k", "k":
     "offset", "ddof": "correction", "axis1": "dim1", "axis2": "dim2", "shifts": "shift", "a_min":
     "min", "a_max": "max", "N": "n_rows", "M": "n_cols", "n": "n_rows", "m": "n_cols", "row": "n",
     "col": "m", "loc": "mean", "scale": "std", "p": "ord", "split_size_or_sections": "sizes",
@@ -185,9 +186,11 @@ EXTRA_ARGUMENTS = {  # parameters that NumPy takes by position behind ours
         "argsort": "kind",
         "array_equal": "equal_nan",
         "array_split": "axis",
+        "astype": "order casting subok copy",
         "average": "returned",
         "cond": "ord",
         "convolve": "mode",
+        "copy": "order",
         "corrcoef": "rowvar",
         "correlate": "mode",
         "cov": "rowvar",
@@ -228,6 +231,7 @@ INDEX_FUNCTIONS = {
     "nanmedian": "dt.nanquantile(x, 0.5, axis={}, method='lower') for PyTorch's values",
 }
 VARIANCE_FUNCTIONS = ("std", "var")
+SCALED_FUNCTIONS = ("add", "add_", "subtract", "subtract_")  # PyTorch's have `alpha`, of x2
 DIVISOR_KEYWORDS = ("correction", "unbiased", "ddof")
 
 
@@ -304,6 +308,9 @@ def translate(
         options, extra = {**named, **options}, ()
     values = {n: v for n, v in zip(positional, args, strict=False) if v is not MISSING}
     _require_same_results(name, options)
+    alpha = options.get("alpha", 1) if name in SCALED_FUNCTIONS else 1
+    if alpha != 1:
+        options = {**options, "alpha": 1}
     for theirs, value in options.items():
         if theirs in own and own[theirs].kind is Parameter.VAR_POSITIONAL and not extra:
             extra = (value,)  # all of them at once
@@ -329,6 +336,8 @@ def translate(
             raise ArgumentTypeError(
                 f"{name}: missing argument {n}; the parameters are {_format_parameters(own)}"
             )
+    if alpha != 1:
+        values["x2"] = alpha * values["x2"]
     return _split(own, values, extra)
 
 
@@ -433,6 +442,7 @@ def _require_same_results(name: str, options: Options) -> None:
 
 def _format_parameters(own_parameters: Parameters) -> str:
     """Return parameters as text for an error: "x, *more, axis=", or "nothing" without any."""
+    own_parameters = {n: p for n, p in own_parameters.items() if n != "self"}
     named = [f"*{n}" if p.kind is p.VAR_POSITIONAL else n for n, p in own_parameters.items()]
     by_place = [
         n
@@ -447,7 +457,9 @@ def _too_many_arguments_error(
     function: Callable[..., Any], accepted: int, passed: int
 ) -> ArgumentTypeError:
     """Return the error for too many positional arguments, with the parameters' names."""
-    mine = parameters(function)
+    mine = dict(parameters(function))
+    if mine.pop("self", None) is not None:
+        accepted, passed = accepted - 1, passed - 1
     accepted_text = (
         f"at most {accepted} positional argument{'s' * (accepted != 1)}"
         if accepted

@@ -11,7 +11,7 @@ import numpy as np
 from .. import dtypes as D
 from ..argument_checks import BEYOND_FLOAT, flag, shown
 from ..compat import hints
-from ..compat.keywords import rebind_keywords
+from ..compat.keywords import MISSING, rebind_keywords
 from ..declarations import public
 from ..device_class import Device
 from ..device_class import device as device_named
@@ -164,10 +164,10 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
 
 @public(method=True, wrap=False)
 def astype(
-    x: Tensor,
-    dtype: DTypeLike,
+    x: Tensor = MISSING,
+    dtype: DTypeLike = MISSING,
     /,
-    *,
+    *more: object,
     copy: bool = True,
     device: DeviceLike = None,
     **theirs: object,
@@ -191,7 +191,7 @@ def astype(
     >>> dt.astype(dt.asarray([1.7, -300.0]), dt.uint8).tolist()
     [1, 0]
     """
-    if theirs:
+    if more or theirs or dtype is MISSING:
         return rebind_keywords(astype, locals())
     required("astype", x)
     if isinstance(dtype, str) and dtype not in D.BY_NAME:
@@ -441,6 +441,7 @@ KINDS = {  # as in `DType.kind`
 }
 
 
+@public(widen=False)
 def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
     """Return True if a dtype is of a kind.
 

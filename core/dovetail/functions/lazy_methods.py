@@ -22,8 +22,8 @@ LAZY_METHODS = {  # module -> methods
     "sorting.unique": "unique",
     "torch_functions": (
         "addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ amax amin baddbmm compress "
-        "diag_embed float_power gather index_select lerp lerp_ masked_select narrow new_empty "
-        "new_full new_ones new_tensor new_zeros repeat_interleave select take_along_dim unflatten"
-        " view_as where"
+        "diag_embed float_power gather index_select lerp lerp_ masked_select multinomial narrow "
+        "new_empty new_full new_ones new_tensor new_zeros repeat_interleave select take_along_dim"
+        " unflatten unfold view_as where"
     ),
 }

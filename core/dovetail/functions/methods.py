@@ -75,6 +75,8 @@ def find_method(x: Tensor, name: str) -> Any:
         import_module(f".{LAZY_MODULES[name]}", __package__)
         return MethodType(method_by_name(name), x)
     original = find_original("Tensor", name) or find_original("", name) or name
+    if name.endswith("_") and (plain := find_original("", name[:-1])) is not None:
+        original = f"{plain}_"
     if original != name and hasattr(Tensor, original):
         return getattr(x, original)
     if original in FUNCTION_METHODS or original.startswith("linalg."):

@@ -9,24 +9,32 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import layout as lay
-from ..argument_checks import integer, integers
+from ..argument_checks import flag, integer, integers
 from ..dtypes import bool_, float64
+from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, ShapeError
+from ..tensor.host import read_values
 from ..tensor.promotion import Array, Operand, as_tensors
 from ..tensor.tensor import Tensor, required, strided
 from .creation.constructors import empty, eye, full, ones, zeros
 from .creation.from_values import asarray
 from .datatypes import DeviceLike, DTypeLike
-from .elementwise.op_functions import add, divide, multiply, pow, where
+from .elementwise.op_functions import add, divide, log1p, multiply, pow, where
 from .indexing.index_reads import take, take_along_axis
 from .indexing.insert_delete import compress
 from .products.matrix_products import matmul
+from .random.discrete_samplers import draw_indices, require_weights
+from .random.generator import Generator, generator_or_default
 from .reductions.statistics import Axis
 from .reductions.statistics import max as max_
 from .reductions.statistics import min as min_
 from .shape.copies import repeat
 from .shape.manipulation import broadcast_arrays, moveaxis, ravel, reshape
+from .shape.patches import sliding_window_view
+from .sorting.stable_sort import topk
 from .variants import public
 
 __all__ = [
@@ -44,6 +52,7 @@ __all__ = [
     "is_tensor",
     "lerp",
     "masked_select",
+    "multinomial",
     "narrow",
     "repeat_interleave",
     "take_along_dim",
@@ -51,6 +60,7 @@ __all__ = [
 ]
 
 
+@public(widen=False)
 def is_tensor(obj: object) -> bool:
     """Return True if the object is a dovetail tensor.
 
@@ -494,6 +504,96 @@ def float_power(x1: Tensor, x2: Operand) -> Tensor:
     """
     required("float_power", x1)
     return pow(x1.astype(float64), x2.astype(float64) if isinstance(x2, Tensor) else x2)
+
+
+# --- windows and draws
+
+
+@public(method=("unfold",), widen=False)
+def _unfold_windows(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Return a view of the windows of `size` elements along an axis, `step` apart.
+
+    `dt.unfold` is another function: patches of images, as columns.
+
+    - `dimension`: the axis, which counts the windows in the result.
+    - `size`: the elements of a window, the last axis of the result.
+    - `step`: the distance from one window to the next.
+
+    Shapes: (..., n, ...) gives (..., (n - size) // step + 1, ..., size).
+    Dtypes: all.
+    Raises: AxisError; ArgumentError for a size beyond the axis, or a step below 1.
+    See also: `dt.sliding_window_view`.
+
+    >>> import dovetail as dt
+    >>> dt.arange(5).unfold(0, 2, 2).tolist()
+    [[0, 1], [2, 3]]
+    """
+    strided("unfold", x)
+    axis = lay.axis("unfold", integer("unfold", dimension, "dimension"), x.ndim)
+    window = integer("unfold", size, "size", 1, x.shape[axis])
+    windows = sliding_window_view(x, window, axis)
+    return windows[(slice(None),) * axis + (slice(None, None, integer("unfold", step, "step", 1)),)]
+
+
+@public(method=True, out=True)
+def multinomial(
+    x: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw indices of categories with the weights `x`, as PyTorch's function of this name.
+
+    `dt.random.multinomial` is another function, NumPy's: it counts draws.
+
+    - `x`: weights, which need not sum to 1. The host reads and checks them, but not within `jit`
+      and `vmap`.
+    - `num_samples`: the draws from each row.
+    - `replacement`: True may draw an index several times.
+
+    Shapes: (n,) gives (num_samples,), and (m, n) gives (m, num_samples).
+    Dtypes: floats; the result is int64.
+    Raises: ShapeError; ArgumentError for weights that are negative, NaN, infinite or all 0, and for
+    more draws without replacement than positive weights.
+    See also: `dt.random.categorical` for logarithms of weights, `dt.random.choice`.
+    Source: without replacement Efraimidis and Spirakis, "Weighted random sampling with a
+    reservoir", 2006.
+
+    >>> import dovetail as dt
+    >>> dt.multinomial(dt.asarray([0.0, 2.0, 0.0]), 3, replacement=True).tolist()
+    [1, 1, 1]
+    """
+    count = integer("multinomial", num_samples, "num_samples", 1)
+    replacement = flag("multinomial", replacement, "replacement")
+    if strided("multinomial", x).ndim not in (1, 2) or x.dtype.kind != "f" or not x.shape[-1]:
+        raise ShapeError(
+            f"multinomial: expected floats of shape (n,) or (m, n), got {x.dtype.name} of shape "
+            f"{x.shape}"
+        )
+    kinds = x.shape[-1]
+    if not replacement and count > kinds:
+        raise ArgumentError(
+            f"multinomial: cannot draw {count} samples from {kinds} values without replacement; "
+            "pass replacement=True"
+        )
+    if tracer_api.current() is None:
+        rows = read_values("multinomial", x).reshape(-1, kinds)
+        require_weights(rows, "x")
+        fewest = int(np.count_nonzero(rows, axis=-1).min(initial=kinds))
+        if not replacement and fewest < count:
+            raise ArgumentError(
+                f"multinomial: cannot draw {count} samples from {fewest} positive weights without "
+                "replacement; pass replacement=True"
+            )
+    g = generator_or_default("multinomial", generator)
+    if replacement:
+        indices = draw_indices(g, x, (count, *x.shape[:-1]))
+        return moveaxis(indices, 0, -1)
+    u = g.uniform(x.shape, dtype=float64, device=x.device)
+    waits = where(x > 0, -log1p(-u) / x.astype(float64), math.inf)  # the shortest ones are drawn
+    return topk(waits, count, largest=False).indices
 
 
 # --- methods only

@@ -9,11 +9,11 @@ from .. import layout as lay
 from ..argument_checks import integer
 from ..declarations import public
 from ..dtypes import DType
-from ..errors import ArgumentError, DeviceError
+from ..errors import ArgumentError, ArgumentTypeError, DeviceError
 from ..tensor.promotion import Array, Operand
-from ..tensor.tensor import Tensor, strided
+from ..tensor.tensor import Tensor, required, strided
 from ..tensor.writes import write_result
-from .datatypes import astype, to
+from .datatypes import DTypeLike, astype, to
 from .elementwise.op_functions import where
 from .shape.copies import concat
 from .shape.manipulation import broadcast_to, permute_dims, reshape, split
@@ -115,7 +115,7 @@ def t(x: Tensor) -> Tensor:
     >>> dt.ones((2, 3)).t().shape
     (3, 2)
     """
-    if x.ndim > 2:
+    if required("t", x).ndim > 2:
         raise ArgumentError(
             f"t: expected at most 2 dimensions, got {x.ndim}; use x.mT or dt.permute_dims"
         )
@@ -206,8 +206,18 @@ def _conversion_method(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
     return convert
 
 
+def convert_type(x: Tensor, dtype: DTypeLike = None, non_blocking: bool = False) -> Tensor:
+    """Cast `x` to a dtype, as PyTorch's `x.type(dtype)`; return `x` itself if it has that dtype.
+
+    Raises: ArgumentTypeError without a dtype, for which PyTorch returns the name of a class.
+    """
+    if dtype is None:
+        raise ArgumentTypeError("type: a dtype is missing; that of the tensor is x.dtype")
+    return astype(x, dtype, copy=False)
+
+
 # Not declared: methods `float` and `int` of the class would hide Python's from type checkers.
-CONVERSIONS: dict[str, Callable[[Tensor], Tensor]] = {
+CONVERSIONS: dict[str, Callable[..., Tensor]] = {"type": convert_type} | {
     name: _conversion_method(name, dtype)
     for name, dtype in {
         "float": D.float32,

@@ -4,6 +4,7 @@ A wrong argument may fail far inside, as an AttributeError of an int. A function
 `explain` raises ArgumentTypeError instead, which names the function, the parameter, the expected
 types and the value. Annotations are read only after a call has failed, so a valid call costs one
 Python frame. If all arguments fit, the error is not changed: it is then a fault of the library.
+Arguments that do not bind are translated from the names of other libraries, or refused.
 """
 
 from __future__ import annotations
@@ -68,12 +69,24 @@ def explain(
         try:
             return function(*args, **named)
         except Exception as error:
-            name = title(args) if title else function.__name__
-            reason = explain_error(error, name, function, args, named)
-            if reason is None:
-                raise
+            binds = type(error) is not TypeError or arguments.accepts_arguments(
+                function, args, named
+            )
+            reason = None
+            if binds:
+                name = title(args) if title else function.__name__
+                reason = explain_error(error, name, function, args, named)
+                if reason is None:
+                    raise
             cause = error
-        raise reason from cause
+        if reason is not None:
+            raise reason from cause
+        try:
+            return arguments.call_translated(call, function, args, named)
+        except dt.ArgumentTypeError as error:
+            if title and str(error).startswith(f"{function.__name__}: "):
+                error.args = (f"{title(args)}{str(error).removeprefix(function.__name__)}",)
+            raise
 
     return call
 

@@ -16,6 +16,7 @@ from ..argument_checks import integers
 from ..backend import faults
 from ..backend.interface import Backend
 from ..backend.streams import current_handle, wait_for_stream
+from ..compat.value_pairs import INDEX_HINTS, warn_if_pair
 from ..device_class import Device, opened
 from ..dtypes import DType, bool_, dtype, float32, uint8
 from ..engine import tracer_api
@@ -441,7 +442,24 @@ def iterate_rows(x: Tensor) -> Iterator[Tensor]:
     """
     if x.ndim == 0:
         raise DTypeError("iter: expected at least 1 dimension, got shape (); use x.item()")
+    warn_if_pair_of(x)
     return _iterate_rows(x)
+
+
+def warn_if_pair_of(x: Tensor) -> None:
+    """Warn if a pending result is read as PyTorch's pair of values and indices.
+
+    In eager mode results are not pending, and there is no warning.
+    """
+    if type(x) is not Tensor:
+        return
+    e = x._expr
+    if e.op is None or e.op.name not in INDEX_HINTS:
+        return
+    if e.op.name != "sort":
+        warn_if_pair(e.op.name, along_first=e.attrs[0] == (0,))
+    elif x.ndim > 1:
+        warn_if_pair("sort")
 
 
 def _iterate_rows(x: Tensor) -> Iterator[Tensor]:

@@ -67,7 +67,7 @@ def asarray(
     obj: object = MISSING,
     /,
     dtype: DTypeLike = None,
-    *,
+    *more: object,
     device: DeviceLike = None,
     copy: bool | None = None,
     **theirs: object,
@@ -97,9 +97,9 @@ def asarray(
     >>> dt.asarray([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    if type(obj) is np.ndarray and dtype is None and copy is None and not theirs:  # most frequent
+    if type(obj) is np.ndarray and dtype is None and copy is None and not (more or theirs):
         return _from_numpy(obj, None, device, None)
-    if theirs:
+    if more or theirs:
         return rebind_keywords(asarray, locals())
     want = None if dtype is None else any_dtype("asarray", dtype)
     copy = copy if copy is None else flag("asarray", copy, "copy")

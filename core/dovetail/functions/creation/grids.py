@@ -221,6 +221,7 @@ def _position_vector(n: int, device: DeviceLike) -> Tensor:
     return generate(ops.POSITION, (n,), (), (), int64, device, "indices")
 
 
+@public(widen=False)
 def fromfunction(
     function: Callable[..., Tensor],
     shape: int | Sequence[int],

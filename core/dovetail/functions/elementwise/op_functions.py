@@ -99,7 +99,7 @@ def _build_binary(op: Op) -> Function:
         **theirs: object,
     ) -> Tensor:
         """Apply the row; accept the arguments of other libraries, too."""
-        if more or theirs:
+        if more or theirs or x2 is MISSING:
             return rebind_keywords(function, locals())
         return apply_two(op, x1, x2, out)
 
@@ -109,8 +109,10 @@ def _build_binary(op: Op) -> Function:
 def _build_unary_in_place(op: Op) -> Function:
     """Return a method that writes a row's result into its operand and returns that."""
 
-    def method(x: Tensor, /) -> Tensor:
+    def method(x: Tensor, /, *more: object, **theirs: object) -> Tensor:
         """Write the row's result into `x`, and return `x`."""
+        if more or theirs:
+            return rebind_keywords(method, locals())
         return in_place(op, x)
 
     return method
@@ -119,8 +121,10 @@ def _build_unary_in_place(op: Op) -> Function:
 def _build_binary_in_place(op: Op) -> Function:
     """Return a method that writes a row's result into its first operand and returns that."""
 
-    def method(x1: Tensor, x2: Operand, /) -> Tensor:
+    def method(x1: Tensor, x2: Operand = MISSING, /, *more: object, **theirs: object) -> Tensor:
         """Write the row's result into `x1`, and return `x1`."""
+        if more or theirs or x2 is MISSING:
+            return rebind_keywords(method, locals())
         return in_place(op, x1, x2)
 
     return method
@@ -287,12 +291,17 @@ METHOD_ALIASES = {
     "conj": ("conjugate",),
 }
 _PLAIN_NAMES_TAKEN = ("real", "imag", "pow", "round")  # by properties, and by functions below
+# Neither NumPy nor PyTorch writes these in place: they answer a question, or select a part.
+WITHOUT_IN_PLACE = frozenset(
+    ["angle", "imag", "isfinite", "isinf", "isnan", "positive", "real", "signbit"]
+)
 
 
 def _declare_row(op: Op) -> Function:
     """Return the public function of a row; declare its methods, the in-place ones too."""
     function, method = _build_function(op), in_place_method(op)
-    for name in (op.name, f"{op.name}_", *METHOD_ALIASES.get(op.name, ())):
+    in_place = () if op.name in WITHOUT_IN_PLACE else (f"{op.name}_",)
+    for name in (op.name, *in_place, *METHOD_ALIASES.get(op.name, ())):
         if name not in _PLAIN_NAMES_TAKEN:
             METHODS[name] = method if name[-1] == "_" else function
     return function
@@ -316,7 +325,12 @@ if not TYPE_CHECKING:  # type checkers read the stub
 
 @public(method=True, wrap=False)
 def pow(
-    x1: Operand = MISSING, x2: Operand = MISSING, /, *, out: Tensor | None = None, **theirs: object
+    x1: Operand = MISSING,
+    x2: Operand = MISSING,
+    /,
+    *more: object,
+    out: Tensor | None = None,
+    **theirs: object,
 ) -> Tensor:
     """Return x1 to the power x2.
 
@@ -335,7 +349,7 @@ def pow(
     >>> dt.pow(dt.asarray([2, 3]), 2).tolist()
     [4, 9]
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(pow, locals())
     if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not bool_:
         return apply(ops.SQUARE, (x1,), None, out)
@@ -402,7 +416,7 @@ def where(
     x1: Operand = MISSING,
     x2: Operand = MISSING,
     /,
-    *,
+    *more: object,
     out: Tensor | None = None,
     **theirs: object,
 ) -> Tensor:
@@ -421,7 +435,7 @@ def where(
     >>> dt.where(x < 0, 0, x).tolist()
     [0, 2]
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(where, locals())
     if x2 is MISSING:
         raise ArgumentError(

@@ -27,7 +27,7 @@ from ...layout import Shape
 from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...tensor.c_fields import expr_of
-from ...tensor.host import from_host
+from ...tensor.host import from_host, warn_if_pair_of
 from ...tensor.primitives import is_viewable, view
 from ...tensor.slicing import is_integer_tensor, resolve_slice
 from ...tensor.tensor import Tensor, strided
@@ -96,6 +96,7 @@ def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
     Raises: OutOfRangeError for an integer outside of its axis, DTypeError for a part of another
     type.
     """
+    warn_if_pair_of(x)
     starts: list[int] = []
     lengths: list[int] = []
     steps: list[int] = []

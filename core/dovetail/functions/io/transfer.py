@@ -124,7 +124,7 @@ def is_pinned(x: Tensor) -> bool:
     return type(storage_of(evaluate_leaf(strided("is_pinned", x))).ptr.context) is DataPtr
 
 
-@public(method=True, wrap=False)
+@public(method=True, widen=False)
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
     """Return a copy of a host tensor in page-locked memory, for asynchronous copies.
 

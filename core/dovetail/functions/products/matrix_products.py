@@ -58,7 +58,7 @@ def matmul(
     x1: Array = MISSING,
     x2: Array = MISSING,
     /,
-    *,
+    *more: object,
     dtype: DTypeLike = None,
     out: Tensor | None = None,
     **theirs: object,
@@ -89,7 +89,7 @@ def matmul(
     >>> dt.matmul(x, x, dtype=dt.int32).tolist()
     [[20000, 20000], [20000, 20000]]
     """
-    if theirs or x2 is MISSING:
+    if more or theirs or x2 is MISSING:
         return rebind_keywords(matmul, locals())
     x1, x2 = _cast_operands("matmul", x1, x2, dtype)
     result = _matmul("matmul", x1, x2)

@@ -41,6 +41,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from .discrete_samplers import binomial as binomial
+    from .discrete_samplers import categorical as categorical
     from .discrete_samplers import multinomial as multinomial
     from .discrete_samplers import poisson as poisson
     from .samplers import bernoulli as bernoulli
@@ -51,8 +52,10 @@ if TYPE_CHECKING:
     from .samplers import gamma as gamma
     from .samplers import laplace as laplace
     from .samplers import rand as rand
+    from .samplers import rand_like as rand_like
     from .samplers import randint as randint
     from .samplers import randn as randn
+    from .samplers import randn_like as randn_like
     from .samplers import shuffle as shuffle
     from .samplers import truncated_normal as truncated_normal
 else:

@@ -1,4 +1,4 @@
-"""Distributions over integers: Poisson, binomial and multinomial.
+"""Distributions over integers: Poisson, binomial, multinomial and categorical.
 
 Each element has fixed positions in the stream, as for the other distributions.
 """
@@ -21,14 +21,16 @@ from ...tensor.promotion import ARRAY_TYPES, Array
 from ...tensor.tensor import Tensor
 from ..creation.constructors import arange, extents, full, zeros
 from ..datatypes import DeviceLike, DTypeLike, cast, real_dtype
-from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, sqrt
+from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, softmax, sqrt
 from ..indexing.index_reads import gather_unchecked
-from ..shape.manipulation import reshape
+from ..reductions.cumulative import cumulative_sum
+from ..reductions.statistics import sum as sum_of
+from ..shape.manipulation import expand_dims, moveaxis, reshape
 from ..variants import public
 from .generator import Extents, Generator, generator_or_default
 from .samplers import GAMMA_PROPOSALS_MAX, Parameter, open_uniform, resolve_parameters
 
-__all__ = ["binomial", "multinomial", "poisson"]
+__all__ = ["binomial", "categorical", "multinomial", "poisson"]
 
 
 INVERSION_MEAN_MAX = 10.0  # up to this mean, inversion adds up the probabilities
@@ -279,7 +281,7 @@ def multinomial(
         return zeros((*sizes, count), dtype=d, device=on)
     weights = reshape(cast(kinds, float64), (-1,))
     if tracer_api.current() is None:
-        _require_weights(read_values("multinomial", weights).reshape(-1, count))
+        require_weights(read_values("multinomial", weights).reshape(-1, count))
     counts = full((rows,), total, dtype=float64, device=on)
     evaluate(counts)
     for share in _shares_of_first_halves(weights, count):
@@ -291,14 +293,14 @@ def multinomial(
     return cast(reshape(counts, (*sizes, count)), d)
 
 
-def _require_weights(rows: np.ndarray) -> None:
+def require_weights(rows: np.ndarray, name: str = "p") -> None:
     """Raise ArgumentError for a row of weights that is not a distribution."""
     totals = rows.sum(-1)
     bad = ~((rows >= 0.0).all(-1) & (totals > 0.0) & (totals < math.inf))
     if bad.any():
         raise ArgumentError(
-            "multinomial: p must have no negative number, and a sum that is positive and finite, "
-            f"got {shown(rows[bad][0].tolist())}"
+            f"multinomial: {name} must have no negative number, and a sum that is positive and "
+            f"finite, got {shown(rows[bad][0].tolist())}"
         )
 
 
@@ -342,3 +344,56 @@ def _shares_of_first_halves(weights: Tensor, count: int) -> list[Tensor]:
         evaluate(level, shares[0])
         size //= 2
     return shares
+
+
+# --- indices --------------------------------------------------------------------------------------
+
+
+@public(out=True)
+def categorical(
+    logits: Array,
+    axis: int = -1,
+    shape: Extents | None = None,
+    *,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Draw indices of categories whose probabilities are the softmax of `logits` along `axis`.
+
+    - `logits`: logarithms of weights, which need not be normalized; -inf is never drawn.
+    - `axis`: the axis of the categories.
+    - `shape`: the shape of the result; it ends with that of `logits` without the axis, which is the
+      default.
+
+    Shapes: as `shape`.
+    Dtypes: floats; the result is int64.
+    Raises: ShapeError, AxisError, DTypeError, DeviceError.
+    See also: `dt.multinomial` for weights and draws without replacement, `choice`.
+
+    >>> import dovetail as dt
+    >>> dt.random.categorical([0.0, -dt.inf, -dt.inf], shape=(3,)).tolist()
+    [0, 0, 0]
+    """
+    (x,), own, _, _ = resolve_parameters("categorical", ("logits",), (logits,), None, None, device)
+    if not isinstance(x, Tensor) or not own:
+        raise ShapeError(f"categorical: expected at least 1 dimension, got shape {own}")
+    x = moveaxis(x, axis, -1)
+    batch = x.shape[:-1]
+    sizes = batch if shape is None else tuple(extents("categorical", shape))
+    if sizes[len(sizes) - len(batch) :] != batch:
+        raise ShapeError(f"categorical: shape must end with {batch}, got {sizes}")
+    return draw_indices(generator_or_default("categorical", generator), softmax(x), sizes)
+
+
+def draw_indices(g: Generator, weights: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Draw indices along the last axis, with replacement, by inverting the sums of the weights.
+
+    `shape`: ends with that of the weights without the last axis.
+    """
+    sums = cumulative_sum(weights, axis=-1)
+    total = select_along(sums, sums.ndim - 1, sums.shape[-1] - 1)
+    last = sum_of(apply(ops.LESS, (sums, expand_dims(total, -1))), axis=-1)
+    u = g.uniform(shape, dtype=sums.dtype, device=sums.device) * total
+    indices = sum_of(apply(ops.GREATER_EQUAL, (expand_dims(u, -1), sums)), axis=-1)
+    return apply(ops.MINIMUM, (indices, last))  # rounding may give an index beyond the last one

@@ -46,10 +46,10 @@ __all__ = [
 ]
 
 LAZY_FUNCTIONS = {  # name -> the module that is loaded at its first use
-    **dict.fromkeys(("binomial", "multinomial", "poisson"), "discrete_samplers"),
+    **dict.fromkeys(("binomial", "categorical", "multinomial", "poisson"), "discrete_samplers"),
     **dict.fromkeys((
         "bernoulli", "beta", "choice", "dirichlet", "exponential", "gamma", "laplace", "rand",
-        "randint", "randn", "shuffle", "truncated_normal",
+        "rand_like", "randint", "randn", "randn_like", "shuffle", "truncated_normal",
     ), "samplers"),
 }  # fmt: skip
 Extents = int | Sequence[int]

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import flag, integer, real
 from ...dtypes import FORMATS, DType, bool_, float32, float64
-from ...errors import ArgumentError, DTypeError, ShapeError
+from ...errors import ArgumentError, DovetailError, DTypeError, ShapeError
 from ...ops import table as ops
 from ...tensor.host import evaluate, read_values
 from ...tensor.primitives import apply
 from ...tensor.promotion import ARRAY_TYPES, Array
-from ...tensor.tensor import Tensor, strided
+from ...tensor.tensor import Tensor, required, strided
 from ...tensor.writes import write_result
 from ..creation.constructors import extents
 from ..creation.from_values import asarray
@@ -45,8 +46,10 @@ __all__ = [
     "gamma",
     "laplace",
     "rand",
+    "rand_like",
     "randint",
     "randn",
+    "randn_like",
     "shuffle",
     "truncated_normal",
 ]
@@ -108,6 +111,58 @@ def randn(
     return g.normal(_parse_sizes(shape), dtype=dtype, device=device)
 
 
+@public(widen=False)
+def rand_like(
+    x: Tensor,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw floats from the uniform distribution over 0 <= u < 1, in the shape of `x`.
+
+    Shapes: any; the result has that of `x`.
+    Dtypes: floats, that of `x` unless `dtype` is given.
+    Raises: DTypeError for another dtype, DeviceError.
+    See also: `rand`, `randn_like`.
+
+    >>> import dovetail as dt
+    >>> dt.random.rand_like(dt.ones((2, 3))).shape
+    (2, 3)
+    """
+    return rand(*required("rand_like", x).shape, **_like(x, dtype, device), generator=generator)
+
+
+@public(widen=False)
+def randn_like(
+    x: Tensor,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draw floats from the standard normal distribution, in the shape of `x`.
+
+    Shapes: any; the result has that of `x`.
+    Dtypes: floats, that of `x` unless `dtype` is given.
+    Raises: DTypeError for another dtype, DeviceError.
+    See also: `randn`, `rand_like`.
+
+    >>> import dovetail as dt
+    >>> dt.random.randn_like(dt.ones((2, 3))).shape
+    (2, 3)
+    """
+    return randn(*required("randn_like", x).shape, **_like(x, dtype, device), generator=generator)
+
+
+def _like(x: Tensor, dtype: DTypeLike, device: DeviceLike) -> dict[str, Any]:
+    """Return the dtype and the device of a result, by default those of `x`."""
+    return {
+        "dtype": x.dtype if dtype is None else dtype,
+        "device": x.device if device is None else device,
+    }
+
+
 def _parse_sizes(shape: Sequence[int]) -> Sequence[int]:
     """Return the sizes of `f(2, 3)` or `f((2, 3))`."""
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
@@ -139,7 +194,11 @@ def randint(
     (2, 3)
     """
     g = generator_or_default("randint", generator)
-    return g.integers(low, high, shape, dtype=dtype, device=device)
+    try:
+        return g.integers(low, high, shape, dtype=dtype, device=device)
+    except DovetailError as error:
+        error.args = (str(error).replace("integers: ", "randint: ", 1), *error.args[1:])
+        raise
 
 
 # --- parameters -----------------------------------------------------------------------------------

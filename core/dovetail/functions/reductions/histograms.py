@@ -10,7 +10,7 @@ import numpy as np
 from ...argument_checks import flag, integer, real, refused, sequence, shown
 from ...dtypes import DType, float32, float64, int32, int64, uint8
 from ...engine import tracer_api
-from ...errors import ArgumentError, DTypeError, ShapeError
+from ...errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from ...graph.expr import node, spec
 from ...ops import table as ops
 from ...ops.histogram import CLIPPED
@@ -91,11 +91,17 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     if w is not None and w.shape != x.shape:
         raise ShapeError(f"bincount: weights must have the shape {x.shape} of x, got {w.shape}")
     one = w is None and x.size and not tracer_api.is_batched(x._expr)
-    if one and (counts := _count_by_guess(x, length_min)) is not None:
-        return counts
+    try:
+        if one and (counts := _count_by_guess(x, length_min)) is not None:
+            return counts
+        low, high = tracer_api.call_on_batch(_read_extremes, x) if x.size else (0, -1)
+    except CaptureError:
+        raise CaptureError(
+            "bincount: in dt.jit the length must be known; use "
+            "dt.index_add(dt.zeros(n, dtype=dt.int64), 0, x, 1)"
+        ) from None
     bins = length_min
     if x.size:
-        low, high = tracer_api.call_on_batch(_read_extremes, x)
         if low < 0:
             raise ArgumentError(f"bincount: x must not hold negative elements, got {low}")
         bins = max(high + 1, length_min)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import choice, flag, refused, shown
+from ...compat.value_pairs import warn_if_pair
 from ...dtypes import DType, float32, float64, int64, zero_low_bits
 from ...errors import ArgumentError, ShapeError
 from ...graph.expr import node, spec
@@ -288,6 +289,8 @@ def median(
     >>> dt.median(dt.asarray([[5, 1, 3], [4, 1, 2]]), axis=1).tolist()
     [3.0, 2.0]
     """
+    if axis is not None:
+        warn_if_pair("median", along_first=axis == 0, at_call=True)
     return _reduce_rows("median", x, np.array(0.5), axis, keepdims, "linear", _row_quantiles)
 
 
@@ -306,6 +309,8 @@ def nanmedian(
     >>> dt.nanmedian(dt.asarray([5.0, dt.nan, 3.0, 1.0])).item()
     3.0
     """
+    if axis is not None:
+        warn_if_pair("nanmedian", along_first=axis == 0, at_call=True)
     return _reduce_rows("nanmedian", x, np.array(0.5), axis, keepdims, "linear", _row_nanquantiles)
 
 

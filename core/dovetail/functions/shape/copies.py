@@ -48,7 +48,7 @@ _concat_cache: LRUCache[tuple[object, ...], tuple[Sequence[Move] | None, Spec, i
 
 
 @public(method=("copy", "clone"), wrap=False)
-def copy(x: Tensor = MISSING, /, **theirs: object) -> Tensor:
+def copy(x: Tensor = MISSING, /, *more: object, **theirs: object) -> Tensor:
     """Return a new contiguous tensor of the same elements; gradients flow through it.
 
     Shapes: any.
@@ -61,7 +61,7 @@ def copy(x: Tensor = MISSING, /, **theirs: object) -> Tensor:
     >>> x.tolist(), y.tolist()
     ([0.0, 0.0], [1.0, 1.0])
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(copy, locals())
     return apply(ops.COPY, (required("copy", x),))
 
@@ -94,7 +94,7 @@ def concat(
     arrays: Sequence[Array] = MISSING,
     /,
     axis: int | None = 0,
-    *,
+    *more: object,
     dim: int | None = None,
     out: Tensor | None = None,
     **theirs: object,
@@ -115,7 +115,7 @@ def concat(
     >>> dt.concat([dt.ones(1), dt.zeros(2)]).tolist()
     [1.0, 0.0, 0.0]
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(concat, locals())
     if dim is not None:
         axis = dim

@@ -38,6 +38,7 @@ SplitPoints = int | Sequence[int]
 # --- minimum number of axes -----------------------------------------------------------------------
 
 
+@public(widen=False)
 def atleast_1d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     """Return views with at least one axis: one for one tensor, else a tuple.
 
@@ -54,6 +55,7 @@ def atleast_1d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     return _expand_each("atleast_1d", arrays, 1)
 
 
+@public(widen=False)
 def atleast_2d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     """Return views with at least two axes: one for one tensor, else a tuple.
 
@@ -70,6 +72,7 @@ def atleast_2d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     return _expand_each("atleast_2d", arrays, 2)
 
 
+@public(widen=False)
 def atleast_3d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
     """Return views with at least three axes: one for one tensor, else a tuple.
 

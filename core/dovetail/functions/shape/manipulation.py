@@ -180,7 +180,12 @@ def _permute_move(op: str, shape: Shape, axes: Shape) -> Move:
 
 @public(method=True, wrap=False)
 def swapaxes(
-    x: Tensor = MISSING, /, axis1: int = MISSING, axis2: int = MISSING, **theirs: object
+    x: Tensor = MISSING,
+    /,
+    axis1: int = MISSING,
+    axis2: int = MISSING,
+    *more: object,
+    **theirs: object,
 ) -> Tensor:
     """Return a view of `x` with `axis1` and `axis2` exchanged.
 
@@ -195,7 +200,7 @@ def swapaxes(
     >>> dt.swapaxes(dt.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(swapaxes, locals())
     if (cached := cached_view("swapaxes", x, axis1, axis2)) is not None:
         return cached
@@ -242,7 +247,12 @@ def transpose(x: Tensor = MISSING, /, *axes: Sizes | None, **theirs: object) -> 
 
 @public(method=("moveaxis", "movedim"), wrap=False)
 def moveaxis(
-    x: Tensor = MISSING, /, source: Axes = MISSING, destination: Axes = MISSING, **theirs: object
+    x: Tensor = MISSING,
+    /,
+    source: Axes = MISSING,
+    destination: Axes = MISSING,
+    *more: object,
+    **theirs: object,
 ) -> Tensor:
     """Return a view of `x` with some axes moved to other positions.
 
@@ -260,7 +270,7 @@ def moveaxis(
     >>> dt.moveaxis(dt.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(moveaxis, locals())
     if (cached := cached_view("moveaxis", x, source, destination)) is not None:
         return cached
@@ -284,7 +294,7 @@ def _axes_list(op: str, axes: Axes, ndim: int) -> list[int]:
 
 
 @public(method=("expand_dims", "unsqueeze"), wrap=False)
-def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, **theirs: object) -> Tensor:
+def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, *more: object, **theirs: object) -> Tensor:
     """Return a view of `x` with inserted axes of size 1.
 
     - `axis`: one position in the result, or a tuple of them.
@@ -298,7 +308,7 @@ def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, **theirs: object) -> Ten
     >>> dt.expand_dims(dt.zeros(3), axis=(0, -1)).shape
     (1, 3, 1)
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(expand_dims, locals())
     if (cached := cached_view("expand_dims", x, axis)) is not None:
         return cached
@@ -317,7 +327,9 @@ def _expand_dims_move(shape: Shape, axes: Shape) -> Move:
 
 
 @public(method=True, wrap=False)
-def squeeze(x: Tensor = MISSING, /, axis: Axes | None = None, **theirs: object) -> Tensor:
+def squeeze(
+    x: Tensor = MISSING, /, axis: Axes | None = None, *more: object, **theirs: object
+) -> Tensor:
     """Return a view of `x` without some axes of size 1.
 
     - `axis`: one or several; None removes all axes of size 1.
@@ -331,7 +343,7 @@ def squeeze(x: Tensor = MISSING, /, axis: Axes | None = None, **theirs: object) 
     >>> dt.squeeze(dt.zeros((1, 3, 1)), axis=0).shape
     (3, 1)
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(squeeze, locals())
     if (cached := cached_view("squeeze", x, axis)) is not None:
         return cached
@@ -442,6 +454,7 @@ def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     return _broadcast("expand", x, sizes)
 
 
+@public(widen=False)
 def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
     """Return views of tensors in their common shape, as a tuple.
 
@@ -481,7 +494,9 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
 
 @public(method=True, wrap=False)
-def unstack(x: Tensor = MISSING, /, axis: int = 0, **theirs: object) -> tuple[Tensor, ...]:
+def unstack(
+    x: Tensor = MISSING, /, axis: int = 0, *more: object, **theirs: object
+) -> tuple[Tensor, ...]:
     """Return views of the parts of `x` along `axis`, without that axis, as a tuple.
 
     Shapes: of at least 1 dimension.
@@ -492,7 +507,7 @@ def unstack(x: Tensor = MISSING, /, axis: int = 0, **theirs: object) -> tuple[Te
     >>> [row.tolist() for row in dt.unstack(dt.asarray([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(unstack, locals())
     d = lay.axis("unstack", axis, required("unstack", x).ndim)
     return tuple([select_along(x, d, i, "unstack") for i in range(x.shape[d])])
@@ -500,7 +515,12 @@ def unstack(x: Tensor = MISSING, /, axis: int = 0, **theirs: object) -> tuple[Te
 
 @public(method=True, wrap=False)
 def split(
-    x: Tensor = MISSING, sizes: int | Sequence[int] = MISSING, /, axis: int = 0, **theirs: object
+    x: Tensor = MISSING,
+    sizes: int | Sequence[int] = MISSING,
+    /,
+    axis: int = 0,
+    *more: object,
+    **theirs: object,
 ) -> tuple[Tensor, ...]:
     """Split `x` along `axis` into views of consecutive parts, as a tuple.
 
@@ -517,7 +537,7 @@ def split(
     >>> [part.tolist() for part in dt.split(x, 2)], [part.tolist() for part in dt.split(x, [1, 4])]
     ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3, 4]])
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(split, locals())
     d = lay.axis("split", axis, required("split", x).ndim)
     n = x.shape[d]
@@ -579,7 +599,7 @@ def ravel(x: Tensor, /) -> Tensor:
     return view(x, ("reshape", (required("ravel", x).size,)), "ravel")
 
 
-@public(method=True, wrap=False)
+@public(method=True, widen=False)
 def as_strided(
     x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
@@ -633,7 +653,13 @@ def as_strided(
 
 @public(method=True, wrap=False)
 def diagonal(
-    x: Tensor = MISSING, /, offset: int = 0, dim1: int = 0, dim2: int = 1, **theirs: object
+    x: Tensor = MISSING,
+    /,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+    *more: object,
+    **theirs: object,
 ) -> Tensor:
     """Return a view of the diagonals of `x` over two axes, which become the last axis.
 
@@ -651,7 +677,7 @@ def diagonal(
     >>> dt.diagonal(dt.arange(4).reshape(2, 2)).tolist()
     [0, 3]
     """
-    if theirs:
+    if more or theirs:
         return rebind_keywords(diagonal, locals())
     offset = integer("diagonal", offset, "offset")
     if required("diagonal", x).ndim < 2:

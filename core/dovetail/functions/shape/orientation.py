@@ -196,6 +196,7 @@ def trace(
     return sum_(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
+@public(widen=False)
 def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tuple[Tensor, ...]:
     """Return the indices of the main diagonal of a tensor of size `n` along `ndim` axes.
 

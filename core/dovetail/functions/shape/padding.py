@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def pad(
     /,
     mode: str = "constant",
     *,
-    constant_values: Fill | None = None,
+    constant_values: Fill | Sequence[Fill] | Sequence[Sequence[Fill]] | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """Return a new tensor with more elements before and after those of `x` along each axis.
@@ -38,7 +39,8 @@ def pad(
       each axis.
     - `mode`: "constant" adds a number; "edge" the nearest element; "reflect" and "symmetric"
       mirrored elements, without and with the one at the edge; "wrap" elements from the other end.
-    - `constant_values`: the number that "constant" adds; None is 0.
+    - `constant_values`: the number that "constant" adds, or numbers in the form of `pad_width`; None
+      is 0.
 
     Shapes: any; each size grows by the two widths.
     Dtypes: all; the result has the same.
@@ -57,14 +59,17 @@ def pad(
         raise ArgumentError(
             f'pad: constant_values must be left out with mode={mode!r}; it belongs to "constant"'
         )
-    fill = 0 if constant_values is None else constant_values
     widths = _parse_widths(pad_width, strided("pad", x).ndim)
+    fills = _parse_fills(0 if constant_values is None else constant_values, x.ndim)
     padded = x
     for d, (before, after) in enumerate(widths):
         if not before and not after:
             continue
         if mode == "constant":
-            pads = [_constant_pad(padded, d, n, fill) for n in (before, after)]
+            pads = [
+                _constant_pad(padded, d, n, fill)
+                for n, fill in zip((before, after), fills[d], strict=True)
+            ]
             padded = concat([pads[0], padded, pads[1]], axis=d)
         else:
             n = padded.shape[d]
@@ -102,6 +107,22 @@ def _parse_widths(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
             f"pad: widths must not be negative and must be below 2**40, got {shown(pairs)}"
         )
     return [(p[0], p[-1]) for p in pairs]
+
+
+def _parse_fills(values: Any, ndim: int) -> list[tuple[Any, Any]]:
+    """Return a (before, after) pair of numbers for each axis. Raises: ShapeError for another form.
+
+    A number that is no list stays as it is: `full` refuses what is no number.
+    """
+    if isinstance(values, Tensor) or not np.ndim(values):
+        return [(values, values)] * ndim
+    try:
+        return [*map(tuple, np.broadcast_to(np.asarray(values, object), (ndim, 2)))]
+    except ValueError:
+        raise ShapeError(
+            f"pad: constant_values must be a number, a pair, or a pair for each of {ndim} axes, "
+            f"got {shown(values)}"
+        ) from None
 
 
 def _constant_pad(x: Tensor, axis: int, n: int, value: Fill) -> Tensor:

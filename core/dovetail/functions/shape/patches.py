@@ -1,4 +1,4 @@
-"""Patches of images and other grids: im2col and col2im."""
+"""Patches of images and other grids: windows, im2col and col2im."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ... import layout as lay
 from ...argument_checks import integers, shown
 from ...dtypes import int64
 from ...errors import ArgumentError, ShapeError
@@ -18,9 +19,47 @@ from ..variants import public
 from .manipulation import as_strided
 from .padding import pad
 
-__all__ = ["fold", "unfold"]
+__all__ = ["fold", "sliding_window_view", "unfold"]
 
 Sizes = int | Sequence[int]
+
+
+@public(widen=False)
+def sliding_window_view(x: Tensor, window_shape: Sizes, axis: Sizes | None = None) -> Tensor:
+    """Return a view of all windows of a shape, as NumPy's function of this name.
+
+    The view is read-only, because its windows overlap.
+
+    - `window_shape`: the sizes of a window, one for each axis of `axis`.
+    - `axis`: the axes along which windows move; one may occur several times. None: all.
+
+    Shapes: (n, ...) gives (n - window + 1, ..., window): the axes of the windows come last.
+    Dtypes: all.
+    Raises: ShapeError for a window that is longer than its axis, ArgumentError for another number
+    of sizes than axes, or a size below 1; AxisError.
+    See also: `x.unfold` for windows that are further apart, `as_strided`.
+
+    >>> import dovetail as dt
+    >>> dt.sliding_window_view(dt.arange(4), 3).tolist()
+    [[0, 1, 2], [1, 2, 3]]
+    """
+    strides = strided("sliding_window_view", x).stride()
+    window = integers("sliding_window_view", window_shape, "window_shape")
+    along = range(x.ndim) if axis is None else integers("sliding_window_view", axis, "axis")
+    axes = [lay.axis("sliding_window_view", d, x.ndim) for d in along]
+    if len(axes) != len(window) or min(window, default=1) < 1:
+        raise ArgumentError(
+            f"sliding_window_view: window_shape must have a positive size for each of {len(axes)} "
+            f"axes, got {shown(window)}"
+        )
+    sizes = list(x.shape)
+    for d, n in zip(axes, window, strict=True):
+        sizes[d] -= n - 1
+    if min(sizes, default=1) < 1:
+        raise ShapeError(
+            f"sliding_window_view: windows must fit into shape {x.shape}, got {shown(window)}"
+        )
+    return as_strided(x, (*sizes, *window), (*strides, *[strides[d] for d in axes]))
 
 
 class _PatchGrid(NamedTuple):

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 
+@public(widen=False)
 def storage_index(index: int | Sequence[int], strides: int | Sequence[int], offset: int = 0) -> int:
     """Return the position in a storage of an element: offset + sum of index * stride.
 
@@ -50,6 +51,7 @@ def storage_index(index: int | Sequence[int], strides: int | Sequence[int], offs
     return start + sum(i * s for i, s in zip(indices, steps, strict=True))
 
 
+@public(widen=False)
 def contiguous_strides(shape: int | Sequence[int], order: str = "C") -> Shape:
     """Return the strides of a dense tensor of this shape, as a tuple.
 
@@ -72,6 +74,7 @@ def contiguous_strides(shape: int | Sequence[int], order: str = "C") -> Shape:
     return tuple(steps if kind == "F" else reversed(steps))
 
 
+@public(widen=False)
 def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
     """Return True if the elements are dense in row-major order: `x.is_contiguous()`.
 
@@ -90,7 +93,7 @@ def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
     return strided("is_contiguous", x).is_contiguous(memory_format)
 
 
-@public(method=True, wrap=False)
+@public(method=True, widen=False)
 def is_floating_point(x: Tensor, /) -> bool:
     """Return True if the elements are real floats: `x.dtype.is_float`.
 
@@ -105,7 +108,7 @@ def is_floating_point(x: Tensor, /) -> bool:
     return required("is_floating_point", x).dtype.is_float
 
 
-@public(method=True, wrap=False)
+@public(method=True, widen=False)
 def is_complex(x: Tensor, /) -> bool:
     """Return True if the elements are complex: `x.dtype.kind == "c"`.
 
@@ -120,7 +123,7 @@ def is_complex(x: Tensor, /) -> bool:
     return required("is_complex", x).dtype.kind == "c"
 
 
-@public(method=True, wrap=False)
+@public(method=True, widen=False)
 def element_size(x: Tensor, /) -> int:
     """Return the bytes of one element: `x.itemsize`.
 
@@ -136,6 +139,7 @@ def element_size(x: Tensor, /) -> int:
     return required("element_size", x).itemsize
 
 
+@public(widen=False)
 def numel(x: Tensor, /) -> int:
     """Return the number of elements: `x.size`.
 

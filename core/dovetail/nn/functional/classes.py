@@ -50,7 +50,8 @@ class _ClassTargets:
         if ignore_index is not None:
             ignore_index = arguments.integer(op, ignore_index, "ignore_index")
         counts = None if ignore_index is None else target != ignore_index
-        at = in_range(op, target, self.count, ignored=ignore_index)
+        rule = f"a class index must be from 0 to {self.count - 1} for {self.count} classes"
+        at = in_range(op, target, self.count, ignored=ignore_index, rule=rule)
         self.weight = _target_weights(
             x, at, weight, counts
         )  # of each target; 0 for the ignored class
