@@ -39,8 +39,7 @@ def pad(
       each axis.
     - `mode`: "constant" adds a number; "edge" the nearest element; "reflect" and "symmetric"
       mirrored elements, without and with the one at the edge; "wrap" elements from the other end.
-    - `constant_values`: the number that "constant" adds, or numbers in the form of `pad_width`; None
-      is 0.
+    - `constant_values`: the number that "constant" adds, or numbers in the form of `pad_width`.
 
     Shapes: any; each size grows by the two widths.
     Dtypes: all; the result has the same.
