@@ -90,10 +90,15 @@ def walk(module: ModuleType, name: str, values_by_name: dict[str, Any], seen: se
     if id(module) in seen:
         return
     seen.add(id(module))
-    for each in getattr(module, "__all__", ()) or type_checking_all(module):
+    for each in exported_names(module):
         value = values_by_name[f"{name}.{each}"] = getattr(module, each)
         if isinstance(value, ModuleType):
             walk(value, f"{name}.{each}", values_by_name, seen)
+
+
+def exported_names(module: ModuleType) -> list[str]:
+    """Return the `__all__` of a module, also one that is set only for type checkers."""
+    return list(getattr(module, "__all__", ()) or type_checking_all(module))
 
 
 def type_checking_all(home: ModuleType) -> list[str]:

@@ -77,8 +77,8 @@ _outputs: dict[str, list[str]] = {}  # the HTML outputs by page of a notebook
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Write the reference, and set the navigation: all pages, each in its group."""
-    if Path(config.docs_dir) == ROOT / DOCS:
-        subprocess.run([sys.executable, ROOT / "tools" / "faces.py", "--reference"], check=True)
+    if Path(config.docs_dir) == ROOT / DOCS and (ROOT / "core").is_dir():
+        subprocess.run([sys.executable, ROOT / "tools" / "reference.py"], check=True)
     config.nav = navigation(pages(Path(config.docs_dir)))
     return config
 

@@ -24,19 +24,34 @@ from .generator import (
 
 __all__ = [
     "Generator",
+    "bernoulli",
+    "beta",
+    "binomial",
+    "choice",
     "default_rng",
+    "dirichlet",
+    "exponential",
+    "gamma",
     "get_state",
     "integers",
+    "laplace",
     "manual_seed",
+    "multinomial",
     "normal",
     "permutation",
+    "poisson",
+    "rand",
+    "randint",
+    "randn",
     "set_state",
+    "shuffle",
+    "truncated_normal",
     "uniform",
 ]
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *LAZY_FUNCTIONS]
+    return [*__all__]
 
 
 if TYPE_CHECKING:
