@@ -171,7 +171,7 @@ def test_ops_are_added_in_two_places_as_the_page_says(tmp_path: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)  # has the address of the sources
     said(tmp_path, environment, "tools/reference.py")
     page = (tmp_path / "docs" / "reference" / "elementwise.md").read_text()
-    assert "### softsign { #softsign }\n\n```python\ndt.softsign(x: Tensor, /, *, out: Ten" in page
+    assert "### softsign { #softsign" in page and "\ndt.softsign(x: Tensor, /, *, out: Ten" in page
 
 
 def test_type_checkers_know_an_added_op(tmp_path: Path) -> None:

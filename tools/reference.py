@@ -438,13 +438,15 @@ def source_link(value: Any) -> str:
         places = [(code.co_filename, code.co_firstlineno)] if code else []
     for file, line in places:
         if (path := Path(file)).is_relative_to(ROOT):
-            return f"[source code]({SOURCE}/blob/main/{path.relative_to(ROOT).as_posix()}#L{line})"
+            address = f"{SOURCE}/blob/main/{path.relative_to(ROOT).as_posix()}#L{line}"
+            return f"[source code]({address}){{ .source }}"
     return ""
 
 
 # --- Markdown ------------------------------------------------------------------------------------
 
 SPAN = re.compile(r"(`[^`]+`)")
+ERROR_NAME = re.compile(r"(?<!`)\b[A-Z]\w+(?:Error|Warning)\b(?!`)")
 PAGE_MENTION = re.compile(r"docs/(?P<path>[\w/-]+\.md)(?P<anchor>#[\w-]+)?")
 
 
@@ -520,9 +522,14 @@ class Page:
             yield f"```python\n{format_signature(name, value)}\n```"
         yield source_link(value)
         yield link(summarize(value))
+        if parameters:
+            yield "**Parameters**"
         yield "\n".join(describe_parameter(p, link(texts[n])) for n, p in parameters.items())
+        yield "<!-- -->" if parameters and not parts.prose else ""  # two lists, not one
         yield from map(link, parts.prose)
         items = {label: f"`{text}`" for label, text in facts(value)} | parts.items
+        if "Raises" in items:
+            items["Raises"] = ERROR_NAME.sub(r"`\g<0>`", items["Raises"])
         if neighbours:
             items.setdefault("See also", neighbours)
         yield "\n".join(f"- **{label}:** {link(text)}" for label, text in items.items())
@@ -583,9 +590,11 @@ def link_pages(text: str) -> str:
 
 
 def heading(level: int, text: str, anchor: str) -> str:
-    """Return a heading with its anchor."""
+    """Return a heading with its anchor; the table of contents shows the last part of a name."""
+    space, _, last = text.rpartition(".")
+    label = f' data-toc-label="{last}"' if space else ""
     text = text.replace("__", r"\_\_")
-    return f"{'#' * level} {text} {{ #{anchor} }}"
+    return f"{'#' * level} {text} {{ #{anchor}{label} }}"
 
 
 def group_anchor(group: str) -> str:
