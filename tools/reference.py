@@ -145,9 +145,11 @@ def common_text(name: str, parameter: str) -> str:
 
 def signature_parameters(value: Any) -> dict[str, inspect.Parameter]:
     """Return the parameters of a callable that its users pass, by name."""
+    if not callable(value) or type(value).__name__ == "DType":
+        return {}
     try:
         parameters = inspect.signature(value).parameters
-    except (TypeError, ValueError):  # a constant, or a class of C
+    except ValueError:  # a class of C
         return {}
     own = {n: p for n, p in parameters.items() if n not in UNLISTED and not n.startswith("_")}
     variadic = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in own.values())
@@ -492,7 +494,8 @@ class Page:
         if entry.original:
             yield f"The same as {entry.original.link(self.name)}."
             return
-        yield from self.describe(entry.name, entry.value, self.neighbours(entry))
+        neighbours = "" if is_exception(entry.value) else self.neighbours(entry)
+        yield from self.describe(entry.name, entry.value, neighbours)
         also: list[str] = []
         in_place: list[str] = []
         for name, value in members(entry.value):
@@ -602,12 +605,19 @@ def group_anchor(group: str) -> str:
     return make_anchor(f"group {group}")
 
 
+KINDS = {
+    "b": "truth values", "i": "signed integers", "u": "unsigned integers", "f": "floats",
+    "c": "complex numbers",
+}  # fmt: skip
+
+
 def summarize(value: Any) -> str:
     """Return the first sentence about a value; for a constant its type and value."""
     if summary := docstring(value).summary:
         return summary
     if type(value).__name__ == "DType":
-        return f"A dtype of {value.itemsize} bytes."
+        size = f"{value.itemsize} byte{'s' * (value.itemsize > 1)}"
+        return f"The dtype of {KINDS[value.kind]} of {size}."
     if type(value).__module__ in ("types", "typing"):
         text = re.sub(r"\b(?:\w+\.)+(?=[A-Za-z])", "", inspect.formatannotation(value))
         return f"A type of annotations: `{text}`."
