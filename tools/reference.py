@@ -293,8 +293,10 @@ def module_names() -> frozenset[str]:
 
 @cache
 def public_values() -> dict[str, Any]:
-    """Return the public values by name, without modules."""
-    return {n: v for n, v in names.public_values().items() if not inspect.ismodule(v)}
+    """Return the public values by name, without modules; the shortest names come first."""
+    values = names.public_values()
+    by_length = sorted(values, key=lambda name: name.count("."))
+    return {name: values[name] for name in by_length if not inspect.ismodule(values[name])}
 
 
 @cache
@@ -543,8 +545,8 @@ class Page:
         group = [e for e in self.groups[entry.group] if not e.original]
         by_distance = sorted(group, key=lambda e: abs(group.index(e) - group.index(entry)))
         near = [*counterparts().get(counterpart_key(entry), []), *by_distance]
-        near = [e for e in near if e is not entry][:NEIGHBOURS_MAX]
-        return ", ".join(f"`{e.name}`" for e in near) + "." if near else ""
+        links = [*dict.fromkeys(f"`{e.name}`" for e in near if e is not entry)][:NEIGHBOURS_MAX]
+        return ", ".join(links) + "." if links else ""
 
     def link_names(self, text: str, short: str, parameters: Collection[str] = ()) -> str:
         """Return a text with links to the public names and the pages that it mentions.
@@ -714,7 +716,7 @@ def main(arguments: list[str]) -> int:
         return subprocess.call(command, env={**os.environ, "DOVETAIL_PURE": "1"})
     if arguments[:1] == ["--missing"]:
         missing = missing_parameters(*arguments[1:2])
-        print(*missing, f"{len(missing)} parameters without a text", sep="\n")
+        print(*sorted(missing), f"{len(missing)} parameters without a text", sep="\n")
         return 0
     folder = Path(*arguments) if arguments else REFERENCE
     folder.mkdir(exist_ok=True)
