@@ -24,30 +24,16 @@ from .generator import (
 
 __all__ = [
     "Generator",
-    "bernoulli",
-    "beta",
-    "binomial",
-    "choice",
     "default_rng",
-    "dirichlet",
-    "exponential",
-    "gamma",
     "get_state",
     "integers",
-    "laplace",
     "manual_seed",
-    "multinomial",
     "normal",
     "permutation",
-    "poisson",
-    "rand",
-    "randint",
-    "randn",
     "set_state",
-    "shuffle",
-    "truncated_normal",
     "uniform",
 ]
+__all__ += LAZY_FUNCTIONS
 
 
 def __dir__() -> list[str]:
