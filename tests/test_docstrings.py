@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import doctest
 import inspect
 import re
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 from dovetail import errors
 from dovetail.tensor.host import READ_METHODS
 from places import ROOT
+from sessions import find_failures
 
 SPACES: dict[str, Any] = {
     "dt": dt, "dt.fft": dt.fft, "dt.linalg": dt.linalg, "dt.random": dt.random,
@@ -288,23 +288,15 @@ EXAMPLES = {
 }
 
 
-def failures(name: str, text: str) -> str:
-    """Return the differences between the output of a docstring's examples and its text."""
-    told: list[str] = []
-    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
-    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=told.append)
-    return "".join(told)
-
-
 @pytest.mark.parametrize("name, text", EXAMPLES.values(), ids=lambda part: part.split("\n")[0])
 def test_examples_print_their_output(name: str, text: str) -> None:
     if name.startswith("dt.onnx."):
         pytest.importorskip("onnx")
-    assert failures(name, text) == ""
+    assert find_failures(text, name) == ""
 
 
 def test_wrong_example_is_detected() -> None:
-    assert "Expected" in failures("f", ">>> 1 + 1\n3\n")
+    assert "Expected" in find_failures(">>> 1 + 1\n3\n", "f")
 
 
 # --- sources, units, accuracy --------------------------------------------------------------------

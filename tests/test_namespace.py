@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import inspect
-import re
 import shutil
 import subprocess
 import sys
@@ -273,14 +272,6 @@ def test_every_module_with_public_functions_has_all() -> None:
     own = {".".join(("functions", *p.parts)) for p in files if p.name != "__init__"}
     own -= {f"functions.{n}" for n in INNER}
     assert own <= {*faces.EXPORTED_NAMES}
-
-
-def test_every_public_name_is_in_the_reference() -> None:
-    pages = "\n".join(p.read_text() for p in (ROOT / "docs" / "reference").glob("*.md"))
-    shown = {*re.findall(r"^### ([\w.]+)$", pages, re.M), *re.findall(r"`dt\.(\w+)`", pages)}
-    names = {*dt.__all__} - MODULES - {"e", "inf", "nan", "newaxis", "pi"}
-    under = {f"{m}.{n}" for m in SEEN for n in SEEN[m].split() if not hasattr(dt, n)}
-    assert (names | under) - shown == set()
 
 
 @pytest.mark.parametrize("name", sorted(n for n in dt.__all__ if inspect.isroutine(getattr(dt, n))))

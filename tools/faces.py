@@ -1,8 +1,7 @@
-"""Generate the imports of `dovetail/__init__.py`, tables of names, stubs and reference pages.
+"""Generate the imports of `dovetail/__init__.py`, tables of names and stubs.
 
-They are generated from the `__all__`, the declarations, signatures and docstrings of the modules.
+They are generated from the `__all__`, the declarations and the signatures of the modules.
 `python tools/faces.py` writes the files; `--check` compares them, and fails if they differ.
-`--reference` writes the reference pages, which the site builds and git ignores.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ LAZY_METHODS_FILE = CORE / "functions" / "lazy_methods.py"
 METHOD_STUB_FILE = CORE / "tensor" / "signatures.pyi"
 FUNCTION_STUB_FILE = CORE / "functions" / "elementwise" / "signatures.pyi"
 SHOWN_STUB_FILE = CORE / "functions" / "shown.pyi"
-REFERENCE = ROOT / "docs" / "reference"
 WIDTH = 100
 
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
@@ -41,173 +39,35 @@ MANUAL_NAMES = (  # in `__init__`
 )  # fmt: skip
 SHIPPED_LAYOUTS = ("sparse.plugin",)  # their methods are in the stub of Tensor
 
-# The reference: page -> (title, documented modules -> the namespace of their names in `dt`).
-PAGES: dict[str, tuple[str, dict[str, str]]] = {
-    "tensor": ("The tensor", {"tensor.tensor": "", "tensor.host": ""}),
-    "creation": (
-        "Making tensors",
-        {
-            "functions.creation.from_values": "",
-            "functions.creation.constructors": "",
-            "functions.creation.grids": "",
-            "functions.io.interop": "",
-            "functions.creation.windows": "",
-            "functions.io.files": "",
-        },
-    ),
-    "datatypes": ("Dtypes", {"dtypes": "", "functions.datatypes": ""}),
-    "elementwise": (
-        "Elementwise functions",
-        {
-            "functions.elementwise.op_functions": "",
-            "functions.elementwise.special_functions": "",
-            "functions.elementwise.decompose": "",
-            "functions.elementwise.composed": "",
-        },
-    ),
-    "reductions": (
-        "Reductions and running sums",
-        {
-            "functions.reductions.statistics": "",
-            "functions.reductions.cumulative": "",
-            "functions.reductions.nan_functions": "",
-            "functions.reductions.order_statistics": "",
-            "functions.reductions.covariance": "",
-            "functions.reductions.histograms": "",
-            "functions.reductions.numerical": "",
-        },
-    ),
-    "shapes": (
-        "Shapes and arrangement",
-        {
-            "functions.shape.manipulation": "",
-            "functions.shape.copies": "",
-            "functions.shape.joining": "",
-            "functions.shape.orientation": "",
-            "functions.shape.padding": "",
-            "functions.shape.patches": "",
-            "functions.shape.strides": "",
-        },
-    ),
-    "indexing": (
-        "Indexing, sorting and sets",
-        {
-            "functions.indexing.index_reads": "",
-            "functions.indexing.masks": "",
-            "functions.indexing.index_writes": "",
-            "functions.indexing.selection": "",
-            "functions.indexing.index_arrays": "",
-            "functions.indexing.insert_delete": "",
-            "functions.sorting.stable_sort": "",
-            "functions.sorting.distinct": "",
-            "functions.sorting.set_operations": "",
-            "functions.sorting.unique": "",
-            "functions.sorting.lexsort_partition": "",
-        },
-    ),
-    "torch": (
-        "Functions under PyTorch's names",
-        {
-            "functions.torch_functions": "",
-            "functions.torch_methods": "",
-            "linalg.torch_functions": "",
-        },
-    ),
-    "linalg": (
-        "Linear algebra",
-        {
-            "functions.products.matrix_products": "linalg",
-            "functions.products.vector_products": "",
-            "functions.products.einsum": "",
-            "linalg.solving": "linalg",
-            "linalg.triangular": "linalg",
-            "linalg.eigenvalues": "linalg",
-            "linalg.factors": "linalg",
-            "linalg.least_squares": "linalg",
-            "linalg.norms": "linalg",
-            "linalg.matrix_functions": "linalg",
-            "linalg.polynomials": "",
-        },
-    ),
-    "fft": (
-        "Fourier transforms",
-        {
-            "fft.transforms": "fft",
-            "fft.real_transforms": "fft",
-            "fft.frequencies": "fft",
-        },
-    ),
-    "random": (
-        "Random numbers",
-        {
-            "functions.random": "random",
-            "functions.random.samplers": "random",
-            "functions.random.discrete_samplers": "random",
-        },
-    ),
-    "gradients": ("Gradients", {"autograd": "autograd"}),
-    "transforms": ("Transforms of functions", {"func": "func"}),
-    "devices": (
-        "Devices, streams and layouts",
-        {
-            "device_class": "",
-            "backend.naming": "",
-            "plugins.registry": "plugins",
-            "backend.streams": "",
-            "backend.threads": "",
-            "functions.io.transfer": "",
-            "layout": "",
-        },
-    ),
-    "memory": ("Memory", {"memory": "memory"}),
-    "insight": (
-        "When and how work runs",
-        {
-            "insight.explain": "",
-            "insight.profile": "",
-            "insight.show": "",
-            "insight.graph": "",
-            "autograd.nan_checks": "",
-            "engine.provenance": "",
-            "settings": "",
-            "tensor.print_options": "",
-        },
-    ),
-    "jit": (
-        "Captured functions",
-        {
-            "capture.jit": "",
-            "capture.control_flow": "",
-            "capture.serialize": "",
-            "tree": "tree",
-        },
-    ),
-    "kernels": (
-        "Kernels of one's own",
-        {
-            "frontend.elementwise_op": "",
-            "frontend.custom_op": "",
-            "frontend.loop_kernel": "",
-            "frontend.dsl": "",
-            "frontend.raw_source": "",
-        },
-    ),
-    "nn": ("Layers", {"nn.modules": "nn"}),
-    "functional": ("Functions of networks", {"nn.functional": "nn.functional"}),
-    "optim": ("Optimisers", {"optim": "optim"}),
-    "data": ("Data sets and loaders", {"data": "data"}),
-    "distributions": ("Distributions", {"distributions": "distributions"}),
-    "onnx": ("ONNX", {"onnx": "onnx"}),
-    "checkpoints": (
-        "Checkpoints and logs",
-        {"checkpoint": "checkpoint", "tensorboard": "tensorboard"},
-    ),
-    "errors": ("Errors", {"errors": ""}),
-}
-# The modules whose names `dt` exports, as listed, or all of `__all__`: those of the pages above
-# without a namespace, and others.
+# The modules whose `__all__` `dt` exports, and those of which it exports the listed names.
+EXPORTED_MODULES = (
+    "autograd.nan_checks", "backend.naming", "backend.streams", "backend.threads",
+    "capture.control_flow", "capture.jit", "capture.serialize", "device_class", "dtypes",
+    "engine.provenance", "errors", "frontend.custom_op", "frontend.dsl",
+    "frontend.elementwise_op", "frontend.loop_kernel", "frontend.raw_source",
+    "functions.creation.constructors", "functions.creation.from_values",
+    "functions.creation.grids", "functions.creation.windows", "functions.datatypes",
+    "functions.elementwise.composed", "functions.elementwise.decompose",
+    "functions.elementwise.op_functions", "functions.elementwise.special_functions",
+    "functions.indexing.index_arrays", "functions.indexing.index_reads",
+    "functions.indexing.index_writes", "functions.indexing.insert_delete",
+    "functions.indexing.masks", "functions.indexing.selection", "functions.io.files",
+    "functions.io.interop", "functions.io.transfer", "functions.products.einsum",
+    "functions.products.vector_products", "functions.reductions.covariance",
+    "functions.reductions.cumulative", "functions.reductions.histograms",
+    "functions.reductions.nan_functions", "functions.reductions.numerical",
+    "functions.reductions.order_statistics", "functions.reductions.statistics",
+    "functions.shape.copies", "functions.shape.joining", "functions.shape.manipulation",
+    "functions.shape.orientation", "functions.shape.padding", "functions.shape.patches",
+    "functions.shape.strides", "functions.sorting.distinct",
+    "functions.sorting.lexsort_partition", "functions.sorting.set_operations",
+    "functions.sorting.stable_sort", "functions.sorting.unique", "functions.torch_functions",
+    "functions.torch_methods", "insight.explain", "insight.graph", "insight.profile",
+    "insight.show", "layout", "linalg.polynomials", "linalg.torch_functions", "settings",
+    "tensor.host", "tensor.print_options", "tensor.tensor",
+)  # fmt: skip
 EXPORTED_NAMES: dict[str, str] = {
-    **{m: "" for _, modules in PAGES.values() for m, prefix in modules.items() if not prefix},
+    **dict.fromkeys(EXPORTED_MODULES, ""),
     "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
     "set_grad_enabled",
     "func.vectorize": "",
@@ -574,147 +434,6 @@ def shown_stub() -> str:
     return stub.render("functions that also accept other libraries' parameters.", lines)
 
 
-# --- reference pages -----------------------------------------------------------------------------
-
-
-LABEL = re.compile(
-    r"^(?=[A-Z][a-z]+(?: [a-z]+)?: |(?:`\w+`(?:, )?)+: )"
-)  # `Shapes: ...`, `axis`: ...
-
-
-def docstring_markdown(doc: str | None) -> str:
-    """Return a docstring as Markdown: fenced examples, and a list of labels and parameters."""
-    lines: list[str] = []
-    fenced = item = False
-    for line in inspect.cleandoc(doc or "").splitlines():
-        if line.startswith(">>>") and not fenced:
-            lines.append("```python")
-            fenced = True
-        elif fenced and not line:
-            lines.append("```")
-            fenced = False
-        if not fenced and not line.startswith("    "):
-            line = re.sub(r"(`[^`]*`)|\*", lambda m: m[1] or r"\*", line)
-            begins = bool(lines) and LABEL.match(line) is not None
-            if begins and lines[-1] and not item:
-                lines.append("")
-            item = begins or (item and bool(line))
-            line = f"- {line}" if begins else f"  {line}" if item else line
-        lines.append(line)
-    return "\n".join([*lines, *(["```"] if fenced else [])])
-
-
-def signature_markdown(name: str, value: Callable[..., object], method: bool = False) -> str:
-    """Return the signature of a function in a fenced block."""
-    try:
-        parts, result = Stub().format_parameters(value, method)
-    except (ValueError, TypeError):  # a class without a signature of its own
-        return ""
-    tail = f") -> {result}" if result != "Any" else ")"
-    lines = wrap_call(f"{name}(", parts[1:] if method else parts, tail)
-    return "```python\n" + "\n".join(lines) + "\n```\n"
-
-
-def entry(name: str, value: object) -> str:
-    """Return the Markdown of a function or a class, with its heading."""
-    text = f"### {name.removeprefix('dt.')}\n\n"
-    if inspect.isclass(value):
-        members = [
-            f"#### {name.rpartition('.')[2]}.{n}\n\n{shape}" for n, shape in public_members(value)
-        ]
-        return "\n\n".join([text + docstring_markdown(value.__doc__), *members])
-    return (
-        text
-        + signature_markdown(name, typing.cast(Callable[..., object], value))
-        + "\n"
-        + docstring_markdown(value.__doc__)
-    )
-
-
-def public_members(kind: type) -> Iterator[tuple[str, str]]:
-    """Yield name and Markdown of the public members that a class itself defines and documents."""
-    for name, value in vars(kind).items():
-        if name.startswith("_") or not getattr(value, "__doc__", None):
-            continue
-        if inspect.isfunction(value):
-            yield (
-                name,
-                signature_markdown(f"{kind.__name__}.{name}", value, True)
-                + "\n"
-                + docstring_markdown(value.__doc__),
-            )
-        elif isinstance(value, property | classmethod | staticmethod):
-            yield name, docstring_markdown(value.__doc__)
-
-
-def module_entries(name: str, prefix: str) -> Iterator[str]:
-    """Yield the entries of a module for a page, and one entry for its constants."""
-    namespace, constants = sys.modules["dovetail"], []
-    for own in sorted(module(name).__all__, key=name_sort_key):
-        value, public = getattr(module(name), own), RENAMED.get(own, own)
-        is_there = getattr(namespace, public, None) is value
-        full = f"dt.{public}" if is_there or not prefix else f"dt.{prefix}.{public}"
-        if inspect.isclass(value) or inspect.isroutine(value):
-            yield entry(full, value) if own != "Tensor" else tensor_entry(value)
-        else:
-            constants.append(f"`{full}`")
-    if constants:
-        yield "\n".join(["### Constants", "", ", ".join(constants) + "."])
-
-
-def tensor_entry(kind: type) -> str:
-    """Return the entry of Tensor: its own members, and links to functions that are methods."""
-    attached = methods()
-    own = [f"#### Tensor.{n}\n\n{text}" for n, text in public_members(kind) if n not in attached]
-    rest, same, in_place, other = [], [], [], []
-    anchors = {
-        id(getattr(module(m), n)): (f"{page}.md#{n.lower()}", n)
-        for page, (_, modules) in PAGES.items()
-        for m, prefix in modules.items()
-        for n in (*module(m).__all__,)
-        if not prefix or n in EXPORTED_NAMES.get(m, "").split()
-    }
-    for name, value in attached.items():
-        link, function = anchors.get(id(value), ("", ""))
-        if name.startswith("_"):
-            continue
-        if link and name == function:
-            same.append(f"[{name}]({link})")
-        elif link:
-            other.append(f"`{name}` is [{function}]({link})")
-        elif str(value.__doc__).startswith("Write the result of `dt."):
-            in_place.append(f"`{name}`")
-        elif isinstance(value, property):
-            rest.append(f"#### Tensor.{name}\n\n{docstring_markdown(value.__doc__)}")
-        else:
-            shape = signature_markdown(
-                f"Tensor.{name}", typing.cast(Callable[..., object], value), True
-            )
-            rest.append(f"#### Tensor.{name}\n\n{shape}\n{docstring_markdown(value.__doc__)}")
-    listed = (
-        ("### Functions that are methods too", ", ".join(same) + "."),
-        ("### Methods under other names", "; ".join(other) + "."),
-        ("### Methods that write their result into the tensor", ", ".join(in_place) + "."),
-    )
-    head = f"### Tensor\n\n{docstring_markdown(kind.__doc__)}"
-    return "\n\n".join([head, *own, *rest, *(f"{title}\n\n{text}" for title, text in listed)])
-
-
-def pages() -> dict[Path, str]:
-    """Return the text of each page of the reference and of its index."""
-    texts = {}
-    lines = ["# Reference", "", "Every public name, and how it is called.", ""]
-    for page, (title, modules) in PAGES.items():
-        text = [f"# {title}", "[All pages](README.md)"]
-        for name, prefix in modules.items():
-            text += [docstring_markdown(module(name).__doc__)] if prefix else []
-            text += module_entries(name, prefix)
-        texts[REFERENCE / f"{page}.md"] = "\n\n".join(t.strip("\n") for t in text) + "\n"
-        lines.append(f"- [{title}]({page}.md)")
-    texts[REFERENCE / "README.md"] = "\n".join(lines) + "\n"
-    return texts
-
-
 # --- stubs of packages ---------------------------------------------------------------------------
 
 # Packages that export the `__all__` of their modules; type checkers cannot infer these names.
@@ -798,13 +517,8 @@ def load() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or the reference, or compare with `--check`; return the exit status."""
+    """Write the files, or compare with `--check`; return the exit status."""
     load()
-    if arguments == ["--reference"]:
-        REFERENCE.mkdir(exist_ok=True)
-        for path, text in pages().items():
-            path.write_text(text)
-        return 0
     differences = find_outdated()
     if arguments == ["--check"]:
         for difference in differences.values():

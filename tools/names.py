@@ -27,7 +27,7 @@ NAMES_FILE = ROOT / "tests" / "public_names.txt"
 RECORDS = "dovetail.records"  # the module of internal bases
 PACKAGES = (  # packages of `dt` that are loaded on first access, and their modules
     "checkpoint", "data", "distributions", "nn", "nn.functional", "nn.init", "nn.utils", "onnx",
-    "optim", "optim.lr_scheduler", "tensorboard", "tree",
+    "optim", "optim.lr_scheduler", "sparse", "tensorboard", "tree",
 )  # fmt: skip
 
 
@@ -51,15 +51,8 @@ def main(arguments: list[str]) -> int:
 
 def lines() -> list[str]:
     """Return the public names of dovetail with their signatures, sorted."""
-    values_by_name: dict[str, Any] = {}  # by public name; those of dt first
-    walk(importlib.import_module("dovetail"), "dt", values_by_name, set())
-    walk(importlib.import_module("dovetail.extend"), "dovetail.extend", values_by_name, set())
-    for name in PACKAGES:
-        walk(importlib.import_module(f"dovetail.{name}"), f"dt.{name}", values_by_name, set())
-    first: dict[int, str] = {}
-    for name, value in values_by_name.items():
-        if inspect.isclass(value):
-            first.setdefault(id(value), name)
+    values_by_name = public_values()
+    first = first_names(values_by_name)
     entries: set[str] = set()
     for name, value in values_by_name.items():
         if isinstance(value, ModuleType):
@@ -73,15 +66,39 @@ def lines() -> list[str]:
     return sorted(entries)
 
 
+def public_values() -> dict[str, Any]:
+    """Return the public values by name: those of `dt`, of its packages, of `dovetail.extend`."""
+    values_by_name: dict[str, Any] = {}
+    walk(importlib.import_module("dovetail"), "dt", values_by_name, set())
+    for name in PACKAGES:
+        walk(importlib.import_module(f"dovetail.{name}"), f"dt.{name}", values_by_name, set())
+    walk(importlib.import_module("dovetail.extend"), "dovetail.extend", values_by_name, set())
+    return values_by_name
+
+
+def first_names(values_by_name: dict[str, Any]) -> dict[int, str]:
+    """Return the first public name of each class, by its identity."""
+    first: dict[int, str] = {}
+    for name, value in values_by_name.items():
+        if inspect.isclass(value):
+            first.setdefault(id(value), name)
+    return first
+
+
 def walk(module: ModuleType, name: str, values_by_name: dict[str, Any], seen: set[int]) -> None:
     """Add the public names of a module, and of the modules among them, to `values_by_name`."""
     if id(module) in seen:
         return
     seen.add(id(module))
-    for each in getattr(module, "__all__", ()) or type_checking_all(module):
+    for each in exported_names(module):
         value = values_by_name[f"{name}.{each}"] = getattr(module, each)
         if isinstance(value, ModuleType):
             walk(value, f"{name}.{each}", values_by_name, seen)
+
+
+def exported_names(module: ModuleType) -> list[str]:
+    """Return the `__all__` of a module, also one that is set only for type checkers."""
+    return list(getattr(module, "__all__", ()) or type_checking_all(module))
 
 
 def type_checking_all(home: ModuleType) -> list[str]:
@@ -101,20 +118,24 @@ def class_lines(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
         b.__name__ for b in kind.__bases__ if b is not object and b.__module__ != RECORDS
     )
     yield f"{name}{format_signature(kind)}: class({bases})"
-    if issubclass(kind, BaseException) or not kind.__module__.startswith("dovetail."):
-        return
-    ours = [k for k in kind.__mro__ if k.__module__.startswith("dovetail.")]
-    known = {j for k in ours[1:] if id(k) in public for j in k.__mro__}
-    owners = [k for k in ours if k not in known]
-    for each in sorted({a for k in owners for a in vars(k) if not a.startswith("_")}):
-        value = inspect.getattr_static(kind, each)
-        if isinstance(value, staticmethod | classmethod):
-            value = value.__func__
+    for each, value in own_members(kind, public):
         if isinstance(kind, type(Enum)) and isinstance(getattr(kind, each), kind):
             yield f"{name}.{each}: member"
         else:
             signature = format_signature(value) if inspect.isroutine(value) else ": attribute"
             yield f"{name}.{each}{signature}"
+
+
+def own_members(kind: type, public: dict[int, str]) -> Iterator[tuple[str, Any]]:
+    """Yield the public members that a class and its private bases define, sorted by name."""
+    if issubclass(kind, BaseException) or kind.__module__.partition(".")[0] != "dovetail":
+        return
+    ours = [k for k in kind.__mro__ if k.__module__.partition(".")[0] == "dovetail"]
+    known = {j for k in ours[1:] if id(k) in public for j in k.__mro__}
+    owners = [k for k in ours if k not in known]
+    for name in sorted({a for k in owners for a in vars(k) if not a.startswith("_")}):
+        value = inspect.getattr_static(kind, name)
+        yield name, value.__func__ if isinstance(value, staticmethod | classmethod) else value
 
 
 class SortedSetDefault:

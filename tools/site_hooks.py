@@ -55,9 +55,13 @@ PROJECT = {
 LINK_TARGETS = {"README.md": f"{DOCS}/index.md"}  # replaces the targets of links
 
 # Pages that repeat names: a search must list the plain function first.
-SECONDARY_PAGES = ("nn", "functional", "optim", "data", "distributions", "onnx", "checkpoints")
+SECONDARY_PAGES = (
+    "tensor", "nn", "functional", "nn-utils", "optim", "data", "distributions", "sparse", "onnx",
+    "checkpoints", "torch",
+)  # fmt: skip
 BOOSTS = {
-    **{f"reference/{name}.md": 0.7 for name in SECONDARY_PAGES},
+    **{f"reference/{name}.md": 2 for name in SECONDARY_PAGES},
+    "reference/extend.md": 0.3, "reference/other-names.md": 0.3,
     "benchmarks.md": 0.3, "project/changelog.md": 0.3,
 }  # fmt: skip
 
@@ -79,8 +83,8 @@ _outputs: dict[str, list[str]] = {}  # the HTML outputs by page of a notebook
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Write the reference, and set the navigation: all pages, each in its group."""
-    if Path(config.docs_dir) == ROOT / DOCS:
-        subprocess.run([sys.executable, ROOT / "tools" / "faces.py", "--reference"], check=True)
+    if Path(config.docs_dir) == ROOT / DOCS and (ROOT / "core").is_dir():
+        subprocess.run([sys.executable, ROOT / "tools" / "reference.py"], check=True)
     config.nav = navigation(pages(Path(config.docs_dir)))
     return config
 

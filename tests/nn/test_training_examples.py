@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import pkgutil
 
 import dovetail.data
 import dovetail.optim
 import pytest
+from sessions import find_module_failures
 
 PACKAGES = (dovetail.data, dovetail.optim)
 MODULES = [
@@ -23,5 +22,4 @@ def test_docstring_examples_are_correct(name: str) -> None:
         pytest.importorskip("safetensors")
     if name.endswith("tensorboard"):
         pytest.importorskip("tensorboard")
-    found = doctest.testmod(importlib.import_module(name))
-    assert found.failed == 0
+    assert find_module_failures(name) == ""

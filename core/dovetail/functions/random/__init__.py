@@ -33,10 +33,11 @@ __all__ = [
     "set_state",
     "uniform",
 ]
+__all__ += LAZY_FUNCTIONS
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *LAZY_FUNCTIONS]
+    return [*__all__]
 
 
 if TYPE_CHECKING:
