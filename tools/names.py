@@ -101,9 +101,9 @@ def class_lines(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
         b.__name__ for b in kind.__bases__ if b is not object and b.__module__ != RECORDS
     )
     yield f"{name}{format_signature(kind)}: class({bases})"
-    if issubclass(kind, BaseException) or not kind.__module__.startswith("dovetail."):
+    if issubclass(kind, BaseException) or kind.__module__.partition(".")[0] != "dovetail":
         return
-    ours = [k for k in kind.__mro__ if k.__module__.startswith("dovetail.")]
+    ours = [k for k in kind.__mro__ if k.__module__.partition(".")[0] == "dovetail"]
     known = {j for k in ours[1:] if id(k) in public for j in k.__mro__}
     owners = [k for k in ours if k not in known]
     for each in sorted({a for k in owners for a in vars(k) if not a.startswith("_")}):

@@ -200,6 +200,7 @@ from .ops.kernel_ops import PRODUCT_BLOCK, PRODUCT_BLOCKS
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
+from .public_names import publish_all as publish_all
 from .tensor.batched_assign import put_rows, write_together
 from .tensor.other_layouts import (
     LayoutInfo,
@@ -394,6 +395,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "order_of",
         "parse_kernel",
         "print_kernel",
+        "publish_all",
         "put_rows",
         "read_at",
         "read_each_call",
