@@ -8,12 +8,15 @@ import pydoc
 import re
 import subprocess
 import sys
+import traceback
 import types
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
 import dovetail as dt
 import pytest
+from dovetail import tracebacks
 
 PACKAGES = (
     "autograd", "checkpoint", "data", "distributions", "distributions.constraints",
@@ -123,9 +126,9 @@ def test_dir_of_a_package_lists_its_public_names(name: str) -> None:
 
 
 def test_namespace_holds_no_imported_module_of_python() -> None:
-    modules = [v for n, v in vars(dt).items() if isinstance(v, types.ModuleType) and n.isidentifier()
-               and not n.startswith("_")]  # fmt: skip
-    assert [m.__name__ for m in modules if not m.__name__.startswith("dovetail.")] == []
+    public = {n: v for n, v in vars(dt).items() if n.isidentifier() and n[0] != "_"}
+    modules = {n: v.__name__ for n, v in public.items() if isinstance(v, types.ModuleType)}
+    assert [n for n, name in modules.items() if not name.startswith("dovetail.")] == []
 
 
 def test_random_is_importable_as_a_module() -> None:
@@ -138,7 +141,7 @@ def test_random_is_importable_as_a_module() -> None:
 
 
 def test_error_of_a_missing_random_function_names_the_public_module() -> None:
-    with pytest.raises(AttributeError, match="^module 'dovetail.random' has no attribute 'stat'"):
+    with pytest.raises(AttributeError, match=r"^module 'dovetail\.random' has no attribute 'stat'"):
         _ = dt.random.stat  # type: ignore[attr-defined]
 
 
@@ -188,3 +191,63 @@ def test_jedi_completes(line: str, wanted: str) -> None:
     jedi = pytest.importorskip("jedi", reason="jedi is not installed")
     names = {c.name for c in jedi.Script(JEDI + line).complete()}
     assert wanted in names
+
+
+# --- tracebacks
+
+
+def frames(call: Callable[[], object]) -> list[str]:
+    """Return the functions in the traceback of the error of a call, without this one."""
+    with pytest.raises(dt.DovetailError) as info:
+        call()
+    found = traceback.extract_tb(info.value.__traceback__)
+    return [f.name for f in found if f.name != "frames"]
+
+
+X, Y = dt.ones((2, 3)), dt.ones((4, 5))
+CALLS: dict[str, Callable[[], object]] = {
+    "wrapped function": lambda: dt.median(X, axis=9),
+    "unknown parameter": lambda: dt.median(X, axs=9),  # type: ignore[call-arg]
+    "function of a row": lambda: dt.add(X, Y),
+    "function with out": lambda: dt.linalg.inv(X),
+    "layer": lambda: dt.nn.Linear(3, 4)(Y),
+    "constructor": lambda: dt.nn.Linear(3, "a"),  # type: ignore[arg-type]
+    "function of networks": lambda: dt.nn.functional.conv2d(X, Y),
+}
+
+
+@pytest.fixture
+def hides_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracebacks, "keeps_frames", False)
+
+
+@pytest.mark.usefixtures("hides_frames")
+@pytest.mark.parametrize("name", CALLS)
+def test_traceback_ends_in_the_code_of_the_user(name: str) -> None:
+    assert frames(CALLS[name]) == ["<lambda>"]
+
+
+@pytest.mark.usefixtures("hides_frames")
+@pytest.mark.parametrize("transform", [dt.vmap, dt.jit])
+def test_traceback_keeps_the_frames_of_a_transformed_function(transform: Any) -> None:
+    def rows(x: dt.Tensor) -> dt.Tensor:
+        return dt.add(x, Y)
+
+    kept = [n for n in frames(lambda: transform(rows)(X)) if "RecentExecutables" not in n]
+    assert kept == ["<lambda>", "rows"]
+
+
+def test_traceback_keeps_all_frames_in_development_mode() -> None:
+    assert len(frames(CALLS["wrapped function"])) > 3
+
+
+@pytest.mark.usefixtures("hides_frames")
+@pytest.mark.parametrize(("kind", "kept"), [("InternalError", ["fail"]), ("ShapeError", [])])
+def test_internal_error_keeps_the_frames_of_dovetail(kind: str, kept: list[str]) -> None:
+    scope: dict[str, Any] = {"__name__": "dovetail.inner", "dt": dt}
+    exec(f"def fail(): raise dt.{kind}('x')", scope)
+    with pytest.raises(dt.DovetailError) as info:
+        scope["fail"]()
+    tracebacks.hide_internal_frames(info.value)
+    found = traceback.extract_tb(info.value.__traceback__)
+    assert [f.name for f in found if f.name == "fail"] == kept

@@ -155,7 +155,7 @@ GROUND = {
     "argument_checks", "build_info", "callbacks", "command_line", "compat", "declarations",
     "device_class", "dtypes", "environment", "errors", "forks", "identity_cache", "layout",
     "lazy_import", "locks", "lru_cache", "object_pool", "public_names", "records", "settings",
-    "weak_identity_map",
+    "tracebacks", "weak_identity_map",
 }  # fmt: skip
 # these import everything they offer or connect
 DOORS = {"__init__", "__main__", "extend", "random", "wiring"}

@@ -212,6 +212,7 @@ from .tensor.other_layouts import (
 )
 from .tensor.primitives import apply, reduce
 from .tensor.tensor import required
+from .tracebacks import hide_internal_frames as hide_internal_frames
 
 if TYPE_CHECKING:
     from .capture.jit import look_up_again
@@ -375,6 +376,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "gather_at",
         "graph_of",
         "grid_index",
+        "hide_internal_frames",
         "hookimpl",
         "in_range",
         "int8",

@@ -45,13 +45,10 @@ class PublicSignature(Signature):
         function = self._function
         if hasattr(function, "__wrapped__"):
             return signature(function.__wrapped__)
-        code = function.__code__  # compiled functions have these attributes, too
-        plain = FunctionType(
-            code, {}, function.__name__, function.__defaults__, function.__closure__
-        )
-        plain.__kwdefaults__, plain.__annotations__ = (
-            function.__kwdefaults__, function.__annotations__,
-        )  # fmt: skip
+        code, defaults = function.__code__, function.__defaults__  # compiled functions have both
+        plain = FunctionType(code, {}, function.__name__, defaults, function.__closure__)
+        plain.__kwdefaults__ = function.__kwdefaults__
+        plain.__annotations__ = function.__annotations__
         return signature(plain)
 
 

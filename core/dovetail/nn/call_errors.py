@@ -23,7 +23,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import arguments, hide_internal_frames
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,10 +70,15 @@ def explain(
         except Exception as error:
             name = title(args) if title else function.__name__
             reason = explain_error(error, name, function, args, named)
+            hide_internal_frames(error)
             if reason is None:
                 raise
             cause = error
-        raise reason from cause
+        try:
+            raise reason from cause
+        except dt.DovetailError as error:
+            hide_internal_frames(error)
+            raise
 
     return call
 
