@@ -36,8 +36,8 @@ class PublicSignature(Signature):
         if name not in ("_parameters", "_return_annotation"):
             raise AttributeError(name)
         raw = self.raw()
-        shown = [_show(p) for p in raw.parameters.values() if not _is_hidden(p)]
-        super().__init__(shown, return_annotation=_text(raw.return_annotation))
+        parameters = [_show(p) for p in raw.parameters.values() if not _is_hidden(p)]
+        super().__init__(parameters, return_annotation=_text(raw.return_annotation))
         return getattr(self, name)
 
     def raw(self) -> Signature:

@@ -23,14 +23,14 @@ def hide_internal_frames(error: BaseException) -> None:
     """
     if keeps_frames or not isinstance(error, DovetailError) or isinstance(error, InternalError):
         return
-    kept: list[TracebackType] = []
+    user_entries: list[TracebackType] = []
     entry = error.__traceback__
     while entry is not None:
         if not _is_internal(str(entry.tb_frame.f_globals.get("__name__"))):
-            kept.append(entry)
+            user_entries.append(entry)
         entry = entry.tb_next
     error.__traceback__ = None
-    for entry in reversed(kept):
+    for entry in reversed(user_entries):
         error.__traceback__ = TracebackType(
             error.__traceback__, entry.tb_frame, entry.tb_lasti, entry.tb_lineno
         )
