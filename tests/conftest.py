@@ -12,6 +12,7 @@ from zlib import crc32
 
 import dovetail as dt
 import pytest
+from dovetail import tracebacks
 from dovetail.testing.verified import verified_kernels
 from installed import INSTALLED
 
@@ -27,6 +28,7 @@ if _sparse is not None and _sparse.origin is None:
 pytest.register_assert_rewrite("captured", "cstyle_cases", "fake_device")
 
 
+tracebacks.keeps_frames = True  # a failed test shows where
 PART, FEWEST = 24, 2
 
 

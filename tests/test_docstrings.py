@@ -42,7 +42,6 @@ LISTED = {  # of modules without `__all__`
 }
 # Parameters with one meaning everywhere: the docstring of `dovetail` documents them.
 EVERYWHERE = {"x", "x1", "x2", "axis", "keepdims", "out", "shape", "dtype", "device", "spec"}
-EVERYWHERE |= {"more", "theirs"}  # other libraries' parameters, which dovetail has in other places
 # Those with one meaning in a namespace: its docstring documents them.
 WITHIN = {
     "dt.nn.functional": "input input1 input2 target weight bias dim training inplace reduction "

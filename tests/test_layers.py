@@ -156,11 +156,11 @@ MAY_IMPORT = {
 GROUND = {
     "argument_checks", "build_info", "callbacks", "command_line", "compat", "declarations",
     "device_class", "dtypes", "environment", "errors", "forks", "identity_cache", "install_source",
-    "layout", "lazy_import", "locks", "lru_cache", "object_pool", "records", "settings",
-    "weak_identity_map",
+    "layout", "lazy_import", "locks", "lru_cache", "object_pool", "public_names", "records",
+    "settings", "tracebacks", "weak_identity_map",
 }  # fmt: skip
 # these import everything they offer or connect
-DOORS = {"__init__", "__main__", "extend", "wiring"}
+DOORS = {"__init__", "__main__", "extend", "random", "wiring"}
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
 # nothing of the core; the core imports none of them.
 OUTSIDE_CORE = {

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import venv
+import zipfile
 from pathlib import Path
 
 import dovetail as dt
+import numpy as np
+import packages
 import pytest
 
 CORE = Path(dt.__file__).parents[1]
@@ -32,12 +38,23 @@ dt.softmax(x, axis=0, out=dt.zeros((2, 3)))
 dt.isclose(x, x, rtol=0.1)
 dt.clip(x, 0, max=1.0)
 dt.hann(3, sym=False)
+dt.sum(x, dim=0, keepdim=True)
+dt.mean(input=x, dim=1)
+dt.exp(input=x)
+dt.add(input=x, other=x)
+dt.softmax(x, dim=1)
+dt.cumulative_sum(x, dim=0)
+x.sum(dim=0, keepdim=True)
+x.all(dim=1)
+dt.concat([x, x], dim=0)
+dt.tensor([[1.0]], dtype=dt.float32, requires_grad=True)
+dt.random.randn(2, 3)
 """
 WRONG = """\
 dt.sum(x, axes=0)
 dt.sum(x, 0, True)
 dt.sum()
-dt.mean(x, keepdim=True)
+dt.mean(x, keepdims=1.5)
 dt.argmax(x, ax=0)
 dt.any(x, where=x)
 dt.count_nonzero(x, axis="0")
@@ -58,20 +75,57 @@ dt.softmax(x, axes=0)
 dt.isclose(x, x, 0.1)
 dt.clip(x, lower=0)
 dt.hann("3")
+dt.max(x, dim=0)
+dt.exp(inputs=x)
+dt.tensor([1.0], dtypes=1)
+dt.nn.Linear(2)
 """
-PACKAGES = """\
+IMPORTS = """\
 import dovetail as dt
+import dovetail.fft
+import dovetail.linalg
 import dovetail.nn.functional as F
-from dovetail import distributions, nn
-
-net = nn.Linear(2, 3)
-reveal_type(dt.nn.Linear(2, 3))
-reveal_type(dt.optim.Adam(net.parameters()))
-reveal_type(F.relu(dt.ones(2)))
-reveal_type(distributions.Normal(0.0, 1.0))
-reveal_type(dt.tensorboard.SummaryWriter("logs"))
-reveal_type(dt.sparse.sparse_coo_tensor([[0]], [1.0], (2,)))
+import dovetail.random as random_numbers
+from dovetail import checkpoint, data, distributions, fft, linalg, nn, onnx, optim, random, sparse
+from dovetail.optim import Adam
+from dovetail.random import Generator, randn
 """
+BODY = """
+net = nn.Linear(2, 3)
+x = dt.ones((2, 3))
+
+
+def f(a: dt.Tensor, b: dt.Tensor) -> dt.Tensor:
+    return a + b
+
+
+"""
+REVEALED = {  # expression -> the name of its type
+    "dt.nn.Linear(2, 3)": "Linear",
+    "Adam(net.parameters())": "Adam",
+    "optim.SGD(net.parameters(), lr=0.1)": "SGD",
+    "F.relu(x)": "Tensor",
+    "distributions.Normal(0.0, 1.0)": "Normal",
+    'dt.tensorboard.SummaryWriter("logs")': "SummaryWriter",
+    "dt.sparse_coo_tensor([[0]], [1.0], (2,))": "COO",
+    "sparse.to_sparse(x)": "COO",
+    "data.TensorDataset(x)": "TensorDataset",
+    'onnx.load("model.onnx")': "Model",
+    'checkpoint.save("file")': "Path",
+    "dt.vmap(f)(x, x)": "Tensor",
+    "dt.jit(f)(x, x)": "Tensor",
+    "dt.grad(x, x)": "Tensor",
+    "dt.tensor([1.0])": "Tensor",
+    "dt.sum(x, dim=1)": "Tensor",
+    "x.sum(dim=1)": "Tensor",
+    "(x + 1).sum(axis=0)": "Tensor",
+    "linalg.inv(x)": "Tensor",
+    "fft.fft(x)": "Tensor",
+    "randn(2)": "Tensor",
+    "random.normal((2,))": "Tensor",
+    "random_numbers.Generator(0)": "Generator",
+}
+USE = IMPORTS + BODY + "".join(f"reveal_type({text})\n" for text in REVEALED)
 HEAD = "import dovetail as dt\nx = dt.ones((2, 3))\n"
 
 
@@ -91,21 +145,95 @@ def test_mypy_accepts_right_and_rejects_wrong_calls(tmp_path: Path) -> None:
     assert {int(p[1]) for p in places} == wanted, done.stdout
 
 
-def test_mypy_finds_packages_by_each_import_form(tmp_path: Path) -> None:
-    pytest.importorskip("mypy")
-    (tmp_path / "use.py").write_text(PACKAGES)
+def reveal_by_mypy(folder: Path, python: str = sys.executable, path: str = "") -> list[str]:
+    """Return the names of the revealed types. Raises: AssertionError for an error in the file."""
+    (folder / "use.py").write_text(USE)
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "use.py"],
-        cwd=tmp_path, env={**os.environ, "MYPYPATH": str(CORE)}, capture_output=True, text=True,
-        check=False,
+        [
+            sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent",
+            "--python-executable", python, "use.py",
+        ],
+        cwd=folder, env={**os.environ, "MYPYPATH": path, "PYTHONPATH": ""}, capture_output=True,
+        text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    shown = re.findall(r'Revealed type is "(.*)"', done.stdout)
-    assert shown == [
-        "dovetail.nn.modules.linear.Linear", "dovetail.optim.adam.Adam",
-        "dovetail.tensor.tensor.Tensor", "dovetail.distributions.normals.Normal",
-        "dovetail.tensorboard.SummaryWriter", "dovetail.sparse.tensor.COO",
-    ]  # fmt: skip
+    return re.findall(r'Revealed type is "(?:[\w.]*\.)?(\w+)"', done.stdout)
+
+
+def reveal_by_pyright(folder: Path, python: str = sys.executable, path: str = "") -> list[str]:
+    """Return the names of the revealed types. Raises: AssertionError for an error in the file."""
+    (folder / "use.py").write_text(USE)
+    settings = {"typeCheckingMode": "standard", "extraPaths": [path] if path else []}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [str(PYRIGHT), "--outputjson", "--pythonpath", python, "use.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    assert [d for d in found if d["severity"] == "error"] == []
+    lines = sorted((d["range"]["start"]["line"], d["message"]) for d in found)
+    return [m[1] for _, text in lines if (m := re.search(r' is "(\w+)"$', text))]
+
+
+PYRIGHT = shutil.which("basedpyright") or shutil.which("pyright")
+needs_pyright = pytest.mark.skipif(PYRIGHT is None, reason="Pyright is not installed")
+
+
+def test_mypy_finds_packages_by_each_import_form(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    assert reveal_by_mypy(tmp_path, path=str(CORE)) == [*REVEALED.values()]
+
+
+@needs_pyright
+def test_pyright_finds_packages_by_each_import_form(tmp_path: Path) -> None:
+    assert reveal_by_pyright(tmp_path, path=str(CORE)) == [*REVEALED.values()]
+
+
+@needs_pyright
+def test_pyright_accepts_right_and_rejects_wrong_calls(tmp_path: Path) -> None:
+    (tmp_path / "use.py").write_text(HEAD + RIGHT + WRONG)
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(CORE)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [str(PYRIGHT), "--outputjson", "--pythonpath", sys.executable, "use.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    errors = [d for d in json.loads(done.stdout)["generalDiagnostics"] if d["severity"] == "error"]
+    first = (HEAD + RIGHT).count("\n")
+    wanted = {*range(first, first + WRONG.count("\n"))}
+    assert {d["range"]["start"]["line"] for d in errors} == wanted
+
+
+@pytest.fixture(scope="module", params=["editable", "wheel"])
+def installed_python(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """Return the interpreter of an environment into which dovetail is installed."""
+    folder = tmp_path_factory.mktemp(request.param)
+    source = packages.copy_sources(packages.ROOT, folder / "source")
+    program = f"from setuptools.build_meta import build_{request.param} as b; b({str(folder)!r})"
+    environment = {**os.environ, "DOVETAIL_PURE": "1", "PYTHONPATH": ""}
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, cwd=source, env=environment, check=True, capture_output=True)
+    venv.create(folder / "venv", symlinks=os.name != "nt")
+    python = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    where = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True)
+    site = Path(where.stdout.strip())
+    (wheel,) = folder.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "numpy.pth").write_text(str(Path(np.__file__).parents[1]))
+    return str(python)
+
+
+@pytest.mark.exhaustive
+@needs_pyright
+def test_pyright_finds_the_packages_of_an_installation(
+    installed_python: str, tmp_path: Path
+) -> None:
+    assert reveal_by_pyright(tmp_path, installed_python) == [*REVEALED.values()]
+
+
+@pytest.mark.exhaustive
+def test_mypy_finds_the_packages_of_an_installation(installed_python: str, tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    assert reveal_by_mypy(tmp_path, installed_python) == [*REVEALED.values()]
 
 
 @pytest.mark.parametrize("line", RIGHT.splitlines())

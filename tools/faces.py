@@ -140,9 +140,10 @@ def render_namespace() -> str:
     _, end, tail = rest.partition(GENERATED_END)
     assert end, f"{INIT} has no line that begins {GENERATED_END!r}"
     written = [
-        "# fmt: off", "# isort: off", "if typing.TYPE_CHECKING:", *lines, "", "_PUBLIC_MODULES = {",
+        "# fmt: off", "# isort: off", "if _typing.TYPE_CHECKING:", *lines, "",
+        "_PUBLIC_MODULES = {",
         *[format_home_entry(*item) for item in homes.items()], "}",
-        "", f"__all__ = [\n{names}\n]", "if typing.TYPE_CHECKING:", "    __all__ += [",
+        "", f"__all__ = [\n{names}\n]", "if _typing.TYPE_CHECKING:", "    __all__ += [",
         wrap_names((f'"{n}"' for n in aliases), " " * 8), "    ]", "# fmt: on", "# isort: on",
     ]  # fmt: skip
     return f"{head}{GENERATED_BEGIN}{begin}\n" + "\n".join(written) + f"\n{GENERATED_END}{tail}"
@@ -180,20 +181,61 @@ def format_home_entry(name: str, names: str) -> str:
 # --- signatures ----------------------------------------------------------------------------------
 
 
-TYPED_GENERICALLY = ("capture.jit", "func.vectorize")  # generic in the type of a function
+TYPED_WITH_CARE = ("autograd", "capture.jit", "func.vectorize")  # overloads, or generic types
 
 
 def lenient_functions(name: str) -> list[str]:
-    """Return the public functions of a module that also accept other libraries' parameters."""
-    if name in TYPED_GENERICALLY:
+    """Return the public functions of a module that also accept other libraries' parameters.
+
+    They take further arguments, or have an axis that is also called `dim`.
+    """
+    if name in TYPED_WITH_CARE:
         return []
     functions = {n: getattr(module(name), n) for n in module(name).__all__}
     generated = {*generated_functions()} if name == "functions.elementwise.op_functions" else set()
     return [
         n for n, f in sorted(functions.items(), key=lambda item: name_sort_key(item[0]))
         if n not in generated and inspect.isfunction(f)
-        and "theirs" in inspect.signature(f).parameters
+        and ("theirs" in raw_parameters(f) or {*foreign_names(f).values()} & {"dim", "keepdim"})
     ]  # fmt: skip
+
+
+def raw_parameters(function: Callable[..., object]) -> Iterable[str]:
+    """Return the parameters of a function, with those that its public signature hides."""
+    raw = module("compat.keywords").raw_signature(inspect.unwrap(function))
+    return typing.cast(inspect.Signature, raw).parameters
+
+
+FOREIGN_NAMES = {  # of PyTorch's functions, by ours
+    "x": "input", "x1": "input", "x2": "other",
+    "axis": "dim", "axes": "dims", "keepdims": "keepdim",
+}  # fmt: skip
+
+
+def foreign_names(function: Callable[..., object]) -> dict[str, str]:
+    """Return PyTorch's names of the parameters of a function, by ours; those it accepts."""
+    keywords, inner = module("compat.keywords"), inspect.unwrap(function)
+    if not hasattr(function, "widen") and "theirs" not in raw_parameters(function):
+        return {}
+    own = keywords.parameters(inner)
+    positional = [n for n, p in own.items() if p.kind in keywords.POSITIONAL_KINDS]
+    names = {}
+    for ours, theirs in FOREIGN_NAMES.items():
+        if ours in own and theirs not in own:
+            try:
+                keywords.require_same_results(inner.__name__, {theirs: 0})
+                translated = keywords.translate_keyword(inner, theirs, 0, positional)
+            except TypeError:
+                continue
+            if translated == (ours, 0):
+                names[ours] = theirs
+    return names
+
+
+def with_foreign_names(parts: list[str], names: dict[str, str]) -> list[list[str]]:
+    """Return the parameters of a function, and those of an overload with PyTorch's names."""
+    renamed = [re.sub(r"^\w+", lambda m: names.get(m[0], m[0]), p) for p in parts if p != "/"]
+    return [parts, renamed] if names else [parts]
 
 
 def generated_functions() -> list[str]:
@@ -266,7 +308,7 @@ class Stub:
         self, function: Callable[..., object], method: bool
     ) -> tuple[list[str], str]:
         """Return the formatted parameters of a function and its return annotation."""
-        home = inspect.unwrap(function).__module__
+        home = typing.cast(typing.Any, inspect.unwrap(function)).__globals__["__name__"]
         signature = inspect.signature(function)
         parameters = [p for p in signature.parameters.values() if p.name not in ("more", "theirs")]
         parameters = parameters[method:]
@@ -286,9 +328,24 @@ class Stub:
         return parts, self.format_annotation(signature.return_annotation, home)
 
     def function(self, name: str, value: Callable[..., object], indent: str = "") -> Iterator[str]:
-        """Yield the lines of a function or, if indented, of a method."""
+        """Yield the lines of a function or, if indented, of a method, for each of its overloads."""
         parts, result = self.format_parameters(value, bool(indent))
-        yield from wrap_call(f"{indent}def {name}(", parts, f") -> {result}: ...", indent)
+        names = foreign_names(value)
+        if indent:  # the first operand is `self`
+            names = {ours: theirs for ours, theirs in names.items() if theirs != "input"}
+        signatures = with_foreign_names(parts, names)
+        if not indent and "more" in raw_parameters(value):
+            signatures += overloads(parts)
+        if len(signatures) > 1:
+            self.imports["overload"] = "from typing import overload"
+        doc = (inspect.getdoc(value) or "").partition("\n")[0].replace("\\", "\\\\")
+        for i, signature in enumerate(signatures):
+            if len(signatures) > 1:
+                yield f"{indent}@overload"
+            tail = f") -> {result}:" if doc and not i else f") -> {result}: ..."
+            yield from wrap_call(f"{indent}def {name}(", signature, tail, indent)
+            if doc and not i:
+                yield textwrap.indent("\n".join(textwrap.wrap(f'"""{doc}"""', 90)), f"{indent}    ")
 
     def method(self, name: str, value: object) -> Iterator[str]:
         """Yield the lines of a method; a property becomes an attribute, for layouts to override."""
@@ -314,6 +371,7 @@ class Stub:
         head = [
             "# Written by tools/faces.py for type checkers:",
             f"# {description}",
+            "# fmt: off",
             "# isort: off",
         ]
         return "\n".join([*head, "", *plain, "", *body]) + "\n"
@@ -398,25 +456,21 @@ def function_stub() -> str:
     return stub.render("the functions that are rows of the op table.", lines)
 
 
-def overloads(parts: list[str], more: bool) -> list[list[str]]:
-    """Return the overloads of a function, each as a list of parameters.
+def overloads(parts: list[str]) -> list[list[str]]:
+    """Return further overloads of a function that takes more arguments by position.
 
-    more: True if the function creates tensors and takes further sizes. It then has overloads with
-    separate sizes and with a positional dtype.
+    A function that creates tensors has some with separate sizes and with a positional dtype.
     """
     star = parts.index("*") if "*" in parts else len(parts)
     creates = {"dtype: DTypeLike = None", "device: DeviceLike = None"} <= {*parts[star:]}
-    if not more or not creates or "axis: Axis = None" in parts:
-        return [parts]
+    if not creates or "axis: Axis = None" in parts:
+        return []
     places = [p for p in parts[:star] if p != "/"]
     named = [p for p in parts[star:] if not p.startswith("dtype: ")]
-    overload_parts = [parts, [*places, "dtype: DTypeLike", "/", *named]]
-    one_by_one = ["shape: int", "/", "*more: int", *parts[star + 1 :]]
-    return (
-        [*overload_parts, one_by_one]
-        if len(places) == 1 and places[0].startswith("shape")
-        else overload_parts
-    )
+    ways = [[*places, "dtype: DTypeLike", "/", *named]]
+    if len(places) == 1 and places[0].startswith("shape"):
+        ways.append(["shape: int", "/", "*more: int", *parts[star + 1 :]])
+    return ways
 
 
 def shown_stub() -> str:
@@ -424,13 +478,9 @@ def shown_stub() -> str:
     stub, lines = Stub(), []
     for name in EXPORTED_NAMES:
         for n in lenient_functions(name):
-            function = getattr(module(name), n)
-            parts, result = stub.format_parameters(function, False)
-            signatures = overloads(parts, "more" in inspect.signature(function).parameters)
-            for way in signatures:
-                lines += ["@overload"] if len(signatures) > 1 else []
-                lines += wrap_call(f"def {n}(", way, f") -> {result}: ...")
-    stub.imports["overload"] = "from typing import overload"
+            lines += stub.function(n, getattr(module(name), n))
+    parts, result = stub.format_parameters(type(module("tensor")).__call__, True)
+    lines += wrap_call("def tensor(", parts[1:], f") -> {result}: ...")  # a callable package
     return stub.render("functions that also accept other libraries' parameters.", lines)
 
 

@@ -181,7 +181,9 @@ def contents(folder: Path, wheel_files: set[str], sdist_files: set[str]) -> list
     wanted = {}
     for package in project["packages"]:
         root, *rest = package.split(".")
-        for path in (folder / places.get(root, root)).joinpath(*rest).iterdir():
+        for path in (
+            (folder / places.get("", ".") / places.get(root, root)).joinpath(*rest).iterdir()
+        ):
             if path.suffix in (".py", ".pyi", ".pxd", ".pyx", ".c") or path.name == "py.typed":
                 wanted["/".join([*package.split("."), path.name])] = path.relative_to(folder)
     in_wheel = {name for name in wanted if not name.endswith(BUILD_SUFFIXES)}

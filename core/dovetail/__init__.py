@@ -1,8 +1,18 @@
 """dovetail: tensors whose devices are pip packages. `import dovetail as dt`.
 
-Names follow the Python array API standard, then PyTorch; https://data-apis.org/array-api/2025.12/.
+`dir(dt)` lists all names, `help(dt.sum)` explains one, and the documentation has them in groups:
 
-Parameters of the same name have the same meaning in every function:
+- tensors: `Tensor`, `tensor`, `asarray`, `zeros`, `arange`, dtypes such as `float32`, `random`
+- functions: `exp`, `add`, `where`, `sum`, `matmul`, `reshape`, `concat`, `take`, `sort`; most of
+  them are methods, too; `linalg`, `fft`, `sparse`
+- gradients and transforms: `grad`, `no_grad`, `autograd`, `func`, `vmap`, `jit`, `cond`, `scan`
+- networks: `nn`, `optim`, `data`, `distributions`, `checkpoint`, `tensorboard`, `onnx`
+- devices and memory: `device`, `devices`, `Stream`, `memory`, `plugins`
+- kernels of one's own: `elementwise`, `kernel`, `custom_op`, `raw_kernel`
+- what happens: `explain`, `profile`, `show`, `draw_graph`, `debug_nans`
+
+Names follow the Python array API standard, then NumPy, then PyTorch:
+https://data-apis.org/array-api/2025.12/. A parameter has the same meaning in every function:
 
 - `x`, `x1`, `x2`: tensors. Beside a tensor, NumPy arrays, lists and Python numbers are operands
   too; they go to its device, and numbers take its dtype, or change its kind at most.
@@ -13,31 +23,30 @@ Parameters of the same name have the same meaning in every function:
   and the function returns it. It has no gradient.
 - `shape`: an int, or a tuple of ints.
 - `dtype`: a dovetail dtype, its name, a NumPy dtype, or Python's bool, int or float.
-- `more`, `theirs`: extra arguments by position, and by the names of other libraries (`dim`,
-  `keepdim`, `input`, `size`). They are accepted if the meaning is the same; else the error names
-  the way to write it.
 - `device`, `spec`: "cpu", "opencl:1", ... or a `Device`; None is the default device.
 
-An argument of a wrong kind raises ArgumentTypeError (a TypeError), an object that is no tensor
-DTypeError, an axis out of range AxisError. Every error is a DovetailError.
+Names of other libraries (`dim`, `keepdim`, `input`, `size`) are accepted if the meaning is the
+same; else the error names the way to write it. An argument of a wrong kind raises
+ArgumentTypeError (a TypeError), an object that is no tensor DTypeError, an axis out of range
+AxisError. Every error is a DovetailError.
 """
 
-import typing
+import typing as _typing
 from functools import reduce as _reduce
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
+from sys import _getframe
 from sys import modules as _modules
 
 from . import build_info as _compiled
 
-if typing.TYPE_CHECKING:
-    from . import autograd, fft, func, linalg, memory, plugins
-    from .functions import random
+if _typing.TYPE_CHECKING:
+    from . import autograd, fft, func, linalg, memory, plugins, random
 
 # --- written by tools/faces.py from the `__all__` of the modules ---
 # fmt: off
 # isort: off
-if typing.TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from .autograd import (
         enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
         set_grad_enabled,
@@ -79,7 +88,7 @@ if typing.TYPE_CHECKING:
     )
     from .functions.elementwise.composed import (
         array_equiv, bitwise_count, fmax, fmin, fmod, iscomplex, isneginf, isposinf, isreal,
-        logaddexp2, unwrap,
+        logaddexp2,
     )
     from .functions.elementwise.decompose import divmod, frexp, modf, nan_to_num
     from .functions.elementwise.op_functions import (
@@ -88,27 +97,24 @@ if typing.TYPE_CHECKING:
         bitwise_xor, cbrt, ceil, clip, conj, copysign, cos, cosh, deg2rad, digamma, divide, equal,
         erf, erfc, erfinv, exp, exp2, expm1, floor, floor_divide, gamma, gcd, greater,
         greater_equal, heaviside, hypot, i0, i1, imag, isclose, isfinite, isinf, isnan, lcm, ldexp,
-        less, less_equal, lgamma, log, log1p, log2, log10, log_softmax, logaddexp, logical_and,
-        logical_not, logical_or, logical_xor, logit, maximum, minimum, multiply, ndtr, ndtri,
-        negative, nextafter, not_equal, positive, rad2deg, real, reciprocal, relu, remainder, round,
-        rsqrt, sigmoid, sign, signbit, sin, sinc, sinh, softmax, sqrt, square, subtract, tan, tanh,
-        trunc, xlogy, zeta,
+        less, less_equal, lgamma, log, log1p, log2, log10, logaddexp, logical_and, logical_not,
+        logical_or, logical_xor, logit, maximum, minimum, multiply, ndtr, ndtri, negative,
+        nextafter, not_equal, positive, rad2deg, real, reciprocal, relu, remainder, round, rsqrt,
+        sigmoid, sign, signbit, sin, sinc, sinh, sqrt, square, subtract, tan, tanh, trunc, xlogy,
+        zeta,
     )
     from .functions.elementwise.special_functions import expit, polygamma
     from .functions.indexing.index_arrays import (
         diag_indices_from, ix_, mask_indices, ravel_multi_index, tril_indices_from,
         triu_indices_from, unravel_index,
     )
-    from .functions.indexing.index_reads import searchsorted, take, take_along_axis
+    from .functions.indexing.index_reads import searchsorted
     from .functions.indexing.index_writes import index_add, scatter
     from .functions.indexing.insert_delete import (
-        append, block, compress, copyto, delete, extract, fill_diagonal, flatnonzero, insert, place,
-        putmask, resize, trim_zeros,
+        block, copyto, extract, fill_diagonal, flatnonzero, place, putmask, resize, trim_zeros,
     )
     from .functions.indexing.masks import argwhere, nonzero
-    from .functions.indexing.selection import (
-        choose, piecewise, put, put_along_axis, select, vectorize,
-    )
+    from .functions.indexing.selection import choose, piecewise, put, select, vectorize
     from .functions.io.files import load, save
     from .functions.io.interop import (
         array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
@@ -116,31 +122,20 @@ if typing.TYPE_CHECKING:
     from .functions.io.transfer import pin_memory
     from .functions.products.einsum import einsum
     from .functions.products.matrix_products import (
-        matrix_transpose, outer, tensordot, vecdot, vendor_products,
+        matrix_transpose, outer, tensordot, vendor_products,
     )
-    from .functions.products.vector_products import cross, dot, inner, kron, matvec, vdot, vecmat
-    from .functions.reductions.covariance import average, corrcoef, cov, ptp
-    from .functions.reductions.cumulative import (
-        cumulative_logsumexp, cumulative_prod, cumulative_sum, diff,
-    )
+    from .functions.products.vector_products import dot, inner, kron, matvec, vdot, vecmat
+    from .functions.reductions.covariance import corrcoef, cov
     from .functions.reductions.histograms import (
         bincount, digitize, histogram, histogram2d, histogram_bin_edges,
     )
-    from .functions.reductions.nan_functions import (
-        nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd,
-        nansum, nanvar,
-    )
     from .functions.reductions.numerical import (
-        convolve, correlate, ediff1d, gradient, interp, polyval, trapezoid, vander,
+        convolve, correlate, ediff1d, interp, polyval, vander,
     )
-    from .functions.reductions.order_statistics import (
-        median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
-    )
-    from .functions.reductions.statistics import logsumexp, std, var
-    from .functions.shape.copies import contiguous, repeat, roll, stack, tile
+    from .functions.shape.copies import contiguous, tile
     from .functions.shape.joining import (
-        array_split, atleast_1d, atleast_2d, atleast_3d, column_stack, dsplit, dstack, hsplit,
-        hstack, vsplit, vstack,
+        atleast_1d, atleast_2d, atleast_3d, column_stack, dsplit, dstack, hsplit, hstack, vsplit,
+        vstack,
     )
     from .functions.shape.manipulation import (
         as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel,
@@ -149,7 +144,7 @@ if typing.TYPE_CHECKING:
         diag, diag_indices, diagflat, fliplr, flipud, rot90, trace, tri, tril_indices, triu_indices,
     )
     from .functions.shape.padding import pad
-    from .functions.shape.patches import fold, sliding_window_view, unfold
+    from .functions.shape.patches import fold, unfold
     from .functions.shape.strides import (
         contiguous_strides, element_size, is_complex, is_contiguous, is_floating_point, numel,
         storage_index,
@@ -157,14 +152,12 @@ if typing.TYPE_CHECKING:
     from .functions.sorting.distinct import (
         isin, unique_all, unique_counts, unique_inverse, unique_values,
     )
-    from .functions.sorting.lexsort_partition import argpartition, lexsort, partition
     from .functions.sorting.set_operations import intersect1d, setdiff1d, setxor1d, union1d
-    from .functions.sorting.stable_sort import argsort, sort, topk
-    from .functions.sorting.unique import unique
+    from .functions.sorting.stable_sort import sort
     from .functions.torch_functions import (
-        addcdiv, addcmul, addmm, addmv, amax, amin, baddbmm, diag_embed, float_power, gather,
-        index_select, is_tensor, lerp, masked_select, multinomial, narrow, repeat_interleave,
-        take_along_dim, unflatten,
+        addcdiv, addcmul, addmm, addmv, baddbmm, diag_embed, float_power, gather, index_select,
+        is_tensor, lerp, masked_select, multinomial, narrow, repeat_interleave, take_along_dim,
+        unflatten,
     )
     from .functions.torch_methods import cat, chunk, masked_fill, t
     from .insight.explain import explain
@@ -183,10 +176,16 @@ if typing.TYPE_CHECKING:
     from .tensor.print_options import get_printoptions, printoptions, set_printoptions
     from .tensor.tensor import Tensor
     from .functions.shown import (
-        all, any, argmax, argmin, asarray, astype, broadcast_to, concat, copy, count_nonzero,
-        diagonal, empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min,
-        moveaxis, ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes,
-        transpose, unstack, where, zeros, zeros_like,
+        all, amax, amin, any, append, argmax, argmin, argpartition, argsort, array_split, asarray,
+        astype, average, broadcast_to, compress, concat, copy, count_nonzero, cross,
+        cumulative_logsumexp, cumulative_prod, cumulative_sum, delete, diagonal, diff, empty,
+        empty_like, expand_dims, flip, full, full_like, gradient, insert, lexsort, log_softmax,
+        logsumexp, matmul, max, mean, median, min, moveaxis, nanargmax, nanargmin, nancumprod,
+        nancumsum, nanmax, nanmean, nanmedian, nanmin, nanpercentile, nanprod, nanquantile, nanstd,
+        nansum, nanvar, ones, ones_like, partition, percentile, permute_dims, pow, prod, ptp,
+        put_along_axis, quantile, repeat, reshape, roll, sliding_window_view, softmax, split,
+        squeeze, stack, std, sum, swapaxes, take, take_along_axis, topk, transpose, trapezoid,
+        unique, unstack, unwrap, var, vecdot, where, zeros, zeros_like,
     )
     from .capture.jit import jit as compile
     from .device_class import default_device as get_default_device
@@ -213,16 +212,14 @@ if typing.TYPE_CHECKING:
         rand, rand_like as rand_like, randint as randint, randn as randn, randn_like as randn_like,
         set_state as set_rng_state,
     )
-    from .functions.reductions.cumulative import (
-        cumulative_logsumexp as logcumsumexp, cumulative_prod as cumprod, cumulative_sum as cumsum,
-    )
-    from .functions.reductions.numerical import trapezoid as trapz
-    from .functions.shape.joining import array_split as tensor_split, vstack as row_stack
+    from .functions.shape.joining import vstack as row_stack
     from .functions.shape.manipulation import broadcast_arrays as broadcast_tensors
     from .functions.shown import (
-        asarray as as_tensor, asarray as asanyarray, asarray as from_numpy, concat as concatenate,
-        copy as clone, expand_dims as unsqueeze, matmul as bmm, matmul as mm, matmul as mv, moveaxis
-        as movedim, permute_dims as permute, pow as power, swapaxes as swapdims, unstack as unbind,
+        array_split as tensor_split, asarray as as_tensor, asarray as asanyarray, asarray as
+        from_numpy, concat as concatenate, copy as clone, cumulative_logsumexp as logcumsumexp,
+        cumulative_prod as cumprod, cumulative_sum as cumsum, expand_dims as unsqueeze, matmul as
+        bmm, matmul as mm, matmul as mv, moveaxis as movedim, permute_dims as permute, pow as power,
+        swapaxes as swapdims, trapezoid as trapz, unstack as unbind,
     )
     from .linalg import (
         block_diag as block_diag, cholesky as cholesky, det as det, expm as matrix_exp, inv as
@@ -415,7 +412,7 @@ __all__ = [
     "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vendor_products", "vmap", "vsplit",
     "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
 ]
-if typing.TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     __all__ += [
         "absolute", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
         "around", "as_tensor", "asanyarray", "bitwise_not", "block_diag", "bmm", "bool_",
@@ -456,10 +453,15 @@ _PACKAGES = [
 
 
 def __dir__() -> list[str]:  # no other submodules, which importing them puts here
+    caller = _getframe(1)
+    while caller.f_globals.get("__name__") == "inspect" and caller.f_back is not None:
+        caller = caller.f_back
+    if caller.f_globals.get("__name__") == "pydoc":  # `help(dt)` would print 13 000 lines
+        return ["__version__"]
     return [*__all__, *_PACKAGES, "__array_api_version__", "__config__", "__version__"]
 
 
-if typing.TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from . import checkpoint as checkpoint
     from . import data as data
     from . import distributions as distributions
@@ -470,6 +472,7 @@ if typing.TYPE_CHECKING:
     from . import special as special
     from . import tensorboard as tensorboard
     from . import tree as tree
+    from .functions.shown import tensor as tensor
     from .sparse import sparse_coo_tensor as sparse_coo_tensor
 
     __config__: dict[str, object]
@@ -486,14 +489,16 @@ else:
             _load_core()
             home, source = _SOURCES[name]
             value = getattr(_import_module(f".{home}", __name__), source)
-        elif name == "random":
-            value = _import_module(".functions.random", __name__)
+            _publish(value)
         elif name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
             return _compiled.config()
         elif name.startswith("__"):
             raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
         elif (original := _find_original(name)) is not None:
             value = _reduce(getattr, original.split("."), _modules[__name__])
+        elif name == "tensor":  # the core makes this package callable
+            _load_core()
+            value = _modules[f"{__name__}.tensor"]
         elif (value := _submodule(name)) is None:
             _load_core()
             methods = _import_module(".functions.methods", __name__)
@@ -531,6 +536,12 @@ else:
         _import_module(".argument_checks", __name__)
         with _compiled.GcPause(is_kept=True):
             _import_module(".wiring", __name__)
-        for public, (home, source) in _SOURCES.items():  # also for finalisers at Python's end
-            if (module := _modules.get(f"{__name__}.{home}")) is not None:
-                globals().setdefault(public, getattr(module, source))
+            values = []
+            for public, (home, source) in _SOURCES.items():  # also for finalisers at Python's end
+                if (module := _modules.get(f"{__name__}.{home}")) is not None:
+                    values.append(globals().setdefault(public, getattr(module, source)))
+            _publish(*values)
+
+    def _publish(*values):
+        """Let functions and classes show this package as their module."""
+        _import_module(".public_names", __name__).publish(__name__, values)

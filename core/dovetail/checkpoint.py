@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import arguments, publish_all
 
 from .nn.call_errors import explain_all
 from .nn.missing_names import make_module_getattr
@@ -522,6 +522,12 @@ class _RandomStates:
 
 
 explain_all(globals(), __all__)
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 if not TYPE_CHECKING:
     __getattr__ = make_module_getattr("checkpoint")

@@ -12,6 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from .compat.keywords import accepts_arguments, call_translated
 from .errors import DovetailError, InternalError
+from .tracebacks import hide_internal_frames
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,11 +113,16 @@ def _wrap(function: Function, widen: Widen) -> Function:
             return function(*args, **options)
         except DovetailError as error:
             add_name(error, function.__name__)
+            hide_internal_frames(error)
             raise
         except TypeError:
             if accepts_arguments(function, args, options):
                 raise
-        return call_translated(call, function, args, options)
+        try:
+            return call_translated(call, function, args, options)
+        except DovetailError as error:
+            hide_internal_frames(error)
+            raise
 
     return finish_wrapper(call, function, widen)
 

@@ -223,6 +223,7 @@ from .ops.kernel_ops import PRODUCT_BLOCK, PRODUCT_BLOCKS
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
+from .public_names import publish_all as publish_all
 from .tensor.batched_assign import put_rows, write_together
 from .tensor.other_layouts import (
     LayoutInfo,
@@ -234,6 +235,7 @@ from .tensor.other_layouts import (
 )
 from .tensor.primitives import apply, reduce
 from .tensor.tensor import required
+from .tracebacks import hide_internal_frames as hide_internal_frames
 
 if TYPE_CHECKING:
     from .capture.jit import look_up_again
@@ -400,6 +402,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "gather_at",
         "graph_of",
         "grid_index",
+        "hide_internal_frames",
         "hookimpl",
         "in_range",
         "install_command",
@@ -421,6 +424,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "order_of",
         "parse_kernel",
         "print_kernel",
+        "publish_all",
         "put_rows",
         "read_at",
         "read_each_call",

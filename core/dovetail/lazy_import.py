@@ -12,10 +12,12 @@ from importlib.util import find_spec
 
 from .compat.aliases import find_original
 from .compat.hints import find_hint
+from .public_names import publish
 
 
 def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], object]:
     """Build a package's `__getattr__`, which imports a name's module and stores the name."""
+    public = package.replace(".functions.", ".")  # dt.random
 
     def fetch(name: str) -> object:
         """Import a name of the package and store it there. Raises: AttributeError with a hint."""
@@ -23,8 +25,9 @@ def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], obj
             return getattr(sys.modules[package], original)
         if name not in module_by_name:
             hint = _find_name_hint(package, name)
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+            raise AttributeError(f"module {public!r} has no attribute {name!r}{hint}")
         value: object = getattr(import_module(f".{module_by_name[name]}", package), name)
+        publish(public, [value])
         setattr(sys.modules[package], name, value)
         return value
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 import dovetail as dt
-from dovetail.extend import arguments, install_command
+from dovetail.extend import arguments, install_command, publish_all
 
 from .nn.constructor_errors import Explained
 from .nn.missing_names import make_module_getattr
@@ -485,6 +485,13 @@ def _convert_pixels(op: str, tag: str, array: np.ndarray, axes: str) -> np.ndarr
     if array.dtype != np.uint8:
         array = np.nan_to_num(array.astype(np.float64)) * 255
     return np.clip(array, 0, 255).astype(np.uint8)
+
+
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 if not TYPE_CHECKING:

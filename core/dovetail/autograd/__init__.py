@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..lazy_import import late
+from ..public_names import publish_all
 from . import jit_backward as _captured  # noqa: F401 - captured functions find it in `tracer_api`
 from .engine import backward, detach, grad
 from .tape import (
@@ -69,3 +70,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+publish_all(globals())

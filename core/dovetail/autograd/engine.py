@@ -132,7 +132,7 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool = False,
-    **more: object,
+    **theirs: object,
 ) -> Tensor | tuple[Tensor | None, ...] | None:
     """Return the gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
 
@@ -163,13 +163,13 @@ def grad(
             "grad: outputs must be tensors, got a function; for the gradient of a function use "
             "dt.func.grad(f)"
         )
-    if more:  # others' names; `theirs` would have a type of its own for checkers, without the ways
+    if theirs:
         options = {
             "grad_outputs": grad_outputs,
             "retain_graph": retain_graph,
             "create_graph": create_graph,
             "allow_unused": allow_unused,
-            **more,
+            **theirs,
         }
         return call_translated(grad, grad, (outputs, inputs), options)
     if inputs is MISSING:

@@ -28,7 +28,7 @@ from ..argument_checks import refused
 from ..compat.keywords import rebind_keywords
 from ..engine import evaluate as run
 from ..engine import tracer_api
-from ..errors import ArgumentError, ArgumentTypeError, DTypeError
+from ..errors import ArgumentError, ArgumentTypeError, DovetailError, DTypeError
 from ..functions.datatypes import default_dtype_listeners, get_default_dtype
 from ..graph.expr import storage_of
 from ..locks import Lock
@@ -36,6 +36,7 @@ from ..lru_cache import LRUCache
 from ..settings import Settings, current
 from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor
+from ..tracebacks import hide_internal_frames
 from .closures import Closure, ClosurePath, read_modes
 from .executable import CACHE_MISS, RecentExecutables
 from .program import CapturedProgram
@@ -188,7 +189,11 @@ class Captured(RecentExecutables, Generic[P, R]):
             with self._lock:  # others may have captured it meanwhile
                 result = self._replay(flat, key, settings)
                 if result is CACHE_MISS:
-                    result = self._capture_call(flat, key, settings)
+                    try:
+                        result = self._capture_call(flat, key, settings)
+                    except DovetailError as error:
+                        hide_internal_frames(error)
+                        raise
         return result
 
     @property

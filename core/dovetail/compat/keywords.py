@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from typing import Any, TypeAlias, TypeVar
 
 from ..errors import ArgumentTypeError
@@ -235,10 +235,16 @@ SCALED_FUNCTIONS = ("add", "add_", "subtract", "subtract_")  # PyTorch's have `a
 DIVISOR_KEYWORDS = ("correction", "unbiased", "ddof")
 
 
+def raw_signature(function: Callable[..., Any]) -> Signature:
+    """Return the signature with the parameters that a public function hides (`public_names`)."""
+    shown: Any = getattr(function, "__dict__", {}).get("__signature__")
+    return shown.raw() if hasattr(shown, "raw") else signature(function)
+
+
 @lru_cache(512)
 def parameters(function: Callable[..., Any]) -> Parameters:
     """Return the parameters of a function, without `more` and `theirs`; cached."""
-    every = signature(function).parameters
+    every = raw_signature(function).parameters
     return {n: p for n, p in every.items() if n not in ("more", "theirs")}
 
 
@@ -247,7 +253,7 @@ def accepts_arguments(
 ) -> bool:
     """Return True if the function's signature accepts these arguments."""
     try:
-        signature(function).bind(*args, **options)
+        raw_signature(function).bind(*args, **options)
     except TypeError:
         return False
     return True
@@ -307,7 +313,7 @@ def translate(
         args, named = _name_arguments(function, positional, args)
         options, extra = {**named, **options}, ()
     values = {n: v for n, v in zip(positional, args, strict=False) if v is not MISSING}
-    _require_same_results(name, options)
+    require_same_results(name, options)
     alpha = options.get("alpha", 1) if name in SCALED_FUNCTIONS else 1
     if alpha != 1:
         options = {**options, "alpha": 1}
@@ -318,7 +324,7 @@ def translate(
         if theirs in own and own[theirs].kind not in VARIADIC_KINDS:
             pair: tuple[str, Any] | None = (theirs, value)
         else:
-            pair = _translate_keyword(function, theirs, value, positional)
+            pair = translate_keyword(function, theirs, value, positional)
         if pair is None:
             continue
         if pair[0] in values:
@@ -387,7 +393,7 @@ def _split(own: Parameters, values: Options, extra: tuple[Any, ...]) -> tuple[li
     return [*positional, *extra], named
 
 
-def _translate_keyword(
+def translate_keyword(
     function: Callable[..., Any], keyword: str, value: Any, positional: list[str]
 ) -> tuple[str, Any] | None:
     """Return (our parameter, its value) for a foreign keyword, or None if it changes nothing.
@@ -423,7 +429,7 @@ def _translate_keyword(
     raise ArgumentTypeError(f"{name}: has no parameter {keyword}{says}")
 
 
-def _require_same_results(name: str, options: Options) -> None:
+def require_same_results(name: str, options: Options) -> None:
     """Raise ArgumentTypeError for `dim` where PyTorch's function returns something else."""
     if "dim" not in options:
         return

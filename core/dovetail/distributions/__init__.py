@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from dovetail.extend import publish_all
+
 from ..nn.call_errors import explain_all
 from ..nn.missing_names import make_module_getattr
 from . import (
@@ -54,6 +56,12 @@ __all__ += transformed.__all__
 __all__ += transforms.__all__
 
 explain_all(globals(), __all__)
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 if not TYPE_CHECKING:
     __getattr__ = make_module_getattr("distributions")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import publish_all
 
 from ..nn.constructor_errors import Explained
 from ..nn.functional.precision import widen_half
@@ -480,3 +481,10 @@ positive_semidefinite = _PositiveSemidefinite()
 positive_definite = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
+
+
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TypeAlias, TypeVar
 
 import dovetail as dt
+from dovetail.extend import publish_all
 
 from .distribution import Distribution, Tensor
 from .half_rounding import in_float32
@@ -98,3 +99,10 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
             "samples of p"
         )
     return rule(p, q)
+
+
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__

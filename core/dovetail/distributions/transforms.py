@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import arguments, publish_all
 
 from . import constraints
 from .constraints import Constraint
@@ -355,3 +355,10 @@ class CumulativeDistributionTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         log_density: Tensor = self.distribution.log_prob(x)
         return log_density
+
+
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -137,4 +137,4 @@ def as_user_function(f: Any) -> types.FunctionType | None:
     """Return the Python function that `f` is or wraps if it is the user's, else None."""
     function = getattr(f, "__wrapped__", f)
     is_user = isinstance(function, types.FunctionType)
-    return function if is_user and not function.__module__.startswith("dovetail.") else None
+    return function if is_user and function.__module__.partition(".")[0] != "dovetail" else None

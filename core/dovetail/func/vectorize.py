@@ -19,7 +19,14 @@ from ..autograd.tape import Node
 from ..capture.pytree import FlatTree, flatten, rebuild, split_prefix
 from ..compat.keywords import rebind_keywords
 from ..engine import tracer_api
-from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
+from ..errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DovetailError,
+    LayoutError,
+    ShapeError,
+    TransformError,
+)
 from ..functions.creation.from_values import asarray
 from ..functions.shape.copies import concat
 from ..functions.shape.manipulation import moveaxis
@@ -27,6 +34,7 @@ from ..ops import table as ops
 from ..settings import Switch, current
 from ..tensor.primitives import apply, slice_along
 from ..tensor.tensor import Tensor
+from ..tracebacks import hide_internal_frames
 from . import batching, batching_kernels, custom
 from .batch_tracer import VmapTracer
 
@@ -84,6 +92,14 @@ def vmap(
     size = None if chunk_size is None else integer("vmap", chunk_size, "chunk_size", 1)
 
     def call_mapped(*args: P.args, **options: P.kwargs) -> R:
+        """Map the function; an error's traceback has the frames of the user only."""
+        try:
+            return map_chunks(args, options)
+        except DovetailError as error:
+            hide_internal_frames(error)
+            raise
+
+    def map_chunks(args: tuple[Any, ...], options: dict[str, Any]) -> R:
         """Run the function for all examples, in chunks of `chunk_size` if one is set."""
         flat, axes = _leaves_and_axes(in_axes, args, options)
         n = _common_size(flat, axes)

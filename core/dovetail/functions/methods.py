@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial, reduce
 from importlib import import_module
+from inspect import unwrap
 from types import MethodType, ModuleType
 from typing import Any
 
@@ -350,7 +351,8 @@ def method_by_name(name: str) -> Function:
 
 def declaring_module(name: str) -> str:
     """Return the name of the module that declares a method."""
-    return (METHODS.get(name) or IN_PLACE_METHODS[name]).__module__
+    function: Any = unwrap(METHODS.get(name) or IN_PLACE_METHODS[name])
+    return str(function.__globals__["__name__"])
 
 
 def install_methods(gradients: Mapping[str, object]) -> None:

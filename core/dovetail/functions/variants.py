@@ -33,6 +33,7 @@ from ..tensor.writes import (
     write_node_out,
     write_result,
 )
+from ..tracebacks import hide_internal_frames
 from .graph_cache import CachedFunction
 from .half_precision import call_in_float32, holds_half, widen_halves
 
@@ -65,6 +66,7 @@ def wrap_with_out(function: Function, widen: Widen, cache: Cache) -> Function:
                 result = function(*args, **options)
         except DovetailError as error:
             add_name(error, function.__name__)
+            hide_internal_frames(error)
             raise
         except TypeError:
             if accepts_arguments(function, args, options):
@@ -72,7 +74,11 @@ def wrap_with_out(function: Function, widen: Widen, cache: Cache) -> Function:
         else:
             return result if out is None else _write_out(function.__name__, result, out)
         keywords = options if out is None else {**options, "out": out}
-        return call_translated(call, function, args, keywords)
+        try:
+            return call_translated(call, function, args, keywords)
+        except DovetailError as error:
+            hide_internal_frames(error)
+            raise
 
     return finish_wrapper(call, function, widen)
 

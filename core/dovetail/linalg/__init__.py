@@ -23,6 +23,7 @@ from ..functions.products.matrix_products import (
     vendor_products,
 )
 from ..lazy_import import late
+from ..public_names import publish_all
 
 if TYPE_CHECKING:
     from .eigenvalues import eig, eigh, eigvals, eigvalsh
@@ -102,3 +103,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+publish_all(globals())

@@ -16,6 +16,7 @@ from ..backend.interface import Backend
 from ..device_class import Device, device, known_types, opened, opened_devices
 from ..errors import ArgumentError, DeviceError
 from ..lazy_import import late
+from ..public_names import publish_all
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
 from .caching_allocator import CachingAllocator
 from .mapped import MappedFile
@@ -256,3 +257,6 @@ def wrap_pointer(
     (64, True)
     """
     return DataPtr(handle, offset, nbytes, device, owner, deleter)
+
+
+publish_all(globals())

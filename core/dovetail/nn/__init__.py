@@ -7,12 +7,21 @@ all parameters of a module. Related packages: `dt.optim` (optimisers), `dt.data`
 
 from typing import TYPE_CHECKING
 
+from dovetail.extend import publish_all
+
 from . import functional, init, modules, utils
 from .missing_names import make_module_getattr
 from .modules import *
 
 __all__: list[str] = ["functional", "init", "utils"]
 __all__ += modules.__all__
+
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 if not TYPE_CHECKING:
     __getattr__ = make_module_getattr("nn")

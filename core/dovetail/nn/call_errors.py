@@ -24,7 +24,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import numpy as np
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import arguments, hide_internal_frames
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,16 +76,19 @@ def explain(
             if binds:
                 name = title(args) if title else function.__name__
                 reason = explain_error(error, name, function, args, named)
+                hide_internal_frames(error)
                 if reason is None:
                     raise
             cause = error
-        if reason is not None:
-            raise reason from cause
         try:
+            if reason is not None:
+                raise reason from cause
             return arguments.call_translated(call, function, args, named)
-        except dt.ArgumentTypeError as error:
-            if title and str(error).startswith(f"{function.__name__}: "):
-                error.args = (f"{title(args)}{str(error).removeprefix(function.__name__)}",)
+        except dt.DovetailError as error:
+            own = f"{function.__name__}: "
+            if title and reason is None and str(error).startswith(own):
+                error.args = (f"{title(args)}: {str(error).removeprefix(own)}",)
+            hide_internal_frames(error)
             raise
 
     return call

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import arguments, hide_internal_frames
 
 from .call_errors import argument_error, explain_error, explain_methods, title
 
@@ -125,9 +125,14 @@ def explain_class(cls: type) -> None:
             else:
                 reason = explain_error(error, title(called), construct, (self, *args), options)
                 cause = error
+            hide_internal_frames(error)
             if reason is None:
                 raise
-        raise reason from cause
+        try:
+            raise reason from cause
+        except dt.DovetailError as error:
+            hide_internal_frames(error)
+            raise
 
     cls.__init__ = __init__  # type: ignore[misc]  # mypy does not allow assignment to a method
 

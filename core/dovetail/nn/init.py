@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import arguments, publish_all
 
 from .call_errors import explain_all
 from .functional.sizes import check_probability
@@ -452,6 +452,12 @@ def sparse_(
 
 
 explain_all(globals(), __all__)
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 if not TYPE_CHECKING:
     __getattr__ = make_module_getattr("nn.init")

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from dovetail.extend import publish_all
+
 from ..nn.missing_names import NotCallableModule, make_module_getattr
 from . import adagrad, adam, averaged, lbfgs, lr_scheduler, optimizer, rprop, sgd
 from .adagrad import *
@@ -20,6 +22,13 @@ __all__ += lbfgs.__all__
 __all__ += optimizer.__all__
 __all__ += rprop.__all__
 __all__ += sgd.__all__
+
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 if not TYPE_CHECKING:
     for _module in (adagrad, adam, lbfgs, rprop, sgd):  # PyTorch's modules, and Optax' functions

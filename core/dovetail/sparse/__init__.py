@@ -6,6 +6,8 @@ the layout classes, conversion from and to other libraries, files, and linear so
 
 from typing import TYPE_CHECKING
 
+from dovetail.extend import publish_all
+
 from . import linalg, rules
 from .blocks import BSR, sparse_bsr_tensor, to_sparse_bsr
 from .compressed import CSC, CSR, sparse_csc_tensor, sparse_csr_tensor, to_sparse_csc, to_sparse_csr
@@ -40,6 +42,13 @@ __all__ = [
 ]
 
 rules.install()
+
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 if not TYPE_CHECKING:
     __getattr__ = raise_missing_name

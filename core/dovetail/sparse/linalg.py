@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import arguments, is_capturing, required
+from dovetail.extend import arguments, is_capturing, publish_all, required
 
 from .compressed import CSR, to_sparse_csr
 from .pattern import Pattern, cache_on_pattern
@@ -590,3 +590,10 @@ def _attach_triangular_gradient(a: CSR, b: Tensor, x: Tensor, lower: bool, unit:
         residual = b - a @ x
     solution: Tensor = _Correction.apply(x, solve, residual)
     return solution
+
+
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__

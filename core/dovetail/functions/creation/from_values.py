@@ -128,12 +128,22 @@ def asarray(
 class _CallablePackage(ModuleType):
     """The package `dt.tensor`; a call creates a tensor, as PyTorch's `torch.tensor` does."""
 
-    def __call__(self, data: object = (), **options: Any) -> Tensor:
+    def __call__(
+        self,
+        data: object = (),
+        *,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
+        requires_grad: bool = False,
+        **theirs: Any,
+    ) -> Tensor:
         """Return a new tensor of the data: `dt.asarray(data, copy=True)`."""
-        return asarray(data, copy=True, **options)
+        if requires_grad:
+            theirs["requires_grad"] = requires_grad
+        return asarray(data, dtype, copy=True, device=device, **theirs)
 
 
-sys.modules[Tensor.__module__.rpartition(".")[0]].__class__ = _CallablePackage
+sys.modules["dovetail.tensor"].__class__ = _CallablePackage
 _NUMPY_DEFAULT_DTYPES = (
     float64,
     complex128,

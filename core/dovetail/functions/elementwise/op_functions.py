@@ -21,7 +21,7 @@ from ...argument_checks import real as real_number
 from ...compat.keywords import MISSING, rebind_keywords
 from ...declarations import METHODS
 from ...dtypes import DType, bool_, complex64, float32, float64, int64, uint64
-from ...errors import ArgumentError, DTypeError
+from ...errors import ArgumentError, DovetailError, DTypeError
 from ...ops import table as ops
 from ...ops.dtype_rules import DTypeRule, Dtypes
 from ...ops.table import TABLE, Op
@@ -29,6 +29,7 @@ from ...tensor.primitives import apply, apply_one, apply_two, dispatch, in_place
 from ...tensor.promotion import Array, Operand, as_tensors, convert_operands
 from ...tensor.tensor import Tensor, drop_tape, required
 from ...tensor.writes import write_out
+from ...tracebacks import hide_internal_frames
 from ..datatypes import as_dtype, cast, result_type
 from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
@@ -80,9 +81,13 @@ def _build_unary(op: Op) -> Function:
         x: Tensor = MISSING, /, *more: object, out: Tensor | None = None, **theirs: object
     ) -> Tensor:
         """Apply the row; accept the arguments of other libraries, too."""
-        if more or theirs:
-            return rebind_keywords(function, locals())
-        return apply_one(op, x, out)
+        try:
+            if more or theirs:
+                return rebind_keywords(function, locals())
+            return apply_one(op, x, out)
+        except DovetailError as error:
+            hide_internal_frames(error)
+            raise
 
     return function
 
@@ -99,9 +104,13 @@ def _build_binary(op: Op) -> Function:
         **theirs: object,
     ) -> Tensor:
         """Apply the row; accept the arguments of other libraries, too."""
-        if more or theirs or x2 is MISSING:
-            return rebind_keywords(function, locals())
-        return apply_two(op, x1, x2, out)
+        try:
+            if more or theirs or x2 is MISSING:
+                return rebind_keywords(function, locals())
+            return apply_two(op, x1, x2, out)
+        except DovetailError as error:
+            hide_internal_frames(error)
+            raise
 
     return function
 

@@ -82,7 +82,7 @@ _OTHER_NAME = {
     "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "arcsin": "asin",
     "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
 }  # fmt: skip
-_SCIPY_UFUNCS = {
+_SCIPY_UFUNCS: dict[str, Function] = {
     **_adapt_each("erf erfc erfinv gamma i0 i1 logit ndtr ndtri xlogy beta zeta", op_functions),
     "expit": op_functions.sigmoid,
     "gammaln": op_functions.lgamma,

@@ -9,6 +9,7 @@ consumers.
 from typing import TYPE_CHECKING
 
 from ...lazy_import import late
+from ...public_names import publish_all
 from .generator import (
     LAZY_FUNCTIONS,
     Generator,
@@ -59,5 +60,10 @@ if TYPE_CHECKING:
     from .samplers import randn_like as randn_like
     from .samplers import shuffle as shuffle
     from .samplers import truncated_normal as truncated_normal
+
+    __all__ += ["bernoulli", "beta", "binomial", "choice", "dirichlet", "exponential", "gamma"]
+    __all__ += ["laplace", "multinomial", "poisson", "rand", "randint", "randn", "shuffle"]
+    __all__ += ["truncated_normal"]
 else:
     __getattr__ = late(__name__, LAZY_FUNCTIONS)
+    publish_all(globals())

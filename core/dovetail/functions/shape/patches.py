@@ -21,11 +21,11 @@ from .padding import pad
 
 __all__ = ["fold", "sliding_window_view", "unfold"]
 
-Sizes = int | Sequence[int]
+PerAxis = int | Sequence[int]
 
 
 @public(widen=False)
-def sliding_window_view(x: Tensor, window_shape: Sizes, axis: Sizes | None = None) -> Tensor:
+def sliding_window_view(x: Tensor, window_shape: PerAxis, axis: PerAxis | None = None) -> Tensor:
     """Return a view of all windows of a shape, as NumPy's function of this name.
 
     The view is read-only, because its windows overlap.
@@ -84,7 +84,7 @@ class _PatchGrid(NamedTuple):
 
 
 def _parse_patches(
-    op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+    op: str, kernel: PerAxis, dilation: PerAxis, padding: PerAxis, stride: PerAxis
 ) -> _PatchGrid:
     """Return the grid of patches; one int stands for all axes, for `kernel` for two.
 
@@ -115,10 +115,10 @@ def _parse_patches(
 def unfold(
     x: Tensor,
     /,
-    kernel_size: Sizes,
-    dilation: Sizes = 1,
-    padding: Sizes = 0,
-    stride: Sizes = 1,
+    kernel_size: PerAxis,
+    dilation: PerAxis = 1,
+    padding: PerAxis = 0,
+    stride: PerAxis = 1,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -159,11 +159,11 @@ def unfold(
 def fold(
     x: Tensor,
     /,
-    output_size: Sizes,
-    kernel_size: Sizes,
-    dilation: Sizes = 1,
-    padding: Sizes = 0,
-    stride: Sizes = 1,
+    output_size: PerAxis,
+    kernel_size: PerAxis,
+    dilation: PerAxis = 1,
+    padding: PerAxis = 0,
+    stride: PerAxis = 1,
     *,
     out: Tensor | None = None,
 ) -> Tensor:

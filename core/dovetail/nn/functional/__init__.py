@@ -23,6 +23,8 @@ Parameters that have one meaning in all of them:
 
 from typing import TYPE_CHECKING
 
+from dovetail.extend import publish_all
+
 from ..call_errors import explain_all
 from ..missing_names import make_module_getattr
 from . import (
@@ -103,6 +105,12 @@ for _module in (
 ):
     globals().update(widen_functions(_module))
 explain_all(globals(), __all__)
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 if not TYPE_CHECKING:
     __getattr__ = make_module_getattr("nn.functional")

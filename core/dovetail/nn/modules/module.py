@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import arguments, look_up_again
+from dovetail.extend import arguments, hide_internal_frames, look_up_again
 
 from ..call_errors import explain_error
 from ..constructor_errors import Explained
@@ -83,14 +83,20 @@ class Module(Explained):
         except Exception as error:
             forward = type(self).forward
             if not forward.__module__.startswith(PACKAGE_PREFIX):
+                hide_internal_frames(error)
                 raise
             reason = explain_error(
                 error, type(self).__name__, forward, (self, *inputs), named, prefix=False
             )
+            hide_internal_frames(error)
             if reason is None:
                 raise
             cause = error
-        raise reason from cause
+        try:
+            raise reason from cause
+        except dt.DovetailError as error:
+            hide_internal_frames(error)
+            raise
 
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False

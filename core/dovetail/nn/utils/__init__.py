@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from dovetail.extend import publish_all
+
 from .. import clipping
 from ..call_errors import explain_all
 from ..clipping import *
@@ -14,6 +16,12 @@ __all__ += clipping.__all__
 __all__ += parameter_functions.__all__
 
 explain_all(globals(), __all__)
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 if not TYPE_CHECKING:
     __getattr__ = make_module_getattr("nn.utils")
