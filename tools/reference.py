@@ -107,7 +107,8 @@ def has_docstring(value: Any) -> bool:
     if inspect.isroutine(value) or inspect.ismodule(value) or isinstance(value, property):
         return True
     kind = value if inspect.isclass(value) else type(value)
-    return kind.__module__.startswith("dovetail") and kind.__name__ != "DType"
+    is_dtype = kind is not value and kind.__name__ == "DType"
+    return kind.__module__.startswith("dovetail") and not is_dtype
 
 
 def docstring(value: Any) -> Docstring:
@@ -153,7 +154,8 @@ def signature_parameters(value: Any) -> dict[str, inspect.Parameter]:
         return {}
     own = {n: p for n, p in parameters.items() if n not in UNLISTED and not n.startswith("_")}
     variadic = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in own.values())
-    return {} if inspect.isclass(value) and variadic else own  # users do not construct these
+    # users do not construct such classes, nor call types of functions
+    return {} if variadic and not inspect.isroutine(value) else own
 
 
 def parameter_texts(name: str, value: Any) -> dict[str, str]:

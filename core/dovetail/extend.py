@@ -44,28 +44,6 @@ AN OP (docs/adding-an-op.md)
 A FORMAT for what functions do, as ONNX is
     graph_of, Graph, GraphNode, composite, Composite
 
-Parameters of the same name have the same meaning:
-
-- `kernel`: a kernel in the kernel IR.
-- `ints`: the values of a kernel's integer parameters, in order.
-- `scalars`: the values of a kernel's scalar parameters, in order.
-- `grid`: the number of points along each axis; the last axis is the fastest.
-- `buffers`: handle and byte offset of each buffer, one after the other.
-- `program`: a compiled kernel, from `Backend.compile` or `Backend.load`.
-- `handle`: the backend's handle of memory, from `Backend.allocate` or `Backend.adopt`.
-- `offset`: a place in the memory of a handle, in bytes.
-- `address`: an address of the host's memory.
-- `nbytes`: the number of bytes.
-- `stream`: the backend's handle of a stream; None is the default stream.
-- `event`: the backend's handle of an event, from `Backend.record_event`.
-- `operand`: the number of an operand of the op; -1 is the result.
-- `at`: one index for each axis, as Values of the kernel IR.
-- `index`: the index of an element, a Value.
-- `value`: the value to store, a Value.
-- `when`: a condition, a Value of bool; None is always.
-- `block`: the statements of a kernel or of a loop.
-- `buffer`: a buffer parameter of a kernel.
-
 First-party backends import this module and nothing else; layouts and networks also use the public
 functions of dovetail.
 """

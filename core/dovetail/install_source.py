@@ -72,6 +72,10 @@ def distribution_folders(root: Path) -> dict[str, Path]:
 def install_command(*requirements: str | Path, option: str = "") -> str:
     """Return the pip command that installs requirements: distributions with extras, or folders.
 
+    - `requirements`: names of distributions with extras, such as "dovetail-tensor[onnx]", or paths
+      of folders.
+    - `option`: an option of pip before them, such as "-e".
+
     dovetail's own distributions come from the source of this dovetail, which may be a checkout. A
     requirement with extras keeps its name: the distribution is installed, and pip adds the extras.
 
