@@ -440,8 +440,8 @@ def seconds_text(seconds: float) -> str:
 
 def setting() -> dict[str, str]:
     """Versions and the kind of machine."""
-    found = {"Python": platform.python_version()}
-    for name in ("dovetail", "numpy", "torch", "jax", "numexpr"):
+    found = {"Python": platform.python_version(), "dovetail": dt.__version__}
+    for name in ("numpy", "torch", "jax", "numexpr"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -286,17 +286,28 @@ def legend(found: Sequence[Found]) -> list[str]:
     return [f"- **{w}** ({words.count(w)}): {EXPLAINED[w]}" for w in sorted(set(words))]
 
 
-def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> list[str]:
-    """The sweep's part of the page: the means, and every row that is behind the faster peer."""
+def section(
+    found: Sequence[Found], peers: Sequence[str], least: bool = False, processor_time: bool = False
+) -> list[str]:
+    """Return the sweep's part of the page: the means, and large rows behind the faster peer.
+
+    Of small rows only the means are given: the cost of a call decides all of them.
+    """
     behind = [f for f in found if f.worst < ENOUGH]
+    large = [f for f in behind if f.size >= LARGE]
     ratio = "of the least times" if least else "the median over all rounds"
+    threads = (
+        "- Times are processor times of one thread: a peer's idle threads do not disturb them."
+        if processor_time
+        else f"- Each contestant has {THREADS} threads; the contestants take turns."
+    )
     versions = ", ".join(f"{k} {v}" for k, v in setting().items())
     return [
         "## The sweep", "",
         "Every public function and form of indexing: `python bench/sweep.py --write`.",
         f"{versions}.",
         "",
-        f"- Each contestant has {THREADS} threads; the contestants take turns.",
+        threads,
         f"- A ratio is a peer's time divided by dovetail's: {ratio}, with recording and",
         "  evaluation. Above 1 dovetail is faster.",
         "- The launches are those of a profile, which waits for each launch: small ones take about",
@@ -306,8 +317,8 @@ def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -
         f"{len(behind)} of {len(found)} rows reach less than {ENOUGH} times the faster peer's "
         "speed. Their causes:", "",
         *legend(behind), "",
-        "These rows, slowest first:", "",
-        *markdown(table(behind, peers)),
+        f"Those of {count_text(LARGE)} elements and more, slowest first:", "",
+        *markdown(table(large, peers)),
     ]  # fmt: skip
 
 
@@ -374,7 +385,7 @@ def main() -> int:
         if f.worst < ENOUGH and not f.cause:
             print(f"{f.title}: {f.worst:.2f} of the faster peer, and nobody knows why")
     if asked.write:
-        put("sweep", section(found, asked.peers, asked.least))
+        put("sweep", section(found, asked.peers, asked.least, asked.processor_time))
         print(REDRAW)
     return 0
 

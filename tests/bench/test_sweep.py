@@ -51,6 +51,9 @@ def test_wrong_result_raises(sweep):
         sweep._checked(wrong, sweep.Found("add", 64, "float32", "contiguous"), works)
 
 
+M = 1 << 20
+
+
 @pytest.fixture
 def page(sweep, tmp_path, monkeypatch):
     path = tmp_path / "benchmarks.md"
@@ -60,26 +63,28 @@ def page(sweep, tmp_path, monkeypatch):
 
 
 def test_page_update_keeps_other_sections(sweep, page):
-    slow = sweep.Found("add", 64, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 0.25})
-    fast = sweep.Found("sum", 64, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 4.0})
+    slow = sweep.Found("add", M, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 0.25})
+    small = sweep.Found("mul", 64, "float32", "sliced", {"dovetail": 2.0}, {"numpy": 0.25})
+    fast = sweep.Found("sum", M, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 4.0})
     sweep.put("sweep", sweep.section([fast], ["numpy"]))
     page.write_text(page.read_text() + "after\n")
-    sweep.put("sweep", sweep.section([fast, slow], ["numpy"]))
+    sweep.put("sweep", sweep.section([fast, slow, small], ["numpy"]))
     text = page.read_text()
     assert text.startswith("# Benchmarks\n\nbefore\n") and text.endswith("after\n")
-    assert "| add | float32" in text and "| sum | float32" not in text
-    assert "| float32 | contiguous | 64 | 1.00 | 2 | 1 | 0.25 |" in text
+    assert "| add | float32" in text
+    assert "| sum | float32" not in text and "| mul | float32" not in text
+    assert "| float32 | contiguous | 1 M | 1.00 | 2 | 1 | 0.25 |" in text
 
 
 def test_page_names_the_cause_of_a_slow_row(sweep, page):
     causes = sys.modules["sweep_causes"]
-    rule = causes.Rule("moon", ("add",), most=64, dtypes=("float32",))
+    rule = causes.Rule("moon", ("add",), most=M, dtypes=("float32",))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(causes, "RULES", [rule])
         patch.setitem(causes.EXPLAINED, "moon", "it is full")
         lines = [
             sweep.Found("add", n, d, "contiguous", {"dovetail": 2.0}, {"numpy": 0.25})
-            for n in (64, 128)
+            for n in (M, 2 * M)
             for d in ("float32", "int64")
         ]
         assert [f.cause for f in lines] == ["moon", "", "", ""]
