@@ -498,9 +498,7 @@ else:
             _load_core()
             methods = _import_module(".functions.methods", __name__)
             methods.raise_if_planned("dt", name)
-            return methods.find_plugin_attribute(
-                "functions", name, "module 'dovetail' has no attribute"
-            )
+            return methods.find_plugin_attribute("functions", name, "module 'dovetail'")
         globals()[name] = value
         return value
 

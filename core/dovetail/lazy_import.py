@@ -11,11 +11,12 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from .compat.aliases import find_original
-from .compat.hints import find_hint
+from .compat.hints import attribute_error, find_hint
 
 
 def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], object]:
     """Build a package's `__getattr__`, which imports a name's module and stores the name."""
+    public_name = package.replace(".functions.", ".")  # `dt.random` is in `functions`
 
     def fetch(name: str) -> object:
         """Import a name of the package and store it there. Raises: AttributeError with a hint."""
@@ -23,7 +24,7 @@ def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], obj
             return getattr(sys.modules[package], original)
         if name not in module_by_name:
             hint = _find_name_hint(package, name)
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+            raise attribute_error(f"module {public_name!r}", name, hint)
         value: object = getattr(import_module(f".{module_by_name[name]}", package), name)
         setattr(sys.modules[package], name, value)
         return value
