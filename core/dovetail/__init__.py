@@ -489,6 +489,7 @@ else:
         elif name == "random":
             value = _import_module(".functions.random", __name__)
         elif name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
+            _load_core()  # whose modules may be compiled
             return _compiled.config()
         elif name.startswith("__"):
             raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
