@@ -565,9 +565,12 @@ def shown_stub() -> str:
     for name in EXPORTED_NAMES:
         for n in lenient_functions(name):
             function = getattr(module(name), n)
-            parts, result = stub.format_parameters(function, False)
-            signatures = overloads(parts, "more" in inspect.signature(function).parameters)
-            for way in signatures:
+            signatures = []
+            for declared in typing.get_overloads(function) or [function]:
+                parts, result = stub.format_parameters(declared, False)
+                has_more = "more" in inspect.signature(function).parameters
+                signatures += [(way, result) for way in overloads(parts, has_more)]
+            for way, result in signatures:
                 lines += ["@overload"] if len(signatures) > 1 else []
                 lines += wrap_call(f"def {n}(", way, f") -> {result}: ...")
     stub.imports["overload"] = "from typing import overload"
