@@ -76,6 +76,15 @@ def test_every_typed_module_is_compiled() -> None:
     assert found == {*TYPED}
 
 
+def test_config_names_the_mode_before_the_first_operation() -> None:
+    code = "import dovetail as dt; print(dt.__config__['hot_path']); "
+    code += "dt.Tensor; print(dt.__config__['hot_path'])"
+    for pure in (True, False):
+        before, after = " ".join(ran(pure, code)).split()
+        assert before == after
+    assert before == ("compiled" if is_built() else "python")
+
+
 def test_config_names_the_mode_in_use() -> None:
     assert dt.__config__["hot_path"] in ("compiled", "python")
     assert (dt.__config__["hot_path"] == "compiled") == bool(dt.__config__["compiled_modules"])

@@ -192,6 +192,17 @@ def test_autocast_hint_runs() -> None:
         assert net.weight.dtype is dt.float32
 
 
+def test_hint_for_cuda_names_an_equal_of_each_function() -> None:
+    for name in ("cuda", "mps", "xpu"):
+        text = _asked(f"dt.{name}")
+        count = [d.type for d in dt.devices()].count(name)
+        for function, expected in (("is_available", count > 0), ("device_count", count)):
+            code = re.search(rf"(?:use |, )((?:any|sum)[^,]*) for {name}\.{function}\(\)", text)
+            assert code is not None, text
+            assert eval(code[1], {"dt": dt}) == expected
+        assert f"dt.synchronize() for {name}.synchronize()" in text
+
+
 # --- every hint ----------------------------------------------------------------------------------
 
 OTHER_TABLES = {"synonyms", "compressed", "parameters"}

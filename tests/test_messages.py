@@ -5,6 +5,10 @@ A row is `call ! text of the error`. The text is a part of the message.
 
 from __future__ import annotations
 
+import itertools
+import re
+import subprocess
+import sys
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -12,11 +16,13 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.declarations import IN_PLACE_METHODS, METHODS
+from dovetail.functions.methods import LAZY_MODULES
 
 WRONG_VALUES = """
 x.max(dim=1) ! max: dovetail returns values only; use dt.max(x, axis=1), and dt.argmax(x, axis=1) for indices
 dt.sort(v).values ! dovetail returns values only; drop `.values`, and for indices use dt.argmax, dt.argmin or dt.argsort
-dt.where(v > 1) ! where: expected where(condition, x1, x2); for indices use dt.nonzero(condition)
+dt.where(v > 1, v) ! where: expected where(condition, x1, x2), or where(condition) for indices
 nn.MultiheadAttention(10, 3) ! MultiheadAttention: embed_dim must be divisible by num_heads, got 10 and 3
 F.cross_entropy(x, dt.asarray([0, 7])).item() ! cross_entropy: a class index must be from 0 to 2 for 3 classes, got 7
 F.nll_loss(x, dt.asarray([0, -1])).item() ! nll_loss: a class index must be from 0 to 2 for 3 classes, got -1
@@ -179,3 +185,32 @@ def test_call_that_does_not_bind_raises_an_error_with_the_name(package: str) -> 
                 raw.append(f"{name}: {error}")
     assert raw == []
     assert tried > 5
+
+
+def test_no_error_of_a_method_shows_an_internal_name() -> None:
+    x, raised = dt.ones((2, 2), device="reference"), 0
+    arguments: tuple[tuple[object, ...], ...] = ((), (object(),), ("q",), (x, 0), (99,))
+    for name in sorted(METHODS.keys() | IN_PLACE_METHODS.keys() | LAZY_MODULES.keys()):
+        if name.startswith("_"):
+            continue
+        for args, options in itertools.product(arguments, ({}, {"nonsense": 1})):
+            try:
+                getattr(x.copy(), name)(*args, **options)
+            except (dt.DovetailError, TypeError) as error:
+                raised += 1
+                assert not re.search(r"(?<![\w.'])_[a-z]\w*: |_method\b|\.functions\.", str(error))
+    assert raised > 1000
+
+
+def test_error_with_a_hint_has_no_second_suggestion() -> None:
+    """Python appends "Did you mean" when it prints an error, where dovetail gave no hint."""
+    for code, end in (
+        ("dt.ones(1).at", "which returns a new tensor"),
+        ("dt.ones(1).gradient", "use dt.grad(x, inputs)"),
+        ("dt.random.key", "use dt.random.default_rng(seed)"),
+        ("dt.nn.RMSnorm", "use dt.nn.RMSNorm"),
+        ("dt.ones(1).shpe", "has no attribute 'shpe'. Did you mean: 'shape'?"),
+    ):
+        program = f"import dovetail as dt; dt.set_default_device('reference'); {code}"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert done.stderr.rstrip().endswith(end), code

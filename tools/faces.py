@@ -18,10 +18,10 @@ import re
 import sys
 import textwrap
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "core" / "dovetail"
@@ -329,17 +329,19 @@ class Stub:
 
     def function(self, name: str, value: Callable[..., object], indent: str = "") -> Iterator[str]:
         """Yield the lines of a function or, if indented, of a method, for each of its overloads."""
-        parts, result = self.format_parameters(value, bool(indent))
         names = foreign_names(value)
         if indent:  # the first operand is `self`
             names = {ours: theirs for ours, theirs in names.items() if theirs != "input"}
-        signatures = with_foreign_names(parts, names)
+        signatures: list[tuple[list[str], str]] = []
+        for declared in declared_overloads(value) or [value]:
+            parts, result = self.format_parameters(declared, bool(indent))
+            signatures += [(way, result) for way in with_foreign_names(parts, names)]
         if not indent and "more" in raw_parameters(value):
-            signatures += overloads(parts)
+            signatures += [(way, result) for way in overloads(parts)]
         if len(signatures) > 1:
             self.imports["overload"] = "from typing import overload"
         doc = (inspect.getdoc(value) or "").partition("\n")[0].replace("\\", "\\\\")
-        for i, signature in enumerate(signatures):
+        for i, (signature, result) in enumerate(signatures):
             if len(signatures) > 1:
                 yield f"{indent}@overload"
             tail = f") -> {result}:" if doc and not i else f") -> {result}: ..."
@@ -375,6 +377,15 @@ class Stub:
             "# isort: off",
         ]
         return "\n".join([*head, "", *plain, "", *body]) + "\n"
+
+
+def declared_overloads(function: Callable[..., object]) -> Sequence[Callable[..., object]]:
+    """Return the overloads in the source of a function, whose `__module__` may be the public one."""
+    plain = inspect.unwrap(function)
+    if not inspect.isfunction(plain):
+        return ()
+    key = SimpleNamespace(__module__=plain.__globals__["__name__"], __qualname__=plain.__qualname__)
+    return typing.get_overloads(key)  # type: ignore[arg-type]  # it reads these attributes
 
 
 def wrap_call(head: str, parts: list[str], tail: str, indent: str = "") -> Iterator[str]:

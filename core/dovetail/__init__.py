@@ -491,6 +491,7 @@ else:
             value = getattr(_import_module(f".{home}", __name__), source)
             _publish(value)
         elif name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
+            _load_core()  # whose modules may be compiled
             return _compiled.config()
         elif name.startswith("__"):
             raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
@@ -503,9 +504,7 @@ else:
             _load_core()
             methods = _import_module(".functions.methods", __name__)
             methods.raise_if_planned("dt", name)
-            return methods.find_plugin_attribute(
-                "functions", name, "module 'dovetail' has no attribute"
-            )
+            return methods.find_plugin_attribute("functions", name, "module 'dovetail'")
         globals()[name] = value
         return value
 

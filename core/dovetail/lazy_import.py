@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from .compat.aliases import find_original
-from .compat.hints import find_hint
+from .compat.hints import attribute_error, find_hint
 from .public_names import publish
 
 
@@ -25,7 +25,7 @@ def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], obj
             return getattr(sys.modules[package], original)
         if name not in module_by_name:
             hint = _find_name_hint(package, name)
-            raise AttributeError(f"module {public!r} has no attribute {name!r}{hint}")
+            raise attribute_error(f"module {public!r}", name, hint)
         value: object = getattr(import_module(f".{module_by_name[name]}", package), name)
         publish(public, [value])
         setattr(sys.modules[package], name, value)

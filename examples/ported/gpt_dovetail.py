@@ -135,5 +135,5 @@ class GPT(nn.Module):
                 v, _ = torch.topk(logits, min(top_k, logits.size(-1)))
                 logits[logits < v[:, [-1]]] = -float("inf")
             probs = F.softmax(logits, dim=-1)
-            idx = torch.cat((idx, torch.distributions.Categorical(probs).sample()[:, None]), dim=1)
+            idx = torch.cat((idx, torch.multinomial(probs, num_samples=1)), dim=1)
         return idx

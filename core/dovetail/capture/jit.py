@@ -515,3 +515,11 @@ def jit(
         return lambda f: jit(f, static_argnames=names)
     callable_("jit", function)
     return Captured(function, names)
+
+
+def _compile_as_torch(function: Callable[P, R], *examples: object, **ignored: object) -> Any:
+    """Return `jit(function)`, as `torch.jit.script` and `torch.jit.trace`, without examples."""
+    return jit(function)
+
+
+vars(jit).update(script=_compile_as_torch, trace=_compile_as_torch)

@@ -97,4 +97,15 @@ def missing_attribute(owner: object, name: str) -> AttributeError:
     if not text and kind == "Generator":  # whose methods are the functions of `dt.random`
         way = tables()["functions"].get(f"random.{name}", "").replace("dt.random.", "g.")
         text = format_hint(way, name) if way else ""
-    return AttributeError(f"{kind!r} object has no attribute {name!r}{text}")
+    return attribute_error(f"{kind!r} object", name, text)
+
+
+def attribute_error(owner: str, name: str, hint_text: str = "") -> AttributeError:
+    """Return the AttributeError for a name that `owner` lacks, with the text of its hint.
+
+    Python appends "Did you mean ...?" to an error whose `name` is not set: to those without a hint.
+    """
+    error = AttributeError(f"{owner} has no attribute {name!r}{hint_text}")
+    if hint_text:
+        error.name = name
+    return error

@@ -160,6 +160,9 @@ FUNCTION_KEYWORD_ADVICE = {  # for one function
     ("take", "mode"): "use dt.clip(i, 0, n - 1) to clip indices, or i % n to wrap them",
     ("choose", "mode"): "use dt.clip(i, 0, n - 1) to clip indices, or i % n to wrap them",
     ("can_cast", "casting"): "dt.can_cast follows type promotion only",
+    ("svd", "compute_uv"): "use dt.linalg.svdvals(x), which returns the singular values alone",
+    ("svd", "hermitian"): "use dt.linalg.eigh, whose values have a sign",
+    ("svd", "some"): "use full_matrices=False for some=True",
     ("vectorize", "otypes"): "use dtype= for the result's dtype",
     ("vectorize", "excluded"): "use functools.partial(f, ...) to fix arguments",
     ("vectorize", "signature"): "the function is called with numbers; use dt.vmap for rows",
@@ -170,6 +173,8 @@ FUNCTION_KEYWORD_ADVICE = {  # for one function
 }
 FUNCTION_NEUTRAL_VALUES: dict[tuple[str, str], tuple[object, ...]] = {
     ("load", "weights_only"): (True,),
+    ("svd", "compute_uv"): (True,),
+    ("svd", "hermitian"): (False,),
     ("take", "mode"): ("raise",),
     ("choose", "mode"): ("raise",),
     ("load", "mmap_mode"): (None,),
@@ -209,7 +214,7 @@ EXTRA_ARGUMENTS = {  # parameters that NumPy takes by position behind ours
         "rfftfreq": "d",
         "searchsorted": "side sorter",
         "sort": "kind",
-        "svd": "full_matrices",
+        "svd": "full_matrices compute_uv hermitian",
         "tensordot": "axes",
         "trace": "offset axis1 axis2",
         "trapezoid": "dx axis",

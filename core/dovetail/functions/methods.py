@@ -87,22 +87,22 @@ def find_method(x: Tensor, name: str) -> Any:
         return partial(torch_methods.move_to_type, x, name)
     if name.removeprefix("is_") in DEVICE_METHODS:
         return x.device.type == name.removeprefix("is_")
-    if name in torch_methods.CONVERSIONS:
-        return MethodType(torch_methods.CONVERSIONS[name], x)
-    added = find_plugin_attribute("methods", name, "'Tensor' object has no attribute", type(x))
+    if name in torch_methods.HIDDEN_METHODS:
+        return MethodType(torch_methods.HIDDEN_METHODS[name], x)
+    added = find_plugin_attribute("methods", name, "'Tensor' object", type(x))
     assert callable(added)
     return MethodType(added, x)
 
 
-def find_plugin_attribute(table: str, name: str, message_start: str, kind: type = Tensor) -> object:
+def find_plugin_attribute(table: str, name: str, owner: str, kind: type = Tensor) -> object:
     """Return the attribute that a layout adds under a name, or a plugin's dtype.
 
-    message_start: the start of the error message.
+    owner: the object that was asked, for the error.
     kind: the class of the object, for the hint in the error.
     Raises: AttributeError if there is none.
     """
     if name.startswith("_"):
-        raise AttributeError(f"{message_start} {name!r}")
+        raise hints.attribute_error(owner, name)
     if table == "functions" and (dtype := _find_plugin_dtype(name)) is not None:
         return dtype
     try:
@@ -110,7 +110,7 @@ def find_plugin_attribute(table: str, name: str, message_start: str, kind: type 
         return attribute
     except AttributeError as error:
         hint_text = hints.hint(name, table == "methods", kind)
-        raise AttributeError(f"{message_start} {name!r}{hint_text}") from error.__cause__
+        raise hints.attribute_error(owner, name, hint_text) from error.__cause__
 
 
 def _find_plugin_dtype(name: str) -> DType | None:

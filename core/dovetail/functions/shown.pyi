@@ -210,8 +210,14 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
 @overload
 def softmax(input: Tensor, dim: int = -1, *, out: Tensor | None = None) -> Tensor: ...
 @overload
-def where(condition: Array, x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+def where(condition: Tensor, /) -> tuple[Tensor, ...]:
     """Return x1 where the condition holds, x2 elsewhere."""
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(
+    condition: Array, x1: Operand, x2: Operand, /, *, out: Tensor | None = None
+) -> Tensor: ...
 @overload
 def where(
     condition: Array, input: Operand, other: Operand, *, out: Tensor | None = None

@@ -8,8 +8,10 @@ from .. import dtypes as D
 from .. import layout as lay
 from ..argument_checks import integer
 from ..declarations import public
+from ..device_class import opened
 from ..dtypes import DType
 from ..errors import ArgumentError, ArgumentTypeError, DeviceError
+from ..tensor.host import evaluate
 from ..tensor.promotion import Array, Operand
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.writes import write_result
@@ -216,8 +218,18 @@ def convert_type(x: Tensor, dtype: DTypeLike = None, non_blocking: bool = False)
     return astype(x, dtype, copy=False)
 
 
+def compute_and_wait(x: Tensor) -> Tensor:
+    """Return the tensor when its value is in memory, as `block_until_ready` of JAX does."""
+    evaluate(x)
+    opened(x.device).backend.synchronize()
+    return x
+
+
 # Not declared: methods `float` and `int` of the class would hide Python's from type checkers.
-CONVERSIONS: dict[str, Callable[..., Tensor]] = {"type": convert_type} | {
+HIDDEN_METHODS: dict[str, Callable[..., Tensor]] = {
+    "block_until_ready": compute_and_wait,
+    "type": convert_type,
+} | {
     name: _conversion_method(name, dtype)
     for name, dtype in {
         "float": D.float32,

@@ -32,10 +32,8 @@ def make_module_getattr(package: str) -> Callable[[str], NoReturn]:
 
     def refuse(name: str) -> NoReturn:
         """Raise AttributeError with a hint, always."""
-        raise AttributeError(
-            f"module 'dovetail.{package}' has no attribute "
-            f"{name!r}{_missing_name_hint(package, name)}"
-        )
+        hint = _missing_name_hint(package, name)
+        raise arguments.hints.attribute_error(f"module 'dovetail.{package}'", name, hint)
 
     return refuse
 
@@ -58,7 +56,7 @@ def make_class_getattr(table: str) -> Callable[[object, str], NoReturn]:
 
     def __getattr__(self: object, name: str) -> NoReturn:
         hint = arguments.hints.find_hint(table, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+        raise arguments.hints.attribute_error(f"{type(self).__name__!r} object", name, hint)
 
     return __getattr__
 

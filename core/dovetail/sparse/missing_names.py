@@ -10,4 +10,4 @@ from dovetail.extend import arguments
 def raise_missing_name(name: str) -> NoReturn:
     """Raise the AttributeError for a name: this is the `__getattr__` of the package."""
     hint = arguments.hints.find_hint("sparse", name)
-    raise AttributeError(f"module 'dovetail.sparse' has no attribute {name!r}{hint}")
+    raise arguments.hints.attribute_error("module 'dovetail.sparse'", name, hint)

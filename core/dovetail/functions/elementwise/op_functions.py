@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from ... import layout as lay
 from ...argument_checks import flag, integer
@@ -31,6 +31,7 @@ from ...tensor.tensor import Tensor, drop_tape, required
 from ...tensor.writes import write_out
 from ...tracebacks import hide_internal_frames
 from ..datatypes import as_dtype, cast, result_type
+from ..indexing.masks import nonzero
 from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
 from ..reductions.statistics import sum as sum_
@@ -420,6 +421,12 @@ def _round_half_even(x: Tensor) -> Tensor:
     return apply(ops.ROUND, (x,))
 
 
+@overload
+def where(condition: Tensor, /) -> tuple[Tensor, ...]: ...
+@overload
+def where(
+    condition: Array, x1: Operand, x2: Operand, /, *, out: Tensor | None = None
+) -> Tensor: ...
 def where(
     condition: Array = MISSING,
     x1: Operand = MISSING,
@@ -428,8 +435,10 @@ def where(
     *more: object,
     out: Tensor | None = None,
     **theirs: object,
-) -> Tensor:
+) -> Tensor | tuple[Tensor, ...]:
     """Return x1 where the condition holds, x2 elsewhere.
+
+    `where(condition)` is `nonzero(condition)`: the positions at which it holds, as in NumPy.
 
     - `condition`: a tensor of bool, or an array.
 
@@ -446,9 +455,11 @@ def where(
     """
     if more or theirs:
         return rebind_keywords(where, locals())
-    if x2 is MISSING:
+    if x1 is MISSING and x2 is MISSING and out is None:
+        return nonzero(required("where", condition))
+    if x1 is MISSING or x2 is MISSING:
         raise ArgumentError(
-            "where: expected where(condition, x1, x2); for indices use dt.nonzero(condition)"
+            "where: expected where(condition, x1, x2), or where(condition) for indices"
         )
     return apply(ops.WHERE, (condition, x1, x2), None, out)
 

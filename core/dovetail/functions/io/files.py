@@ -72,7 +72,7 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     (2, 3)
     """
     if isinstance(file, Mapping | Tensor):
-        raise ArgumentTypeError("save: file must be the first argument; use dt.save(file, tensors)")
+        raise ArgumentTypeError(_format_order_error(file, tensors))
     path, form = _format_of("save", file)
     if not isinstance(tensors, Mapping):
         raise refused("save", "tensors", "a dict of tensors by name", tensors)
@@ -134,6 +134,19 @@ _FORMAT_ADVICE = {  # extension of a format that other libraries read -> the end
     ".npy": "; use dt.asarray(numpy.load(file))",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".bin"), _PYTORCH_ADVICE),
 }
+_SAVE_ADVICE = {".npy": "; use numpy.save(file, x.numpy()), or an .npz"}
+
+
+def _format_order_error(tensors: object, file: object) -> str:
+    """Return the error for `save(tensors, file)`, which is PyTorch's order."""
+    name = "model.safetensors"
+    if isinstance(file, str | os.PathLike):
+        name = Path(os.fsdecode(file)).with_suffix(".safetensors").name
+    values = "{'x': x}" if isinstance(tensors, Tensor) else "tensors"
+    call = f"dt.save({name!r}, {values})"
+    if isinstance(tensors, Mapping) and not all(isinstance(x, Tensor) for x in tensors.values()):
+        call += ", or dt.checkpoint.save for a model with its optimizer"
+    return f"save: file must be the first argument, and end in {' or '.join(_FORMATS)}; use {call}"
 
 
 def _format_of(op: str, file: object) -> tuple[Path, FileFormat]:
@@ -141,7 +154,7 @@ def _format_of(op: str, file: object) -> tuple[Path, FileFormat]:
     path = Path(os.fsdecode(file_name(op, file, "file")))
     file_format = _FORMATS.get(path.suffix.lower())
     if file_format is None:
-        advice = _FORMAT_ADVICE.get(path.suffix.lower(), "") if op == "load" else ""
+        advice = (_FORMAT_ADVICE if op == "load" else _SAVE_ADVICE).get(path.suffix.lower(), "")
         raise ArgumentError(
             f"{op}: the file name must end in {' or '.join(_FORMATS)}, got {path.name!r}{advice}"
         )

@@ -204,7 +204,7 @@ class Module(Explained):
             if entries is not None and name in entries:
                 return entries[name]
         hint = arguments.hints.find_hint("Module", name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+        raise arguments.hints.attribute_error(f"{type(self).__name__!r} object", name, hint)
 
     def __delattr__(self, name: str) -> None:
         for registry in REGISTRIES:
