@@ -380,7 +380,7 @@ class Stub:
 
 
 def declared_overloads(function: Callable[..., object]) -> Sequence[Callable[..., object]]:
-    """Return the overloads in the source of a function, whose `__module__` may be the public one."""
+    """Return the overloads in the source of a function; its `__module__` may be public."""
     plain = inspect.unwrap(function)
     if not inspect.isfunction(plain):
         return ()

@@ -69,7 +69,7 @@ def test_foreign_arguments_are_not_shown(pages: dict[str, str]) -> None:
 
 def test_entry_links_to_names_pages_and_sources(pages: dict[str, str]) -> None:
     text = entry(pages, "exp")
-    assert "**See also:** [`dt.exp2`](#exp2)" in text
+    assert "**See also:** [`expm1`](#expm1), [`exp2`](#exp2)" in text
     assert "**Raises:** [`DTypeError`](errors.md#dtypeerror)" in text
     assert "(../accuracy.md)" in text and "docs/accuracy.md" not in text
     path, line = re.findall(r"\[source code\]\(\S+/blob/main/(\S+)#L(\d+)\)", entry(pages, "roll"))[
