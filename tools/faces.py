@@ -485,7 +485,7 @@ def overloads(parts: list[str]) -> list[list[str]]:
 
 
 def shown_stub() -> str:
-    """Return the text of `functions/shown.pyi`: the functions with lenient signatures."""
+    """Return the text of `functions/shown.pyi`: functions that accept foreign arguments, too."""
     stub, lines = Stub(), []
     for name in EXPORTED_NAMES:
         for n in lenient_functions(name):

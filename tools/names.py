@@ -113,7 +113,7 @@ def type_checking_all(home: ModuleType) -> list[str]:
 
 
 def class_lines(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
-    """Yield the lines of a class: its signature and bases, and the members it adds to them."""
+    """Yield a class's signature and bases, then its public members, but those of public bases."""
     bases = ", ".join(
         b.__name__ for b in kind.__bases__ if b is not object and b.__module__ != RECORDS
     )

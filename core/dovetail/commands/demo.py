@@ -59,7 +59,7 @@ class DemoSeconds:
     reference: int
 
     def announce(self, devices: Sequence[str], console: Console) -> None:
-        """Print the devices, the expected time on them, and what can be added."""
+        """Print the devices and the expected time on them, and mention `--full` and `--help`."""
         kinds = {"cpu": self.cpu, REFERENCE_DEVICE: self.reference}
         seconds = sum(kinds.get(device.partition(":")[0], self.other) for device in devices)
         text = f"about {seconds} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"

@@ -259,7 +259,7 @@ def distance(out: SearchOutcome, lib: Library, query: Sequence[str]) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the demo; return 0 if all devices agree, and with SciPy; 1 if not, 2 if it cannot run."""
+    """Search and save a picture; return 0 if devices and SciPy agree, 1 if not, 2 without SciPy."""
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)

@@ -172,7 +172,7 @@ def astype(
     device: DeviceLike = None,
     **theirs: object,
 ) -> Tensor:
-    """Return the elements of `x` as another dtype.
+    """Return the elements of `x` cast to another dtype, on `device` if one is given.
 
     - `dtype`: the new dtype.
     - `copy`: False returns `x` itself if nothing changes.

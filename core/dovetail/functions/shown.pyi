@@ -169,7 +169,7 @@ def asarray(
 def astype(
     x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
 ) -> Tensor:
-    """Return the elements of `x` as another dtype."""
+    """Return the elements of `x` cast to another dtype, on `device` if one is given."""
 @overload
 def astype(
     input: Tensor, dtype: DTypeLike, *, copy: bool = True, device: DeviceLike = None
@@ -613,7 +613,8 @@ def median(
 def nanmedian(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Return the median over `axis` of the elements that are not NaN; NaN if all are."""
+    """Return the median of the elements that are not NaN over `axis`; NaN if there are only
+    NaNs."""
 @overload
 def nanmedian(
     input: Tensor, axis: Axis = None, *, keepdim: bool = False, out: Tensor | None = None

@@ -245,7 +245,7 @@ class Methods:
     def astype(
         self, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
     ) -> Tensor:
-        """Return the elements of `x` as another dtype."""
+        """Return the elements of `x` cast to another dtype, on `device` if one is given."""
     def atan(self, *, out: Tensor | None = None) -> Tensor:
         """Return the inverse tangent in radians, in -pi/2..pi/2."""
     @overload
@@ -1221,7 +1221,8 @@ class Methods:
     def nanmedian(
         self, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
     ) -> Tensor:
-        """Return the median over `axis` of the elements that are not NaN; NaN if all are."""
+        """Return the median of the elements that are not NaN over `axis`; NaN if there are only
+        NaNs."""
     @overload
     def nanmedian(
         self, axis: Axis = None, *, keepdim: bool = False, out: Tensor | None = None

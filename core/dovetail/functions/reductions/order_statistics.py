@@ -298,7 +298,7 @@ def median(
 def nanmedian(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Return the median over `axis` of the elements that are not NaN; NaN if all are.
+    """Return the median of the elements that are not NaN over `axis`; NaN if there are only NaNs.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32.
