@@ -226,7 +226,7 @@ def parser() -> CommandParser:
 
 
 def run(devices: Sequence[str], picture: Path, console: Console) -> int:
-    """Draw on all devices, print digests, save the first picture; return 1 if any differ, else 0."""
+    """Draw on all devices, print digests, save one picture; return 1 if digests differ, else 0."""
     large = [(d, LARGE) for d in devices if d != REFERENCE_DEVICE]
     small = [(d, SMALL) for d in devices] if REFERENCE_DEVICE in devices else []
     silent = not console.is_terminal
