@@ -24,5 +24,6 @@ def find_ml_dtype(d: DType) -> np.dtype:
         else:
             for name in names:
                 if hasattr(ml_dtypes, name):
-                    return np.dtype(getattr(ml_dtypes, name))
+                    match: np.dtype = np.dtype(getattr(ml_dtypes, name))
+                    return match
     raise DTypeError(f"numpy: NumPy has no {d.name}; {advice}")

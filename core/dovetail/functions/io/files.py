@@ -301,10 +301,10 @@ def _arrays_to_tensors(path: Path, arrays: Arrays, options: LoadOptions) -> dict
         raise SharingError(
             f"load: {path.name} can only be read by a copy, and copy=False forbids it"
         )
-    known = {d.__numpy_dtype__ for d in D.ALL}
+    numpy_dtypes = {d.__numpy_dtype__ for d in D.ALL}
     tensors = {}
     for name, a in arrays.items():
-        if a.dtype.newbyteorder("=") in known:
+        if a.dtype.newbyteorder("=") in numpy_dtypes:
             tensors[name] = asarray(a, device=options.device)
         elif not options.skips(name):
             raise _file_error(path, f"its {name!r} is of dtype {a.dtype}; {_ONLY_ADVICE}")
@@ -516,8 +516,8 @@ def _load_zarr(path: Path, options: LoadOptions) -> dict[str, Tensor]:
     try:
         store = library.storage.LocalStore(path, read_only=True)
         members = library.open_group(store, mode="r").members(max_depth=None)
-        found = {name: a for name, a in members if isinstance(a, library.Array)}
-        arrays = {name: found[name] for name in options.select(path, found)}
+        stored = {name: a for name, a in members if isinstance(a, library.Array)}
+        arrays = {name: stored[name] for name in options.select(path, stored)}
         with bar(f"loading {path.name}", sum(a.nbytes for a in arrays.values())) as advance:
             for name, array in arrays.items():
                 if array.dtype.kind not in "biufc" and options.skips(name):
