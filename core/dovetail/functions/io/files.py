@@ -49,7 +49,9 @@ Arrays: TypeAlias = dict[str, np.ndarray]
 
 
 @public(widen=False)
-def save(file: str | os.PathLike[str], tensors: Mapping[str, Any], /) -> None:
+def save(
+    file: str | os.PathLike[str], tensors: Mapping[str, Tensor | Mapping[str, object]], /
+) -> None:
     """Write named tensors to a file, in the format of its extension.
 
     An existing file is replaced when the new one is complete; a folder *.zarr at once.
