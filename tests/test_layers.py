@@ -332,7 +332,7 @@ def test_contract_has_no_unused_permission_and_no_cycle() -> None:
 
 # Imports of each package from other distributions; the rest is the standard library.
 TAKES = {
-    "ml_dtypes": "onnx",  # where it is installed
+    "ml_dtypes": "onnx tensor",  # where it is installed
     "numpy": (
         "argument_checks autograd backend capture checkpoint commands compat data dtypes fft "
         "frontend func functions insight linalg nn onnx ops optim plugins sparse tensor "

@@ -41,7 +41,7 @@ dt.zeros(2, device="mps") ! dovetail has no backend for "mps"; installed:
 dt.zeros(2, device="mps") ! see `dovetail doctor`
 dt.add(x, torch.zeros(2, 3)) ! got torch.Tensor; use dt.asarray(x.detach())
 dt.asarray(torch.zeros(2, requires_grad=True)) ! asarray: the torch.Tensor requires grad; pass x.detach()
-dt.save(folder / "a.safetensors", {"a": {"b": v}}) ! save: expected tensors, got a dict at 'a'; use names such as 'a.b', or dt.checkpoint.save
+dt.save(folder / "a.safetensors", {"a": {"b": v}, "a.b": v}) ! save: two tensors have the name 'a.b'; rename one of them
 dt.jit(dt.bincount)(i) ! bincount: in dt.jit the length must be known; use dt.index_add(dt.zeros(n, dtype=dt.int64), 0, x, 1)
 dt.set_default_device("tpu") ! set_default_device: dovetail has no backend for "tpu"; installed:
 dt.set_default_device("reference:7") ! set_default_device: no device "reference:7" exists; available: reference:0

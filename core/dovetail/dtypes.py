@@ -186,6 +186,8 @@ ALL = (bool_, *INTEGERS, *FLOATS, *COMPLEX)
 BY_NAME = {d.name: d for d in ALL}
 BY_CODE = {d.code: d for d in ALL}
 BUILT_IN = frozenset(ALL)
+# Names in ml_dtypes of floats that NumPy lacks; plugins add theirs.
+FOREIGN_NAMES: dict[DType, tuple[str, ...]] = {bfloat16: ("bfloat16",)}
 _NAMES = (str, type, np.dtype)
 _FROM_NUMPY = {d.__numpy_dtype__: d for d in ALL if d.__numpy_dtype__ is not None}
 _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}

@@ -11,6 +11,7 @@ from .autograd import engine, gradients, jit_backward, tape
 from .engine import events, programs
 from .functions import methods
 from .functions.creation import from_values
+from .functions.io import einops_backend
 from .functions.random import generator
 from .plugins import registry
 from .tensor import host
@@ -36,3 +37,4 @@ for op, mask in gradients.MASK_RULES.items():
     tape.set_reach(op, mask)
 
 methods.install_methods(engine.TENSOR_METHODS)
+einops_backend.install()

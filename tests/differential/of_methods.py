@@ -8,7 +8,7 @@ ROWS = [
     Row("x.T", "x.T", of="biuhfc", shapes="matrix"),
     Row("dt.t(x)", "x.T", of="biuhfc", shapes="matrix"),
     Row("x.view(-1)", "x.reshape(-1)", of="biuhfc", layouts=False),
-    Row("x.numpy()", "x", of="biuhfc", but={"bfloat16": "NumPy has no bfloat16"}),
+    Row("x.numpy()", "x", of="biuhfc", but={"bfloat16": "of ml_dtypes, if installed"}),
     Row("x.to(dt.float64)", "x.astype('f8')", of="biuhf", gives="float64"),
     Row("x.type_as(dt.ones(1, dtype=dt.float64))", "x.astype('f8')", of="biuhf", gives="float64"),
     *group(

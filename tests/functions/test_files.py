@@ -100,6 +100,118 @@ def test_foreign_byte_order_is_read(device: dt.Device, form: str, file: Path) ->
     assert dt.load(file)["x"].tolist() == [0, 1, 2, 3, 4]
 
 
+# --- selection, casts and shards
+
+
+@each
+def test_only_selects_by_name_and_pattern(form: str, file: Path) -> None:
+    dt.save(file, {"a.w": dt.ones(2), "a.b": dt.zeros(1), "[c]": dt.ones(3)})
+    for only, expected in (
+        ("a.w", {"a.w"}),
+        ("a.*", {"a.w", "a.b"}),
+        (["[c]", "*.b"], {"[c]", "a.b"}),
+    ):
+        assert dt.load(file, only=only).keys() == expected
+    with pytest.raises(dt.ArgumentError, match=r"only='x\.\*' matches none of the 3 tensors"):
+        dt.load(file, only=["a.w", "x.*"])
+    with pytest.raises(dt.ArgumentTypeError, match="load: only must be a name, a pattern"):
+        dt.load(file, only=3)  # type: ignore[arg-type]  # that is the test
+
+
+def test_safetensors_dtype_that_dovetail_lacks_blocks_no_other_tensor(tmp_path: Path) -> None:
+    header = {
+        "a.x": {"dtype": "F8_E5M2", "shape": [8], "data_offsets": [0, 8]},
+        "a.y": {"dtype": "F32", "shape": [2], "data_offsets": [8, 16]},
+    }
+    file = tmp_path / "x.safetensors"
+    file.write_bytes(safetensors_bytes(header))
+    for wanted in (None, "a.x", ["a.x", "a.*"]):
+        with pytest.raises(dt.DTypeError, match=r"'a\.x' .* F8_E5M2.*only="):
+            dt.load(file, only=wanted)
+    for wanted in ("a.y", "a.*"):
+        assert {name: y.tolist() for name, y in dt.load(file, only=wanted).items()} == {
+            "a.y": [0.0, 0.0]
+        }
+
+
+def test_npz_dtype_that_dovetail_lacks_blocks_no_other_tensor(tmp_path: Path) -> None:
+    file = tmp_path / "x.npz"
+    np.savez(file, x=np.array(["text"]), z=np.ones(1, np.longdouble), y=np.arange(3))
+    with pytest.raises(dt.ArgumentError, match="its 'x' is of dtype <U4; pass only="):
+        dt.load(file)
+    for wanted in ("y", "*"):
+        assert dt.load(file, only=wanted)["y"].tolist() == [0, 1, 2]
+        assert len(dt.load(file, only=wanted)) == 1
+
+
+@each
+def test_cast_changes_floating_tensors_only(form: str, file: Path) -> None:
+    dt.save(
+        file, {"w": dt.asarray([1.5, 1e-9]), "h": dt.ones(1, dtype=dt.float16), "i": dt.arange(2)}
+    )
+    found = dt.load(file, cast=dt.float64)
+    assert {n: x.dtype for n, x in found.items()} == {
+        "w": dt.float64,
+        "h": dt.float64,
+        "i": dt.int64,
+    }
+    assert found["w"].tolist() == np.float32([1.5, 1e-9]).tolist()
+    with pytest.raises(dt.DTypeError, match="load: cast must be a floating dtype, got int32"):
+        dt.load(file, cast=dt.int32)
+    if form == ".safetensors":
+        with pytest.raises(dt.SharingError, match="'h' as float64 needs a copy"):
+            dt.load(file, cast="float64", copy=False, device="cpu")
+
+
+def test_index_joins_its_files(tmp_path: Path) -> None:
+    files_of = {
+        "1.safetensors": {"a.w": dt.ones(2)},
+        "2.safetensors": {"b.w": dt.arange(3), "c": dt.zeros(1)},
+    }
+    weight_map = {name: file for file, held in files_of.items() for name in held}
+    for file, held in files_of.items():
+        dt.save(tmp_path / file, held)
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 36}, "weight_map": weight_map}))
+    found = dt.load(index)
+    assert {n: x.tolist() for n, x in found.items()} == {"a.w": [1, 1], "b.w": [0, 1, 2], "c": [0]}
+    os.unlink(tmp_path / "1.safetensors")
+    assert dt.load(index, only="b.*")["b.w"].tolist() == [0, 1, 2]  # reads no other file
+    with pytest.raises(FileNotFoundError, match=r"1\.safetensors"):
+        dt.load(index)
+    index.write_text(json.dumps({"weight_map": {"d": "2.safetensors"}}))
+    with pytest.raises(dt.ArgumentError, match="lacks 'd', which the index names"):
+        dt.load(index)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"x": 3}}',
+     '{"weight_map": {"x": "../x.safetensors"}}', '{"weight_map": {"x": "/x.safetensors"}}',
+     '{"weight_map": {"x": "x.npz"}}', "[" * 100_000],
+    ids=range(9),
+)  # fmt: skip
+def test_damaged_index_raises_named_error(text: str, tmp_path: Path) -> None:
+    index = tmp_path / "x.safetensors.index.json"
+    index.write_text(text)
+    with pytest.raises(dt.ArgumentError, match=r"load: .* is damaged or not a file of tensors"):
+        dt.load(index)
+
+
+@each
+def test_nested_dicts_are_saved_under_names_with_dots(form: str, file: Path) -> None:
+    dt.save(file, {"a": {"w": dt.ones(2), "deep": {"b": dt.zeros(1)}}, "c": dt.arange(2)})
+    assert {n: x.tolist() for n, x in dt.load(file).items()} == {
+        "a.w": [1, 1],
+        "a.deep.b": [0],
+        "c": [0, 1],
+    }
+    with pytest.raises(dt.ArgumentError, match=r"two tensors have the name 'a\.w'"):
+        dt.save(file, {"a": {"w": dt.ones(2)}, "a.w": dt.ones(2)})
+    with pytest.raises(dt.ArgumentError, match="names of tensors must be strings, got 3"):
+        dt.save(file, {"a": {3: dt.ones(2)}})
+
+
 # --- memory
 
 

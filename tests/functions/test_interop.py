@@ -254,3 +254,29 @@ def test_array_namespace_accepts_known_versions(device: dt.Device) -> None:
     names = {"float32", "float64", "complex64", "complex128", "bool"}
     standard = names | {d.name for d in dt.dtypes.INTEGERS}
     assert set(info.dtypes()) == standard
+
+
+# --- ml_dtypes
+
+
+def test_bfloat16_and_ml_dtypes_share_memory_both_ways(device: dt.Device) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    a = np.asarray([[1.0, 2.5, -3e38], [0.0, 1e-40, np.inf]]).astype(ml_dtypes.bfloat16)
+    for given in (a, a.T, a[:, ::2]):
+        x = dt.asarray(given)
+        assert x.dtype is dt.bfloat16
+        for found in (x.numpy(), np.asarray(x), (x * 1).numpy()):
+            assert found.dtype == a.dtype and found.tobytes() == given.tobytes()
+    assert dt.asarray(a[0, 1]).dtype is dt.bfloat16 and dt.asarray(a[0, 1]).item() == 2.5
+    x = dt.asarray(a, copy=False) if device == "cpu" else dt.asarray(a)
+    assert np.shares_memory(x.numpy(), a) == (device == "cpu")
+
+
+def test_numpy_names_the_package_of_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    x = dt.ones(2, dtype=dt.bfloat16, device="reference")
+    for read in (x.numpy, lambda: np.asarray(x)):
+        with pytest.raises(
+            dt.DTypeError, match=r"no bfloat16; pip install ml_dtypes, or use x\.astype"
+        ):
+            read()

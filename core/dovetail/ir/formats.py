@@ -80,7 +80,7 @@ def install(info: DTypeInfo) -> DType:
     check_info(info)
     dtype = DType(info.name, info.code, "f", info.itemsize, in_numpy=False)
     TO_BITS[dtype], FROM_BITS[dtype] = info.encode, info.decode
-    DTYPE_INFOS[dtype] = info
+    DTYPE_INFOS[dtype], D.FOREIGN_NAMES[dtype] = info, info.elsewhere
     D.register_dtype(dtype, info.format)
     return dtype
 
@@ -88,7 +88,7 @@ def install(info: DTypeInfo) -> DType:
 def uninstall(d: DType) -> None:
     """Remove a plugin's dtype from all registries, for tests."""
     D.unregister_dtype(d)
-    del TO_BITS[d], FROM_BITS[d], DTYPE_INFOS[d]
+    del TO_BITS[d], FROM_BITS[d], DTYPE_INFOS[d], D.FOREIGN_NAMES[d]
 
 
 def check_info(info: DTypeInfo) -> None:

@@ -69,6 +69,4 @@ def numpy_dtype(d: dt.DType) -> Any:
 
 def array_of(x: dt.Tensor) -> np.ndarray:
     """Wait for a tensor of any dtype, and return its values as a NumPy array."""
-    if x.dtype is dt.bfloat16:
-        return np.asarray(x.contiguous().view(dt.uint16).numpy()).view(numpy_dtype(dt.bfloat16))
     return np.asarray(x.numpy())

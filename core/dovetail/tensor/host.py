@@ -34,6 +34,7 @@ from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
 from .c_fields import expr_of, is_strided, record_alias
 from .host_read import HostMemory, array_over, copy_array, element
+from .numpy_dtypes import find_ml_dtype
 from .tensor import Tensor, create_tensor, parts_of, required, strided
 
 __all__ = ["evaluate"]
@@ -208,8 +209,9 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
 
     - `force`: accepted for PyTorch: a copy is made if one is needed, with or without it.
 
-    Raises: DTypeError for bfloat16 and other dtypes that NumPy lacks; OutOfRangeError, each time,
-    if the values depend on an index out of range.
+    Dtypes: bfloat16 and float8 become those of the package ml_dtypes, which must be installed.
+    Raises: DTypeError for a dtype that NumPy and ml_dtypes lack; OutOfRangeError, each time, if the
+    values depend on an index out of range.
     See also: `from_dlpack`, `Tensor.tolist`.
 
     >>> import dovetail as dt
@@ -222,11 +224,12 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
 
 
 def _numpy_dtype(x: Tensor) -> np.dtype:
-    """Return NumPy's dtype for that of a tensor. Raises: DTypeError if NumPy lacks it."""
+    """Return NumPy's dtype for that of a tensor, or that of ml_dtypes.
+
+    Raises: DTypeError if both lack it.
+    """
     dtype: DType = expr_of(x).spec.dtype
-    if dtype.__numpy_dtype__ is None:
-        raise DTypeError(f"numpy: NumPy has no {dtype.name}; use x.astype(dt.float32).numpy()")
-    return dtype.__numpy_dtype__
+    return find_ml_dtype(dtype) if dtype.__numpy_dtype__ is None else dtype.__numpy_dtype__
 
 
 def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
@@ -261,7 +264,12 @@ def buffer(x: Tensor, flags: int) -> memoryview:
     Raises: DTypeError for dtypes that NumPy lacks; SharingError, a BufferError, if the host cannot
     reach the memory.
     """
-    dtype = _numpy_dtype(strided("memoryview", x))
+    dtype = strided("memoryview", x).dtype.__numpy_dtype__
+    if dtype is None:
+        raise DTypeError(
+            f"memoryview: buffers have no format for {x.dtype.name}; use "
+            f"x.view(dt.uint{x.dtype.bits})"
+        )
     if not _is_reachable(x):
         raise SharingError(
             f"memoryview: the host cannot reach the memory of {x.device}; use "

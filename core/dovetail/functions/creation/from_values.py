@@ -105,8 +105,8 @@ def asarray(
     copy = copy if copy is None else flag("asarray", copy, "copy")
     if isinstance(obj, Tensor):
         return _from_tensor(obj, want, device, copy)
-    if isinstance(obj, np.ndarray):
-        return _from_numpy(obj, want, device, copy)
+    if isinstance(obj, np.ndarray) or (isinstance(obj, np.generic) and obj.dtype.kind == "V"):
+        return _from_numpy(np.asarray(obj), want, device, copy)  # "V": numbers of ml_dtypes
     if isinstance(obj, bool | int | float | complex | np.generic | list | tuple | range):
         if copy is False:
             raise ArgumentError(

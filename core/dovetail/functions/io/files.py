@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -37,7 +38,7 @@ from ...layout import Shape, contiguous_strides
 from ...tensor.host import from_host, host_array
 from ...tensor.tensor import Tensor, strided
 from ..creation.from_values import asarray
-from ..datatypes import DeviceLike
+from ..datatypes import DeviceLike, DTypeLike
 from ..shape.copies import contiguous
 from .interop import address, wrap_memory
 from .progress import bar
@@ -48,14 +49,17 @@ Arrays: TypeAlias = dict[str, np.ndarray]
 
 
 @public(widen=False)
-def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None:
+def save(
+    file: str | os.PathLike[str], tensors: Mapping[str, Tensor | Mapping[str, object]], /
+) -> None:
     """Write named tensors to a file, in the format of its extension.
 
     An existing file is replaced when the new one is complete; a folder *.zarr at once.
 
     - `file`: the path: *.safetensors (by the library of that name), *.npz, or *.zarr (by the
       library zarr).
-    - `tensors`: a dict from names to tensors.
+    - `tensors`: a dict from names to tensors. A dict within it is flattened: `{"a": {"w": x}}`
+      becomes "a.w".
 
     Shapes: any.
     Dtypes: safetensors has all but complex128, the other formats all but bfloat16.
@@ -73,60 +77,139 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     """
     if isinstance(file, Mapping | Tensor):
         raise ArgumentTypeError(_format_order_error(file, tensors))
-    path, form = _format_of("save", file)
+    path = _path("save", file)
+    form = _format_of("save", path)
     if not isinstance(tensors, Mapping):
         raise refused("save", "tensors", "a dict of tensors by name", tensors)
+    flat: dict[str, Tensor] = {}
+    for name, x in _flatten(tensors, ""):
+        if name in flat:
+            raise ArgumentError(f"save: two tensors have the name {name!r}; rename one of them")
+        flat[name] = contiguous(strided("save", x))
+    form.save(path, flat)
+
+
+def _flatten(tensors: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested dicts with their keys, joined by dots.
+
+    Raises: ArgumentError for a key that is not a string.
+    """
     for name, x in tensors.items():
         if not isinstance(name, str):
             raise ArgumentError(f"save: names of tensors must be strings, got {as_text(name)}")
         if isinstance(x, Mapping):
-            raise DTypeError(
-                f"save: expected tensors, got a dict at {name!r}; use names such as "
-                f"{name + '.b'!r}, or dt.checkpoint.save"
-            )
-        strided("save", x)
-    form.save(path, {name: contiguous(x) for name, x in tensors.items()})
+            yield from _flatten(x, f"{prefix}{name}.")
+        else:
+            yield prefix + name, x
 
 
 @public(widen=False)
 def load(
-    file: str | os.PathLike[str], /, *, device: DeviceLike = None, copy: bool | None = None
+    file: str | os.PathLike[str],
+    /,
+    *,
+    only: str | Sequence[str] | None = None,
+    cast: DTypeLike = None,
+    device: DeviceLike = None,
+    copy: bool | None = None,
 ) -> dict[str, Tensor]:
     """Return the named tensors in a file of a known extension; map safetensors if possible.
 
     A safetensors file is mapped into memory if the device uses the host's memory: elements are read
     on first access, and writes change the tensor, not the file. The file must not change meanwhile.
 
-    - `file`: the path: *.safetensors, *.npz or *.zarr.
+    - `file`: the path: *.safetensors, *.npz or *.zarr; or the index of a checkpoint in several
+      files, *.safetensors.index.json, which reads the files beside it.
+    - `only`: the names of the tensors to load, as a string or several: full names, or patterns of
+      `fnmatch` such as "encoder.*". A pattern skips tensors of a dtype that dovetail lacks. None
+      loads all.
+    - `cast`: a floating dtype for all floating tensors; integers and bools keep theirs. None keeps
+      the dtypes of the file.
     - `copy`: True reads all at once; False fails if a copy is needed. None maps a safetensors file
       if possible.
 
     Shapes: those of the file.
     Dtypes: those of the file, in either byte order.
-    Raises: ArgumentError for another extension or a damaged file; DTypeError; SharingError
-    (`copy`); OSError if the file cannot be opened; ModuleNotFoundError without the library.
+    Raises: ArgumentError for another extension, a damaged file, or a name or pattern that no tensor
+    has; DTypeError; SharingError (`copy`); OSError if the file cannot be opened;
+    ModuleNotFoundError without the library.
     See also: `save`, `checkpoint.load`.
 
     >>> import os, tempfile
     >>> import dovetail as dt
     >>> file = os.path.join(tempfile.mkdtemp(), "model.npz")
-    >>> dt.save(file, {"w": dt.ones(2), "b": dt.zeros(1)})
-    >>> sorted(dt.load(file))
-    ['b', 'w']
+    >>> dt.save(file, {"a": {"w": dt.ones(2), "b": dt.zeros(1)}, "c": dt.ones(1)})
+    >>> sorted(dt.load(file)), sorted(dt.load(file, only="a.*"))
+    (['a.b', 'a.w', 'c'], ['a.b', 'a.w'])
     """
-    path, form = _format_of("load", file)
-    copy = copy if copy is None else flag("load", copy, "copy")
-    return form.load(path, usable(device, "load"), copy)
+    path = _path("load", file)
+    is_index = path.name.lower().endswith(_INDEX_SUFFIX)
+    read = _load_shards if is_index else _format_of("load", path).load
+    options = LoadOptions(
+        usable(device, "load"),
+        copy if copy is None else flag("load", copy, "copy"),
+        None if only is None else _patterns(only),
+    )
+    tensors = read(path, options)
+    return tensors if cast is None else _cast_floats(tensors, D.dtype(cast, "load"), options.copy)
+
+
+def _patterns(only: object) -> tuple[str, ...]:
+    """Return `only` as names and patterns. Raises: ArgumentTypeError for other values."""
+    patterns = (only,) if isinstance(only, str) else only
+    if not isinstance(patterns, Collection) or not all(isinstance(p, str) for p in patterns):
+        raise refused("load", "only", "a name, a pattern, or a sequence of these", only)
+    return tuple(patterns)
+
+
+def _cast_floats(tensors: dict[str, Tensor], dtype: DType, copy: bool | None) -> dict[str, Tensor]:
+    """Return the tensors, the floating ones cast. Raises: DTypeError unless `dtype` is floating."""
+    if dtype.kind != "f":
+        raise DTypeError(f"load: cast must be a floating dtype, got {dtype.name}")
+    wide = {name for name, x in tensors.items() if x.dtype.kind == "f" and x.dtype is not dtype}
+    if wide and copy is False:
+        raise SharingError(
+            f"load: {min(wide)!r} as {dtype.name} needs a copy, and copy=False forbids it"
+        )
+    return {name: x.astype(dtype) if name in wide else x for name, x in tensors.items()}
 
 
 # --- formats -------------------------------------------------------------------------------------
+
+
+class LoadOptions(NamedTuple):
+    """The arguments of `load`: `only` holds names and patterns, or is None."""
+
+    device: Device
+    copy: bool | None
+    only: tuple[str, ...] | None
+
+    def select(self, path: Path, names: Collection[str]) -> list[str]:
+        """Return the names in a file to load. Raises: ArgumentError if a pattern matches none."""
+        if self.only is None:
+            return list(names)
+        for pattern in self.only:
+            if not any(name == pattern or fnmatchcase(name, pattern) for name in names):
+                raise ArgumentError(
+                    f"load: only={pattern!r} matches none of the {len(names)} tensors of {path}; "
+                    f"the first are {', '.join(map(repr, sorted(names)[:3]))}"
+                )
+        return [n for n in names if any(n == p or fnmatchcase(n, p) for p in self.only)]
+
+    def skips(self, name: str) -> bool:
+        """Return True if a tensor that cannot be read is omitted: only a pattern selects it."""
+        return self.only is not None and name not in self.only
 
 
 class FileFormat(NamedTuple):
     """The functions that save and load one file format."""
 
     save: Callable[[Path, dict[str, Tensor]], None]
-    load: Callable[[Path, Device, bool | None], dict[str, Tensor]]
+    load: Callable[[Path, LoadOptions], dict[str, Tensor]]
+
+
+_INDEX_SUFFIX = ".safetensors.index.json"
+_ONLY_ADVICE = "pass only= (names or patterns) to load the others"
 
 
 _PYTORCH_ADVICE = "; PyTorch's own files are read by PyTorch: let it write safetensors"
@@ -149,16 +232,20 @@ def _format_order_error(tensors: object, file: object) -> str:
     return f"save: file must be the first argument, and end in {' or '.join(_FORMATS)}; use {call}"
 
 
-def _format_of(op: str, file: object) -> tuple[Path, FileFormat]:
-    """Return the path and the format of its extension. Raises: ArgumentError for another one."""
-    path = Path(os.fsdecode(file_name(op, file, "file")))
+def _path(op: str, file: object) -> Path:
+    """Return the argument `file` as a path."""
+    return Path(os.fsdecode(file_name(op, file, "file")))
+
+
+def _format_of(op: str, path: Path) -> FileFormat:
+    """Return the format of the extension of a path. Raises: ArgumentError for another one."""
     file_format = _FORMATS.get(path.suffix.lower())
     if file_format is None:
         advice = (_FORMAT_ADVICE if op == "load" else _SAVE_ADVICE).get(path.suffix.lower(), "")
         raise ArgumentError(
             f"{op}: the file name must end in {' or '.join(_FORMATS)}, got {path.name!r}{advice}"
         )
-    return path, file_format
+    return file_format
 
 
 def _import_library(name: str) -> Any:  # libraries without type stubs
@@ -223,18 +310,20 @@ def _host_array(name: str, x: Tensor, form: str) -> np.ndarray:
     return host_array(x, dtype)
 
 
-def _arrays_to_tensors(
-    path: Path, arrays: Arrays, device: Device, copy: bool | None
-) -> dict[str, Tensor]:
+def _arrays_to_tensors(path: Path, arrays: Arrays, options: LoadOptions) -> dict[str, Tensor]:
     """Return tensors with copies of the arrays. Raises: SharingError for copy=False."""
-    if copy is False and arrays:
+    if options.copy is False and arrays:
         raise SharingError(
             f"load: {path.name} can only be read by a copy, and copy=False forbids it"
         )
+    numpy_dtypes = {d.__numpy_dtype__ for d in D.ALL}
+    tensors = {}
     for name, a in arrays.items():
-        if a.dtype.kind not in "biufc":
-            raise _file_error(path, f"its {name!r} is of dtype {a.dtype}")
-    return {name: asarray(a, device=device) for name, a in arrays.items()}
+        if a.dtype.newbyteorder("=") in numpy_dtypes:
+            tensors[name] = asarray(a, device=options.device)
+        elif not options.skips(name):
+            raise _file_error(path, f"its {name!r} is of dtype {a.dtype}; {_ONLY_ADVICE}")
+    return tensors
 
 
 # --- safetensors ---------------------------------------------------------------------------------
@@ -290,8 +379,14 @@ def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
         raise OSError(f"save: {path} cannot be written: {error}") from error
 
 
-def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
-    """Return a file's tensors, mapped if possible. Raises: ArgumentError if it is damaged."""
+def _load_safetensors(
+    path: Path, options: LoadOptions, names: Collection[str] | None = None
+) -> dict[str, Tensor]:
+    """Return a file's tensors, mapped if possible.
+
+    names: the tensors that an index expects in the file; None selects by the options.
+    Raises: ArgumentError if the file is damaged or lacks a name.
+    """
     library = _import_library("safetensors")
     with path.open("rb"):  # raises OSError if it cannot be opened
         pass
@@ -304,20 +399,48 @@ def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str
     except Exception as error:  # the library's errors, and those of a file that changes meanwhile
         _raise_unless_damaged(path, error)
         raise _file_error(path, error) from error
+    header.pop("__metadata__", None)
     tensors = {}
     with bar(f"loading {path.name}", raw.size - start) as advance:
-        for name, entry in header.items():
-            if name == "__metadata__":
-                continue
+        for name in options.select(path, header) if names is None else names:
+            if name not in header:
+                raise _file_error(path, f"it lacks {name!r}, which the index names")
+            entry = header[name]
             dtype, (low, high) = _dtype_of_code(entry["dtype"]), entry["data_offsets"]
-            if dtype is None:
+            if dtype is not None:
+                part, shape = raw[start + low : start + high], tuple(entry["shape"])
+                tensors[name] = _map_tensor(name, part, dtype, shape, options.device, options.copy)
+            elif not options.skips(name):
                 raise DTypeError(
                     f"load: {name!r} of {path} has dtype {entry['dtype']}, "
-                    "which dovetail cannot read"
+                    f"which dovetail cannot read; {_ONLY_ADVICE}"
                 )
-            part = raw[start + low : start + high]
-            tensors[name] = _map_tensor(name, part, dtype, tuple(entry["shape"]), device, copy)
             advance(high - low)
+    return tensors
+
+
+def _load_shards(path: Path, options: LoadOptions) -> dict[str, Tensor]:
+    """Return the tensors of the safetensors files that an index names.
+
+    Raises: ArgumentError if the index or a file is damaged, or if a file is in another folder.
+    Source: https://huggingface.co/docs/safetensors, "model.safetensors.index.json"
+    """
+    text = path.read_bytes()
+    try:
+        file_of = json.loads(text)["weight_map"]
+        is_index = all(
+            Path(file).name == file and file.endswith(".safetensors") for file in file_of.values()
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise _file_error(path, "expected JSON with a weight_map from names to files") from error
+    if not is_index:
+        raise _file_error(path, "its weight_map must name *.safetensors files of its own folder")
+    names_of: dict[str, list[str]] = {}
+    for name in options.select(path, file_of):
+        names_of.setdefault(file_of[name], []).append(name)
+    tensors: dict[str, Tensor] = {}
+    for file, names in names_of.items():
+        tensors |= _load_safetensors(path.with_name(file), options, names)
     return tensors
 
 
@@ -356,7 +479,7 @@ def _save_npz(path: Path, tensors: dict[str, Tensor]) -> None:
     _replace_file(path, lambda temporary: np.savez(temporary, allow_pickle=False, **arrays))
 
 
-def _load_npz(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
+def _load_npz(path: Path, options: LoadOptions) -> dict[str, Tensor]:
     """Return copies of the arrays of an .npz file; pickled ones raise ArgumentError."""
     with path.open("rb") as file:
         try:
@@ -365,13 +488,15 @@ def _load_npz(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor
                 bar(f"loading {path.name}", path.stat().st_size) as advance,
             ):
                 arrays = {}
-                for name in opened.files:
+                for name in options.select(path, opened.files):
                     arrays[name] = np.asarray(opened[name])
                     advance(arrays[name].nbytes)
+        except DovetailError:
+            raise
         except Exception as error:  # a dozen classes: NumPy's, zipfile's, zlib's
             _raise_unless_damaged(path, error)
             raise _file_error(path, error) from error
-    return _arrays_to_tensors(path, arrays, device, copy)
+    return _arrays_to_tensors(path, arrays, options)
 
 
 # --- zarr ----------------------------------------------------------------------------------------
@@ -398,7 +523,7 @@ def _save_zarr(path: Path, tensors: dict[str, Tensor]) -> None:
             raise ArgumentError(f"save: zarr rejects the name {name!r}: {error}") from error
 
 
-def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
+def _load_zarr(path: Path, options: LoadOptions) -> dict[str, Tensor]:
     """Return copies of all arrays of a zarr group. Raises: ArgumentError if it is damaged."""
     library = _import_library("zarr")
     os.scandir(path).close()  # raises OSError if it cannot be opened
@@ -406,9 +531,12 @@ def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tenso
     try:
         store = library.storage.LocalStore(path, read_only=True)
         members = library.open_group(store, mode="r").members(max_depth=None)
-        arrays = {name: a for name, a in members if isinstance(a, library.Array)}
+        stored = {name: a for name, a in members if isinstance(a, library.Array)}
+        arrays = {name: stored[name] for name in options.select(path, stored)}
         with bar(f"loading {path.name}", sum(a.nbytes for a in arrays.values())) as advance:
             for name, array in arrays.items():
+                if array.dtype.kind not in "biufc" and options.skips(name):
+                    continue
                 host_arrays[name] = _read_zarr(path, name, array)
                 advance(host_arrays[name].nbytes)
     except DovetailError:
@@ -416,7 +544,7 @@ def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tenso
     except Exception as error:  # errors of zarr and of its codecs
         _raise_unless_damaged(path, error)
         raise _file_error(path, error) from error
-    return _arrays_to_tensors(path, host_arrays, device, copy)
+    return _arrays_to_tensors(path, host_arrays, options)
 
 
 def _read_zarr(path: Path, name: str, array: Any) -> np.ndarray:  # a zarr.Array
