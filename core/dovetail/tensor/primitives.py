@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from .. import callbacks
 from .. import layout as lay
 from ..argument_checks import DIMENSIONS
 from ..compat.keywords import MISSING
@@ -24,7 +23,7 @@ from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
 from .c_fields import expr_of, record_alias
-from .promotion import PYTHON_NUMBERS, as_operand
+from .promotion import PYTHON_NUMBERS, as_operand, number_as_tensor
 from .result_type import (
     apply_cache,
     infer_cached,
@@ -164,7 +163,7 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
             result = dispatch("apply", op.name, operands, op, tensors, attrs)
             return result if out is None else write_out(op.name, out, result)
         if not any(type(a) is Expr for a in operands):
-            return _apply_general(op, (callbacks.as_tensor(args[0]), *args[1:]), attrs, out)
+            return _apply_general(op, (number_as_tensor(op.name, args[0]), *args[1:]), attrs, out)
         inferred = infer_cached(apply_cache, (op, key, attrs), op, operands, attrs)
     s, limits = inferred
     if len(key) == 2 and attrs is None and _is_plain(args[0]) and _is_plain(args[1]):
@@ -203,7 +202,7 @@ def _create_complex_node(op: Op, x: complex, operands: Sequence[object]) -> Expr
     """Return the node of a complex number, with the dtype that it has next to these operands."""
     tensors = [t for t in operands if isinstance(t, Tensor)]
     if not tensors:
-        return callbacks.as_tensor(x)._expr
+        return number_as_tensor(op.name, x)._expr
     d = complex128 if any(t.dtype.part is float64 for t in tensors) else complex64
     return full_complex(x, spec((), d, tensors[0].device))
 

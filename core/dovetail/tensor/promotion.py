@@ -36,7 +36,7 @@ def convert_operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]
     converted = tuple([x if is_native_operand(x) else as_operand(op, x, arguments) for x in values])
     devices = {x.device for x in converted if isinstance(x, Tensor)}
     if not devices:
-        return (callbacks.as_tensor(converted[0]), *converted[1:])
+        return (number_as_tensor(op, converted[0]), *converted[1:])
     if len(devices) > 1:
         names = " and ".join(sorted(map(str, devices)))
         raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
@@ -95,6 +95,15 @@ def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
         return tensor
     except DovetailError as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+def number_as_tensor(name: str, x: object) -> Tensor:
+    """Return a number as a tensor on the default device; errors name the function `name`."""
+    try:
+        tensor: Tensor = callbacks.as_tensor(x)
+    except DovetailError as error:
+        raise type(error)(f"{name}: {error}") from None
+    return tensor
 
 
 def _as_uint64(x: object, tensor: Tensor) -> Tensor:
