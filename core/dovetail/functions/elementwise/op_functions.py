@@ -25,6 +25,7 @@ from ...errors import ArgumentError, DovetailError, DTypeError
 from ...ops import table as ops
 from ...ops.dtype_rules import DTypeRule, Dtypes
 from ...ops.table import TABLE, Op
+from ...public_names import PublicSignature
 from ...tensor.primitives import apply, apply_one, apply_two, dispatch, in_place
 from ...tensor.promotion import Array, Operand, as_tensors, convert_operands
 from ...tensor.tensor import Tensor, drop_tape, required
@@ -141,10 +142,11 @@ def _build_binary_in_place(op: Op) -> Function:
 
 
 def _set_name(function: Function, name: str, doc: str) -> Function:
-    """Set a function's name, which tracebacks also show, and its docstring."""
+    """Set a function's name, which tracebacks also show, its docstring and public signature."""
     function.__name__ = function.__qualname__ = name
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
     function.__doc__ = doc
+    vars(function)["__signature__"] = PublicSignature.of(function)
     return function
 
 
