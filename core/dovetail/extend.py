@@ -9,7 +9,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
     locks that a child of fork() finds free: Lock, register_lock
     binaries on disk: cache_binary, cached_binary, source_digest
-    settings: whole_setting, word_setting; the hint of Unavailable: install_command
+    settings: whole_setting, word_setting; the pip command in a hint: install_command
     errors: CompileError, DeviceError, PluginError, ArgumentError, InternalError, DovetailError
 
 A KERNEL (docs/kernel-ir.md): what a backend compiles
@@ -30,6 +30,7 @@ A LAYOUT (docs/writing-a-layout.md)
         write_together; halves: widen_halves
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     functions that a gradient runs again: ClosureSnapshot
+    what users see of its package: publish_all, hide_internal_frames
     types: DTypeLike, DeviceLike
 
 A DTYPE (docs/adding-a-dtype.md)
