@@ -58,6 +58,7 @@ class Context:
     def __init__(self, name: str, needs: tuple[bool, ...]) -> None:
         self._name, self.needs_input_grad = name, needs
         self._saved_values: list[SavedValue | None] = []
+        self._saved_results: dict[int, int] = {}  # number of the result by place in `_saved_values`
         self._is_released = False
         self._constant: set[int] = set()
         self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
@@ -98,6 +99,31 @@ class Context:
             None if k is None else self._load_tensor(i, k) for i, k in enumerate(self._saved_values)
         )
 
+    def _save(
+        self,
+        saved: Sequence[Tensor | None],
+        results: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        is_batched: bool,
+    ) -> None:
+        """Save the values of the tensors in `saved`, for `saved_tensors`.
+
+        results: the tensors that `forward` returned; outputs: those over the same memory on the
+        tape. A saved result is saved without its tape, which refers to this context: the cycle
+        would keep the memory until a garbage collection. `saved_tensors` puts it on the tape.
+        """
+        numbers = {id(t): i for i, t in enumerate(results)}
+        for i, t in enumerate(saved):
+            if t is None:
+                self._saved_values.append(None)
+                continue
+            number = numbers.get(id(t), -1)
+            expr = t._expr if number < 0 else outputs[number]._expr
+            if number >= 0 and outputs[number] is not t and not is_batched:
+                self._saved_results[i] = number
+                expr = create_taped_leaf(expr, None)
+            self._saved_values.append(save_value(expr))
+
     def _load_tensor(self, i: int, saved: SavedValue) -> Tensor:
         """Return saved tensor `i`. Raises: GradientError if it was overwritten since."""
         value: Any = saved.value
@@ -106,6 +132,8 @@ class Context:
             node = Node(self._name, value.spec, ())
         tensor = load_saved(node, f"tensor {i}", saved)
         assert isinstance(tensor, Tensor)
+        if i in self._saved_results and current().grad and isinstance(node, FunctionNode):
+            return attach_output(tensor, node, self._saved_results[i])
         return tensor
 
     _saved: tuple[Tensor | None, ...] = ()
@@ -189,8 +217,9 @@ class FunctionNode(Node):
         return gradients if isinstance(gradients, tuple) else (gradients,)
 
     def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
-        """Return one dict with the entries of both; on equal result numbers `b` wins."""
-        return {**a, **b}
+        """Return one dict with the entries of both; equal result numbers are added."""
+        both = {i: a[i] + b[i] for i in a.keys() & b.keys()}  # a saved result is there twice
+        return {**a, **b, **both}
 
     def release(self) -> Callable[[], None]:
         """Drop the context's saved values; return a function that restores them."""
@@ -310,10 +339,7 @@ class Function:
             args, [*results, *(t for t in saved if t is not None)]
         )
         outputs = [_attach_differentiable(t, node, i, context, args) for i, t in enumerate(results)]
-        renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
-        context._saved_values = [
-            None if t is None else save_value(renamed.get(id(t), t)._expr) for t in saved
-        ]
+        context._save(saved, results, outputs, is_batched=bool(node.batched_arguments))
         context._node, context._saved = ref(node), ()
         context._first_saved_values = context._saved_values if node.batched_arguments else ()
         # A tuple or one tensor, as `forward` returned it; each tensor has a tape.
@@ -352,8 +378,8 @@ def attach_output(t: Tensor, node: FunctionNode, number: int) -> Tensor:
     return create_tensor(create_taped_leaf(e, out))
 
 
-def create_taped_leaf(e: Expr, tape: Node) -> Expr:
-    """Return a leaf over the same memory with another tape."""
+def create_taped_leaf(e: Expr, tape: Node | None) -> Expr:
+    """Return a leaf over the same memory with another tape, or without one."""
     taped_leaf = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
     taped_leaf.tape = tape
     return taped_leaf

@@ -74,11 +74,6 @@ class _BatchedFunctionNode(FunctionNode):
             return sum_(examples.all(part), axis=0)
         return examples.all(part)
 
-    def add_gradients(self, a: dict[int, Tensor], b: dict[int, Tensor]) -> dict[int, Tensor]:
-        """Return one dict with the entries of both; equal result numbers are added."""
-        both = {i: a[i] + b[i] for i in a.keys() & b.keys()}  # a result may be there twice
-        return {**a, **b, **both}
-
     def release(self) -> Callable[[], None]:
         """Drop the lifted values; return a function that restores them."""
         values, self.lifted_by_expr = self.lifted_by_expr, {}
