@@ -5,12 +5,14 @@ points in a folder, and a path. For machines without a network, where nothing is
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import tomllib
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROJECTS = (ROOT, *sorted(p.parent for p in ROOT.glob("backends/*/pyproject.toml")))
+VERSION = re.findall(r'__version__ = "(.+?)"', (ROOT / "core/dovetail/__init__.py").read_text())[0]
 WHEELS = Path(__file__).resolve().parent / "wheels"  # `python bench/gpu_check --pack`
 NEEDED = (
     "pluggy", "platformdirs", "optree", "typing-extensions", "rich", "markdown-it-py", "mdurl",
@@ -40,7 +42,7 @@ def _installed(distribution: str) -> bool:
 
 def _describe(content: dict[str, object], folder: Path) -> None:
     project: dict[str, object] = content["project"]  # type: ignore[assignment]
-    name, version = str(project["name"]), project["version"]
+    name, version = str(project["name"]), VERSION
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
