@@ -26,7 +26,7 @@ nox.options.error_on_missing_interpreters = True
 
 WHOLE = bool(os.environ.get("WHOLE"))
 CERTIFICATES = Path(os.environ.get("CERTIFICATES") or "certificates").resolve()
-PACKAGES = [f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda")]
+PACKAGES = [f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_dtypes")]
 COMPILED = (
     "capture", "engine", "fusion", "graph", "jit", "ir", "memory", "plugins", "sparse", "tensor",
     "backends/cpu_llvm/test_launch.py", "backends/cpu_llvm/test_command_list.py",

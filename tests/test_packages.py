@@ -121,7 +121,7 @@ def test_range_of_compatible_versions() -> None:
 def test_version_and_addresses_have_one_source() -> None:
     assert metadata.changes(ROOT) == {}
     changed = metadata.changes(ROOT, "3.1.0")
-    assert len(changed) == 9 and "version: 3.1.0" in changed["CITATION.cff"]
+    assert len(changed) == 11 and "version: 3.1.0" in changed["CITATION.cff"]
     assert '__version__ = "3.1.0"' in changed["backends/cuda/dovetail_cuda/__init__.py"]
     assert 'cpu = ["dovetail-cpu-llvm>=3,<4"]' in changed["pyproject.toml"]
     assert '"dovetail-tensor>=3,<4"' in changed["backends/opencl/pyproject.toml"]
@@ -148,7 +148,8 @@ def test_tools_of_development_are_no_extras() -> None:
     extras = {*project["project"]["optional-dependencies"]}
     groups = {*project["dependency-groups"]}
     assert groups == {"docs", "wheels", "checks", "release", "notebooks", "peers"}
-    users = {"cpu", "opencl", "cuda", "files", "onnx", "tensorboard", "demo", "scale", "completion"}
+    users = {"cpu", "opencl", "cuda", "dtypes", "files", "onnx", "tensorboard", "demo", "scale"}
+    users.add("completion")
     assert extras == users | {"all", "test"}
     parts = re.findall(r"\[(.*?)\]", str(project["project"]["optional-dependencies"]["all"])[1:])
     assert {*",".join(parts).split(",")} == users

@@ -50,12 +50,19 @@ def changes(root: Path, version: str | None = None) -> dict[str, str]:
         *dates,
         (CORE, VERSION, version),
         ("backends/*/dovetail_*/__init__.py", VERSION, version),
+        ("dtypes/dovetail_*/__init__.py", VERSION, version),
         ("CITATION.cff", r"(?<=^version: ).+", version),
         ("CITATION.cff", r"(?<=^url: ).+", urls["Documentation"]),
         ("CITATION.cff", r"(?<=^repository-code: ).+", urls["Source"]),
         ("pyproject.toml", PIN, rf"\g<1>{compatible(version)}"),
-        ("backends/*/pyproject.toml", PIN, rf"\g<1>{compatible(version)}"),
-        ("backends/*/pyproject.toml", URLS, rf"\g<1>{lines}"),
+        *(
+            (f"{folder}/pyproject.toml", PIN, rf"\g<1>{compatible(version)}")
+            for folder in ("backends/*", "dtypes")
+        ),
+        *(
+            (f"{folder}/pyproject.toml", URLS, rf"\g<1>{lines}")
+            for folder in ("backends/*", "dtypes")
+        ),
         (".github/ISSUE_TEMPLATE/config.yml", r"(?<= url: ).+(?=/security/)", urls["Source"]),
     ]
     texts: dict[Path, str] = {}

@@ -34,6 +34,7 @@ DISTRIBUTIONS = {
     "dovetail-cpu-llvm": ROOT / "backends/cpu_llvm",
     "dovetail-opencl": ROOT / "backends/opencl",
     "dovetail-cuda": ROOT / "backends/cuda",
+    "dovetail-dtypes": ROOT / "dtypes",
 }
 CORE = "dovetail-tensor"
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -214,6 +215,9 @@ def check_installation(dist: Path, user: Path) -> None:
     run([*pip, "--no-deps", "dovetail-opencl", "dovetail-cuda"])
     output = run([python, "-c", f"import dovetail\n{names}"])
     assert output == "['cpu', 'cuda', 'opencl', 'reference']\n", output
+    run([*pip, "--no-deps", "dovetail-dtypes"])
+    output = run([python, "-c", "import dovetail as dt; print(dt.ones(1).astype('int8_32'))"])
+    assert "int8_32" in output, output
     run([python, "-m", "pip", "uninstall", "-q", "-y", *DISTRIBUTIONS])
     sdists = [str(path) for path in sorted(dist.glob("*.tar.gz"))]
     run([*pip, "--no-deps", *sdists], DOVETAIL_PURE="1")

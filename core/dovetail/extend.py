@@ -21,7 +21,7 @@ A KERNEL (docs/kernel-ir.md): what a backend compiles
     schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen,
         Tile, choose_tile, fills_tiles, stages_wider_values
     making one: KernelBuilder, load, cast, bitcast, const, choose, eq, ne, fma, fold_loop,
-        reduce_loop
+        reduce_loop, sum_of_products
 
 A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities
@@ -198,7 +198,7 @@ from .locks import Lock
 from .ops import arithmetic, complex_arithmetic, dtype_rules
 from .ops.convolution import Geometry as ConvolutionGeometry
 from .ops.kernel_context import KernelSite, Launches, LoopStep
-from .ops.kernel_ops import PRODUCT_BLOCK, PRODUCT_BLOCKS
+from .ops.kernel_ops import PRODUCT_BLOCK, PRODUCT_BLOCKS, sum_of_products
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
@@ -426,6 +426,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "sparse_csr",
         "stages_wider_values",
         "stride_along",
+        "sum_of_products",
         "transposed_convolution",
         "trip_count",
         "uint8",

@@ -8,7 +8,7 @@ from pathlib import Path
 CORE_DISTRIBUTION = "dovetail-tensor"
 _CHECKOUT_ROOT = Path(__file__).parents[2]  # the checkout, if the sources are imported in place
 # A backend that an extra named after its device type installs. "dovetail-tensor[...]" is none.
-_BACKEND_PATTERN = r"""(dovetail-[\w-]+)(?![\w[-])[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
+_BACKEND_PATTERN = r"""(dovetail-(?!dtypes)[\w-]+)(?![\w[-])[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
 
 
 def backend_distributions() -> dict[str, str]:
@@ -60,7 +60,8 @@ def distribution_folders(root: Path) -> dict[str, Path]:
     if not (root / "core" / "dovetail").is_dir():
         return {}
     folder_of = {}
-    for path in (root / "pyproject.toml", *sorted((root / "backends").glob("*/pyproject.toml"))):
+    folders = (root, *sorted((root / "backends").glob("*/")), root / "dtypes")
+    for path in (folder / "pyproject.toml" for folder in folders):
         try:
             project = tomllib.loads(path.read_text("utf-8"))["project"]
             folder_of[str(project["name"])] = path.parent

@@ -1,4 +1,4 @@
-"""Dtypes from plugins: examples/float8 and examples/int4, and broken plugins."""
+"""Dtypes from plugins: those of dovetail-dtypes, and broken plugins."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ from dovetail.plugins.dtype_registry import DTypeRegistry
 from dovetail.plugins.entry import PluginEntry
 from dovetail.plugins.plugin_state import PluginState
 from dovetail.tensor.other_layouts import LayoutTensor
-from dovetail_int4 import int4
+from dovetail_dtypes.blocks import from_parts
+from dovetail_dtypes.linear import QuantizedLinear, quantize_
 from installed import INSTALLED
 
 GROUP = "dovetail.dtypes.v1"
-PACKAGES = {"float8_e4m3": "dovetail_float8", "int4_32": "dovetail_int4"}
+FORMATS = ("float8_e4m3", "float8_e5m2", "int4_32", "int8_32")
+PACKAGES = {name: f"dovetail_dtypes.{name}" for name in FORMATS}
 OTHERS = [d for d in ("cpu", "opencl") if d in INSTALLED]
 
 
 def entry(name: str, where: str, distribution: str = "") -> PluginEntry:
-    return PluginEntry(name, where, GROUP, distribution or where.replace("_", "-"), "1.0")
+    return PluginEntry(
+        name, where, GROUP, distribution or where.partition(".")[0].replace("_", "-"), "1.0"
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -177,7 +181,7 @@ def test_import_does_not_load_plugins(tmp_path: Path) -> None:
 
 
 def test_two_distributions_of_one_dtype_conflict() -> None:
-    found = [entry("float8_e4m3", "dovetail_float8", d) for d in ("one", "two")]
+    found = [entry("float8_e4m3", "dovetail_dtypes.float8_e4m3", d) for d in ("one", "two")]
     with pytest.raises(dt.PluginError, match="one and two both provide it"):
         DTypeRegistry(find=lambda: found).find_by_name("float8_e4m3")
 
@@ -187,7 +191,7 @@ def test_devices_command_lists_plugin_dtypes(
 ) -> None:
     devices_command.main([])
     text = capsys.readouterr().out
-    assert "dtype float8_e4m3 of dovetail-float8 1.0: open" in text
+    assert "dtype float8_e4m3 of dovetail-dtypes 1.0: open" in text
     assert "dtype broken8 of dovetail-of-nobody 1.0: import failed" in text
     assert dtype_registry.registry.records()["int4_32"].state is PluginState.OPEN
 
@@ -195,31 +199,83 @@ def test_devices_command_lists_plugin_dtypes(
 # --- blocks ---------------------------------------------------------------------------------------
 
 
-def test_product_with_blocks_is_one_kernel(device: dt.Device) -> None:
-    rng = np.random.default_rng(2)
-    w = dt.asarray(rng.normal(size=(48, 96)).astype("f4")).astype("int4_32")
-    x = dt.asarray(rng.normal(size=(5, 96)).astype("f4"))
-    assert isinstance(w, LayoutTensor) and w.nbytes * 8 == 48 * 96 * 5
+BITS = {"int4_32": 5, "int8_32": 9}  # of a number, with its part of the scale
+
+
+def normal(*shape: int, seed: int = 1) -> dt.Tensor:
+    return dt.asarray(np.random.default_rng(seed).normal(size=shape).astype("f4"))
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_product_with_blocks_is_one_kernel(device: dt.Device, name: str) -> None:
+    w, x = normal(64, 96).astype(name), normal(5, 96, seed=2)
+    assert isinstance(w, LayoutTensor) and w.nbytes * 8 == 64 * 96 * BITS[name]
     dt.evaluate(w, x)
     assert len(dt.explain(x @ w.T).launches) == 1
-    near = x.numpy() @ w.to_dense().numpy().T
-    assert np.allclose((x @ w.T).numpy(), near, atol=1e-4)
 
 
-def test_gradients_reach_scales() -> None:
-    w = dt.asarray(np.random.default_rng(3).normal(size=(4, 64)).astype("f4"), device="reference")
-    q = w.astype("int4_32")
+@pytest.mark.parametrize("shape", [(3, 31), (40, 600)], ids=str)
+@pytest.mark.parametrize("name", BITS)
+def test_product_with_blocks_has_the_bits_of_the_dense_product(
+    device: dt.Device, name: str, shape: tuple[int, int]
+) -> None:
+    """Rows are multiplied in one kernel up to a count, and beyond it after decoding."""
+    w = normal(*shape).astype(name)
+    x = normal(20, shape[1], seed=2)
+    wanted = (x @ dt.asarray(w.to_dense().numpy()).T).numpy()
+    for rows in (1, 2, 12, 13, 20):
+        assert np.array_equal((x[:rows] @ w.T).numpy(), wanted[:rows]), rows
+        assert np.array_equal((w @ x[:rows].T).numpy(), wanted[:rows].T), rows
+    assert np.array_equal((w @ x[0]).numpy(), wanted[0])
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_gradients_of_a_product_reach_operand_and_scales(name: str) -> None:
+    q = normal(4, 70).astype(name)
+    levels = q.to_dense().numpy() / np.repeat(q.scales.numpy()[0, :, :4].T, 32, axis=1)[:, :70]
     scales = q.scales.detach().requires_grad_()
-    x = dt.asarray(np.random.default_rng(4).normal(size=(3, 64)).astype("f4"), device="reference")
-    levels = type(q).rules["to_dense"](q) / dt.reshape(
-        dt.broadcast_to(dt.expand_dims(q.scales, axis=-1), (4, 2, 32)), (4, 64)
-    )
-    dt.sum((x @ int4(q.codes, scales, 64).T) ** 2).backward()
-    y = x @ q.to_dense().T
-    whole = (2 * y).T @ x * levels
-    want = dt.sum(dt.reshape(whole, (4, 2, 32)), axis=-1)
-    assert scales.grad is not None
-    assert np.allclose(scales.grad.numpy(), want.numpy(), rtol=1e-4, atol=1e-3)
+    x = normal(3, 70, seed=2).requires_grad_()
+    y = x @ from_parts(name, q.codes, scales, (4, 70)).T
+    assert len(dt.explain(y).launches) == 1
+    dt.sum(y**2).backward()
+    outer = (2 * y.detach()).numpy().T @ x.detach().numpy() * levels
+    wanted = np.stack([outer[:, k : k + 32].sum(axis=1) for k in range(0, 70, 32)])
+    assert scales.grad is not None and x.grad is not None
+    assert np.allclose(scales.grad.numpy()[0, :, :4], wanted, rtol=1e-4, atol=1e-2)
+    assert not scales.grad.numpy()[0, :, 4:].any()
+    assert np.allclose(x.grad.numpy(), 2 * y.detach().numpy() @ q.to_dense().numpy(), rtol=1e-4)
+
+
+def test_blocks_of_four_bits_have_the_documented_codes() -> None:
+    """A byte has elements i and i + 16; the scale takes the largest number to level 7."""
+    x = dt.asarray([[14.0, -2.0] + [0.0] * 14 + [4.0] + [0.0] * 15])
+    q = x.astype("int4_32")
+    assert q.scales[0, 0, 0].item() == 2.0 and q.scales[0, 0, 1].item() == 0.0
+    assert q.codes[0, 0, :3, 0].tolist() == [(8 + 2) << 4 | (8 + 7), 8 << 4 | (8 - 1), 8 << 4 | 8]
+    assert q.to_dense().tolist() == x.tolist()
+
+
+def test_quantize_replaces_linear_layers_of_a_network(tmp_path: Path) -> None:
+    dt.random.manual_seed(3)
+    inner = dt.nn.Linear(64, 64)
+    net = dt.nn.Sequential(inner, dt.nn.ReLU(), inner, dt.nn.ModuleList([dt.nn.Linear(64, 7)])[0])
+    x = dt.random.normal((5, 64))
+    exact = net(x).numpy()
+    assert quantize_(net, "int8_32", lambda layer, name: layer is inner) is net
+    assert net[0] is net[2] and isinstance(net[0], QuantizedLinear) and type(net[3]) is dt.nn.Linear
+    quantize_(net, "int8_32")
+    assert isinstance(net[3], QuantizedLinear) and net[3].bias is not None
+    y = net(x).numpy()
+    assert 0 < np.abs(y - exact).max() < 0.02 * np.abs(exact).max()
+    dt.save(tmp_path / "net.safetensors", net.state_dict())
+    other = quantize_(dt.nn.Sequential(*(dt.nn.Linear(64, n) for n in (64, 7))))
+    second = quantize_(dt.nn.Linear(64, 7), "int8_32")
+    state = dt.load(tmp_path / "net.safetensors")
+    second.load_state_dict({k: state[f"3.{k}"] for k in ("codes", "scales", "bias")})
+    assert np.array_equal(second(x).numpy(), net[3](x).numpy())
+    assert len(list(other.parameters())) == 2, "the biases alone are trained"
+    with pytest.raises(dt.ArgumentError, match=r"format must be one of .*int4_32.*, got 'int3'"):
+        quantize_(net, "int3")
 
 
 def test_block_layout_is_no_element_dtype() -> None:
@@ -232,5 +288,6 @@ def test_block_layout_is_no_element_dtype() -> None:
             call()
     with pytest.raises(AttributeError, match="int4_32 is a layout of quantised blocks"):
         dt.int4_32  # type: ignore[attr-defined]  # noqa: B018
-    with pytest.raises(dt.ShapeError, match="are no blocks of 32"):
-        int4(dt.zeros((2, 16), dtype=dt.uint8), dt.zeros(3), 40)
+    codes = dt.zeros((1, 2, 16, 32), dtype=dt.uint8)
+    with pytest.raises(dt.ShapeError, match=r"shape \(3, 70\) needs scales of \(1, 3, 32\)"):
+        from_parts("int4_32", codes, dt.zeros((1, 2, 32)), (3, 70))

@@ -20,6 +20,7 @@ from installed import INSTALLED
 from places import TESTS
 
 GROUP = "dovetail.dtypes.v1"
+INSTALLABLE = ("float8_e4m3", "float8_e5m2", "int4_32", "int8_32")  # of dovetail-dtypes
 # detected through an entry point of their own
 SEEN = [name for name in broken_dtypes.REFUSED if name != "others_name"]
 
@@ -31,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     offered = {getattr(broken_dtypes, name).entry: f"broken_dtypes:{name}"
                for name in ("honest8", *SEEN, *broken_dtypes.BROKEN)}  # fmt: skip
     offered |= {name: f"broken_blocks:{name}" for name in blocks.BROKEN}
-    offered |= {"float8_e4m3": "dovetail_float8", "int4_32": "dovetail_int4"}
+    offered |= {name: f"dovetail_dtypes.{name}" for name in INSTALLABLE}
     for name, where in offered.items():
         info = folder / f"{name}-1.0.dist-info"
         info.mkdir()
@@ -85,7 +86,7 @@ def test_broken_dtype_is_caught(site: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("device", ["reference", *sorted({"cpu", "opencl", "cuda"} & INSTALLED)])
-@pytest.mark.parametrize("name", ["honest8", "float8_e4m3", "int4_32"])
+@pytest.mark.parametrize("name", ["honest8", *INSTALLABLE])
 def test_honest_dtype_passes(site: Path, name: str, device: str) -> None:
     sample = ("--sample", "1" if device == "cpu" and name != "honest8" else "16")
     if device == "cuda":

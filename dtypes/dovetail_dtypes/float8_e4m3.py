@@ -1,7 +1,7 @@
-"""float8_e4m3: a dtype for dovetail. Four bits of exponent, three of fraction, one of sign.
+"""The dtype float8_e4m3: one sign bit, four bits of exponent and three of fraction.
 
 The format is E4M3 of the Open Compute Project's "OFP8": no infinities, so that the largest number
-is 448; what is larger is NaN. PyTorch and ml_dtypes call it float8_e4m3fn.
+is 448; larger numbers become NaN. PyTorch and ml_dtypes call it float8_e4m3fn.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ NAN = 0x7F
 
 
 def encode(x: Value) -> Value:
-    """float32 as the nearest code, of two the even one.
+    """Return the code nearest to a float32, of two equally near ones the even code.
 
-    Below 2^-6 the sum with 2^14 rounds: its last bit is 2^-9, as that of all small codes.
+    Below 2^-6 the sum with 2^14 rounds, because its last bit is 2^-9, as that of all small codes.
     """
     bits = bitcast(x, uint32)
     size = bits & 0x7FFFFFFF
@@ -37,7 +37,7 @@ def encode(x: Value) -> Value:
 
 
 def decode(bits: Value) -> Value:
-    """What a code stands for, exactly."""
+    """Return the value of a code, exactly."""
     wide = cast(bits, uint32)
     size = wide & 0x7F
     denormal = bitcast(cast(size, float32) * 2.0**-9, uint32)
@@ -48,7 +48,7 @@ def decode(bits: Value) -> Value:
 
 @hookimpl
 def dovetail_dtype_info() -> DTypeInfo:
-    """All that there is to it."""
+    """Return the description of the dtype."""
     return DTypeInfo(
         name="float8_e4m3",
         code="e4m3",
