@@ -67,6 +67,7 @@ class Adagrad(_Scaled):
         maximize: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -79,7 +80,7 @@ class Adagrad(_Scaled):
             "differentiable": differentiable,
             "fused": fused,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p] = self._initial_state(group, p)
@@ -167,6 +168,8 @@ class RMSprop(_Scaled):
         foreach: bool | None = None,
         maximize: bool = False,
         differentiable: bool = False,
+        *,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -180,7 +183,7 @@ class RMSprop(_Scaled):
             "maximize": maximize,
             "differentiable": differentiable,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _check(self, group: Group) -> None:
         """Raise ArgumentError for a negative option."""
@@ -251,6 +254,7 @@ class Adadelta(_Scaled):
         capturable: bool = False,
         maximize: bool = False,
         differentiable: bool = False,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -262,7 +266,7 @@ class Adadelta(_Scaled):
             "foreach": foreach,
             "differentiable": differentiable,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _check(self, group: Group) -> None:
         """Raise ArgumentError for a negative option, or rho above 1."""

@@ -93,6 +93,7 @@ class Adam(_Moments):
         differentiable: bool = False,
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -107,7 +108,7 @@ class Adam(_Moments):
             "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
         """Return the names of both means and, for amsgrad, of the maximum of the second."""
@@ -169,6 +170,7 @@ class AdamW(Adam):
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
+        master_weights: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -183,6 +185,7 @@ class AdamW(Adam):
             differentiable=differentiable,
             fused=fused,
             decoupled_weight_decay=True,
+            master_weights=master_weights,
         )
 
 
@@ -210,8 +213,10 @@ class SparseAdam(Adam):
         betas: Betas = (0.9, 0.999),
         eps: float = 1e-8,
         maximize: bool = False,
+        *,
+        master_weights: bool = False,
     ) -> None:
-        super().__init__(params, lr, betas, eps, maximize=maximize)
+        super().__init__(params, lr, betas, eps, maximize=maximize, master_weights=master_weights)
 
     def _check_rows(self, group: Group, g: dt.Tensor) -> None:
         """Raise LayoutError if a sparse gradient does not consist of rows in the COO layout."""
@@ -254,6 +259,7 @@ class Adamax(_Moments):
         maximize: bool = False,
         differentiable: bool = False,
         capturable: bool = False,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -265,7 +271,7 @@ class Adamax(_Moments):
             "differentiable": differentiable,
             "capturable": capturable,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
         """Return the names of the mean and of the decaying maximum."""
@@ -326,6 +332,7 @@ class NAdam(_Moments):
         maximize: bool = False,
         capturable: bool = False,
         differentiable: bool = False,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -339,7 +346,7 @@ class NAdam(_Moments):
             "capturable": capturable,
             "differentiable": differentiable,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _check(self, group: Group) -> None:
         """Raise ArgumentError for a negative option, or betas outside of [0, 1)."""
@@ -414,6 +421,7 @@ class RAdam(_Moments):
         maximize: bool = False,
         capturable: bool = False,
         differentiable: bool = False,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -426,7 +434,7 @@ class RAdam(_Moments):
             "decoupled_weight_decay": decoupled_weight_decay,
             "differentiable": differentiable,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return the common numbers and two rates, one of which is 0: plain or rectified."""

@@ -55,6 +55,8 @@ class ASGD(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
         capturable: bool = False,
+        *,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -67,7 +69,7 @@ class ASGD(Optimizer):
             "differentiable": differentiable,
             "capturable": capturable,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _check(self, group: Group) -> None:
         """Raise ArgumentError for a negative lr or decay, ArgumentTypeError for non-numbers."""

@@ -7,7 +7,7 @@ are not read.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
 from dovetail.extend import is_capturing, put_rows, rows_at, write_together
@@ -19,6 +19,20 @@ STREAMS_MAX = 16  # tensors in one launch: measured on 100 tensors of 10,000 flo
 FUSED_ELEMENTS_MAX = 1 << 16  # a larger tensor has a launch to itself
 
 
+class StepOptions(NamedTuple):
+    """The values that select the branches of a step; they contain no numbers."""
+
+    rule: Hashable
+    """The options of the optimiser's rule."""
+    master_weights: bool
+    """The last state tensor of each float16 or bfloat16 parameter is its float32 copy."""
+
+
+def needs_master(p: dt.Tensor) -> bool:
+    """Return True for a parameter in a dtype that is narrower than its compute dtype."""
+    return p.dtype.compute is not p.dtype
+
+
 class Bucket:
     """The parameters of one group that have the same number of steps.
 
@@ -27,7 +41,7 @@ class Bucket:
 
     __slots__ = ("by_rows", "grads", "group", "options", "params", "states")
 
-    def __init__(self, group: dict[str, Any], options: Hashable, by_rows: bool) -> None:
+    def __init__(self, group: dict[str, Any], options: StepOptions, by_rows: bool) -> None:
         self.group, self.options, self.by_rows = group, options, by_rows
         self.params: Tensors = []
         self.grads: list[Any] = []
@@ -50,7 +64,7 @@ class Bucket:
 
 def run_step(
     rule: Rule,
-    plan: Sequence[Hashable],
+    plan: Sequence[StepOptions],
     tensors: Sequence[tuple[Tensors, Tensors, list[Tensors]]],
     numbers: Sequence[Sequence[float]],
 ) -> None:
@@ -68,16 +82,27 @@ def run_step(
 
 def _apply_rule(
     rule: Rule,
-    options: Hashable,
+    options: StepOptions,
     numbers: Sequence[float],
     p: dt.Tensor,
     g: dt.Tensor,
     state: Tensors,
 ) -> Tensors:
-    """Return the new parameter and state tensors; float16 and bfloat16 are computed in float32."""
+    """Return the new parameter and state tensors; float16 and bfloat16 are computed in float32.
+
+    A float32 copy, the last state tensor, replaces the elements of the parameter that are its
+    rounded values. Other elements were written since the last step, or have no copy yet.
+    """
+    dtypes = [x.dtype for x in (p, *state)]
+    has_master = options.master_weights and needs_master(p)
+    if has_master:
+        *state, master = state
+        p = dt.where(master.astype(p.dtype) == p, master, p.astype(master.dtype))
     inputs = [x.astype(x.dtype.compute, copy=False) for x in (p, g, *state)]
-    results = rule(options, numbers, *inputs)
-    return [new.astype(x.dtype, copy=False) for x, new in zip((p, *state), results, strict=True)]
+    results = [*rule(options.rule, numbers, *inputs)]
+    if has_master:
+        results.append(results[0])
+    return [new.astype(d, copy=False) for d, new in zip(dtypes, results, strict=True)]
 
 
 def run_row_step(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:

@@ -81,6 +81,11 @@ class LBFGS(Optimizer):
                 f"{self._name}: line_search_fn must be 'strong_wolfe' or None, got "
                 f"{group['line_search_fn']!r}"
             )
+        if group.get("master_weights"):
+            raise dt.ArgumentError(
+                f"{self._name}: master_weights must be False, because a line search measures the "
+                "loss of the rounded parameters; keep the parameters in float32"
+            )
         if self.param_groups and group["params"] is not self._params:
             raise dt.ArgumentError(
                 f"{self._name}: only one group of parameters is allowed; put all parameters in "

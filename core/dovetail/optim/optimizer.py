@@ -15,7 +15,7 @@ from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
 
 from ..nn.constructor_errors import Explained
 from ..nn.missing_names import make_class_getattr
-from .fused_step import Bucket, run_row_step, run_step
+from .fused_step import Bucket, StepOptions, needs_master, run_row_step, run_step
 
 __all__ = ["Optimizer"]
 
@@ -54,6 +54,8 @@ class Optimizer(Explained):
 
     - `params`: tensors, pairs of names and tensors, or dicts with "params" and their own options.
     - `defaults`: options for groups that do not set them.
+    - `master_weights`: True sets the option "master_weights" of all groups: float16 and bfloat16
+      parameters have a float32 copy, `state[p]["master_param"]`, which steps update.
 
     A step replays prepared launches. In a function captured by `dt.jit` it becomes part of that
     function, which reads options and counts of steps again at each call.
@@ -75,8 +77,11 @@ class Optimizer(Explained):
     state: dict[Any, State]
     stepped = False  # step() was called
 
-    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
-        self.defaults = defaults
+    def __init__(
+        self, params: Parameters, defaults: dict[str, Any], master_weights: bool = False
+    ) -> None:
+        # without it, groups have exactly PyTorch's options
+        self.defaults = {**defaults, "master_weights": True} if master_weights else defaults
         self.state = defaultdict(dict)
         self.param_groups = []
         self._pre_hooks: dict[int, Hook] = {}
@@ -193,8 +198,8 @@ class Optimizer(Explained):
     def _check_names(self, group: Group) -> None:
         """Raise ArgumentError for an unknown option that resembles a known one."""
         for name in group:
-            if name not in self.defaults and name not in ("params", "param_names", "initial_lr"):
-                near = difflib.get_close_matches(name, self.defaults, 1, 0.8)
+            if name not in self.defaults and name not in _GROUP_NAMES:
+                near = difflib.get_close_matches(name, {*self.defaults, "master_weights"}, 1, 0.8)
                 if near:
                     raise dt.ArgumentError(
                         f"{self._name}: a group has the unknown option {name!r}; did you mean "
@@ -262,8 +267,8 @@ class Optimizer(Explained):
         """Update the parameters that have a gradient, and create missing states."""
         buckets: dict[Hashable, Bucket] = {}
         for i, group in enumerate(self.param_groups):
-            options = self._options(group)
-            names = self._state_names(group)
+            options = self._step_options(group)
+            names, masters = self._state_names(group), options.master_weights
             for p in group["params"]:
                 g = p.grad
                 if g is None:
@@ -281,7 +286,13 @@ class Optimizer(Explained):
                     bucket = buckets[key] = Bucket(group, options, by_rows)
                 bucket.params.append(p)
                 bucket.grads.append(g)
-                bucket.states.append([state[n] for n in names])
+                tensors = [state[n] for n in names]
+                if masters and needs_master(p):
+                    if "master_param" not in state:  # zeros: the step reads the parameter
+                        with uncaptured():
+                            state["master_param"] = filled_like(p, 0.0)
+                    tensors.append(state["master_param"])
+                bucket.states.append(tensors)
         if buckets:
             self._run_buckets([*buckets.values()])
 
@@ -330,7 +341,7 @@ class Optimizer(Explained):
         for b in buckets:
             names = "step", *self.numbers_kept
             counts = [[self.state[p][n] for n in names] for p in b.params]
-            if counts.count(counts[0]) != len(counts) or self._options(b.group) != b.options:
+            if counts.count(counts[0]) != len(counts) or self._step_options(b.group) != b.options:
                 raise dt.CaptureError(
                     f"{self._name}: the groups must not change after the step was captured, but "
                     "options such as nesterov or the steps of some parameters have; capture the "
@@ -339,6 +350,10 @@ class Optimizer(Explained):
             numbers += self._next_numbers(b)
             self._advance(b)
         return numbers
+
+    def _step_options(self, group: Group) -> StepOptions:
+        """Return the options that select the branches of a step of a group."""
+        return StepOptions(self._options(group), bool(group.get("master_weights")))
 
     # --- methods that optimisers override
     def _options(self, group: Group) -> Hashable:
@@ -500,6 +515,7 @@ class Optimizer(Explained):
 
 
 required: Any = object()
+_GROUP_NAMES = ("params", "param_names", "initial_lr", "master_weights")
 _FLAGS = {
     "amsgrad",
     "capturable",
@@ -508,6 +524,7 @@ _FLAGS = {
     "differentiable",
     "foreach",
     "fused",
+    "master_weights",
     "maximize",
     "nesterov",
 }

@@ -54,6 +54,7 @@ class Rprop(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
         differentiable: bool = False,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -64,7 +65,7 @@ class Rprop(Optimizer):
             "differentiable": differentiable,
             "capturable": capturable,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _check(self, group: Group) -> None:
         """Raise ArgumentError for a negative lr, or unless 0 < etas[0] < 1 < etas[1]."""

@@ -53,6 +53,7 @@ class SGD(Optimizer):
         foreach: bool | None = None,
         differentiable: bool = False,
         fused: bool | None = None,
+        master_weights: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -65,7 +66,7 @@ class SGD(Optimizer):
             "differentiable": differentiable,
             "fused": fused,
         }
-        super().__init__(params, options)
+        super().__init__(params, options, master_weights)
 
     def _check(self, group: Group) -> None:
         """Raise ArgumentError for a negative option, or nesterov without plain momentum."""
