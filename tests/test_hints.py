@@ -170,8 +170,6 @@ def test_hint_of_a_compressed_tensor_names_its_own_methods() -> None:
 
 def test_hint_without_an_equivalent_says_so() -> None:
     for name, closest in (
-        ("optim.Muon", "dovetail has no Muon optimizer; the closest is dt.optim.SGD("),
-        ("optim.Lion", "dovetail has no Lion optimizer; the closest is dt.optim.AdamW("),
         ("nn.DataParallel", "dovetail has no nn.DataParallel"),
         ("dt.GradScaler", "dovetail has no GradScaler: bfloat16 has float32's range"),
         ("dt.autocast", "dovetail has no autocast; keep float32 weights"),

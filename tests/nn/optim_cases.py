@@ -36,6 +36,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("Rprop", {"lr": 0.3, "etas": (0.4, 1.5), "step_sizes": (0.01, 0.5), "maximize": True}),
     ("Adadelta", {}),
     ("Adadelta", {"lr": 0.5, "weight_decay": 0.1, "rho": 0.8}),
+    ("Adafactor", {}),
+    ("Adafactor", {"lr": 0.02, "weight_decay": 0.1}),
+    ("Adafactor", {"beta2_decay": -0.5, "eps": (1e-3, 0.5), "d": 1.5, "maximize": True}),
 ]
 SHAPES = ((5, 3), (3,), (5, 3), ())
 

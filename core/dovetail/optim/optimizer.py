@@ -268,8 +268,8 @@ class Optimizer(Explained):
         buckets: dict[Hashable, Bucket] = {}
         for i, group in enumerate(self.param_groups):
             options = self._step_options(group)
-            names, masters = self._state_names(group), options.master_weights
-            for p in group["params"]:
+            masters = options.master_weights
+            for p, names in self._with_state_names(group):
                 g = p.grad
                 if g is None:
                     continue
@@ -363,6 +363,14 @@ class Optimizer(Explained):
     def _state_names(self, group: Group) -> tuple[str, ...]:
         """Return the names of the state tensors of a parameter, in the order of the rule."""
         return ()
+
+    def _with_state_names(self, group: Group) -> Iterable[tuple[dt.Tensor, tuple[str, ...]]]:
+        """Return pairs of a parameter and the names of its state tensors."""
+        return zip(group["params"], itertools.repeat(self._state_names(group)), strict=False)
+
+    def _state_shape(self, name: str, p: dt.Tensor) -> tuple[int, ...]:
+        """Return the shape of a state tensor of a parameter."""
+        return p.shape
 
     def _initial_state(self, group: Group, p: dt.Tensor) -> State:
         """Return the state of a parameter before its first step."""
@@ -473,7 +481,7 @@ class Optimizer(Explained):
         for values of other types.
         """
         loaded: dict[Any, State] = defaultdict(dict)
-        names = {id(p): self._state_names(g) for g in groups for p in g["params"]}
+        names = {id(p): own for g in groups for p, own in self._with_state_names(g)}
         for number, state in states.items():
             p = by_number.get(number)
             if p is None:
@@ -505,10 +513,11 @@ class Optimizer(Explained):
             if name in self._state_names(self.param_groups[0]):
                 raise arguments.refused(op, f"{name} of parameter {number}", "a tensor", x)
             return copy.deepcopy(x)
-        if x.shape != p.shape:
+        shape = self._state_shape(name, p)
+        if x.shape != shape:
             raise dt.ArgumentError(
-                f"{op}: {name} of parameter {number} must have the parameter's shape {p.shape}, "
-                f"got shape {x.shape}"
+                f"{op}: {name} of parameter {number} must have shape {shape}, because the "
+                f"parameter has shape {p.shape}, got shape {x.shape}"
             )
         with dt.no_grad():
             return dt.copy(x.detach().to(p.device).astype(p.dtype.compute))
