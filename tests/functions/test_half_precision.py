@@ -429,7 +429,7 @@ def test_running_mean_of_a_half_parameter_does_not_stall(half_dtype: dt.DType) -
         optimizer.step()
     after_the_first = (299 * 0.5 + 300 * 1.0) / 599  # like PyTorch, whose second step starts anew
     assert optimizer.state[w]["ax"].item() == pytest.approx(after_the_first, abs=1e-6)
-    mean, n = dt.zeros(1), 0  # as the hint for swa_utils says
+    mean, n = dt.zeros(1), 0  # a float32 mean of halves
     for n in range(1, 601):
         mean += (dt.asarray([0.5 if n % 2 else 1.0], dtype=half_dtype) - mean) / n
     assert mean.item() == pytest.approx(0.75, abs=1e-6)

@@ -22,8 +22,8 @@ import dovetail as dt
 
 SPACES = (
     "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler",
-    "distributions", "distributions.transforms", "distributions.constraints", "data", "checkpoint",
-    "onnx", "tensorboard", "func",
+    "optim.swa_utils", "distributions", "distributions.transforms", "distributions.constraints",
+    "data", "checkpoint", "onnx", "tensorboard", "func",
 )  # fmt: skip
 LEFT_OUT = {
     "nn.Module", "nn.RNNBase", "nn.RNNCellBase", "optim.Optimizer", "distributions.Distribution",

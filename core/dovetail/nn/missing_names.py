@@ -20,6 +20,7 @@ _SEARCHED_PACKAGES = (
     "nn.functional",
     "optim",
     "optim.lr_scheduler",
+    "optim.swa_utils",
     "data",
     "distributions",
     "nn.utils",

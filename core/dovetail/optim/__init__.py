@@ -17,6 +17,7 @@ from . import (
     optimizer,
     rprop,
     sgd,
+    swa_utils,
 )
 from .adafactor import *
 from .adagrad import *
@@ -29,7 +30,7 @@ from .optimizer import *
 from .rprop import *
 from .sgd import *
 
-__all__: list[str] = ["lr_scheduler"]
+__all__: list[str] = ["lr_scheduler", "swa_utils"]
 __all__ += adafactor.__all__
 __all__ += adagrad.__all__
 __all__ += adam.__all__

@@ -67,8 +67,12 @@ def run_step(
     plan: Sequence[StepOptions],
     tensors: Sequence[tuple[Tensors, Tensors, list[Tensors]]],
     numbers: Sequence[Sequence[float]],
+    name: str = "step",
 ) -> None:
-    """Update parameters and state tensors of several buckets in place, by few launches."""
+    """Update parameters and state tensors of several buckets in place, by few launches.
+
+    `name`: the function that errors name.
+    """
     for options, (params, grads, states), values in zip(plan, tensors, numbers, strict=True):
         for batch in _batches(params, states):
             targets: Tensors = []
@@ -77,7 +81,7 @@ def run_step(
                 p = params[i].detach()
                 targets += [p, *states[i]]
                 results += _apply_rule(rule, options, values, p, grads[i], states[i])
-            write_together("step", targets, results)
+            write_together(name, targets, results)
 
 
 def _apply_rule(

@@ -41,7 +41,7 @@ class Muon(Optimizer):
     >>> (w * dt.asarray([[3.0, 0.0], [0.0, -3.0]])).sum().backward()
     >>> opt.step()
     >>> [[round(v, 1) for v in row] for row in w.tolist()]
-    [[-0.7, 0.0], [0.0, 0.7]]
+    [[-1.1, 0.0], [0.0, 1.1]]
     """
 
     counts = False

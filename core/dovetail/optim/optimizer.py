@@ -81,7 +81,8 @@ class Optimizer(Explained):
         self, params: Parameters, defaults: dict[str, Any], master_weights: bool = False
     ) -> None:
         # without it, groups have exactly PyTorch's options
-        self.defaults = {**defaults, "master_weights": True} if master_weights else defaults
+        own = {} if master_weights is False else {"master_weights": master_weights}
+        self.defaults = {**defaults, **own}
         self.state = defaultdict(dict)
         self.param_groups = []
         self._pre_hooks: dict[int, Hook] = {}
