@@ -116,7 +116,7 @@ class Adafactor(Optimizer):
 
     @staticmethod
     def rule(
-        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *means: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
         """Return the new parameter and its means of squared gradients."""
         maximize, default_eps = options
@@ -127,13 +127,15 @@ class Adafactor(Optimizer):
         g = -g if maximize else g
         squares = g * g
         if p.ndim > 1:
-            row = kept[0] + (squares.mean(axis=-1, keepdims=True) - kept[0]) * gain
-            column = kept[1] + (squares.mean(axis=-2, keepdims=True) - kept[1]) * gain
-            means = [row, column]
+            row, column = means
+            row = row + (squares.mean(axis=-1, keepdims=True) - row) * gain
+            column = column + (squares.mean(axis=-2, keepdims=True) - column) * gain
+            means = row, column
             variance = row * column / dt.maximum(row.mean(axis=-2, keepdims=True), eps)
         else:
-            variance = kept[0] + (squares - kept[0]) * gain
-            means = [variance]
+            (variance,) = means
+            variance = variance + (squares - variance) * gain
+            means = (variance,)
         update = g * dt.rsqrt(dt.maximum(variance, least_variance))
         # like PyTorch, a NaN scales nothing
         rate = dt.fmax(_root_mean_square(p), least_scale) * rate

@@ -68,9 +68,9 @@ class Lion(Optimizer):
 
     @staticmethod
     def rule(
-        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, m: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
         """Return the new parameter and its mean of gradients."""
         rate, shrink, b1, g_weight, b2, m_weight = numbers
-        g, m = -g if options else g, kept[0]
+        g = -g if options else g
         return p * shrink - dt.sign(m * b1 + g * g_weight) * rate, m * b2 + g * m_weight

@@ -123,12 +123,12 @@ class Muon(Optimizer):
 
     @staticmethod
     def rule(
-        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, m: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
         """Return the new parameter and its momentum."""
         nesterov, matches_adamw, *iteration = options
         rate, shrink, momentum, gain = numbers
-        m = kept[0] + (g - kept[0]) * gain
+        m = m + (g - m) * gain
         update = _orthogonalize(g + (m - g) * momentum if nesterov else m, *iteration)
         rows, columns = p.shape
         if matches_adamw:

@@ -34,23 +34,26 @@ __all__ = [
 ]
 
 Tensors: TypeAlias = Sequence[dt.Tensor]
-Mean: TypeAlias = Callable[[dt.Tensor, dt.Tensor, Any], dt.Tensor]
-MultiMean: TypeAlias = Callable[[Tensors, Tensors, Any], None]
+Count: TypeAlias = "dt.Tensor | int"
+Mean: TypeAlias = Callable[[dt.Tensor, dt.Tensor, Count], dt.Tensor]
+MultiMean: TypeAlias = Callable[[Tensors, Tensors, Count], None]
 
 
-def _swa_mean(averaged_param: dt.Tensor, current_param: dt.Tensor, num_averaged: Any) -> dt.Tensor:
+def _swa_mean(
+    averaged_param: dt.Tensor, current_param: dt.Tensor, num_averaged: Count
+) -> dt.Tensor:
     """Return the mean of `num_averaged` + 1 values, from that of all but the last."""
     return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
 
 def _ema_mean(
-    decay: float, ema_param: dt.Tensor, current_param: dt.Tensor, num_averaged: Any
+    decay: float, ema_param: dt.Tensor, current_param: dt.Tensor, num_averaged: Count
 ) -> dt.Tensor:
     """Return the old mean moved by 1 - decay of its distance to the current value."""
     return ema_param + (current_param - ema_param) * (1.0 - decay)
 
 
-def _write_means(mean: Mean, averaged: Tensors, current: Tensors, num_averaged: Any) -> None:
+def _write_means(mean: Mean, averaged: Tensors, current: Tensors, num_averaged: Count) -> None:
     """Write the new mean of each pair into its first tensor, in few launches.
 
     Means are computed in the compute dtype: float32 for float16 and bfloat16.
@@ -73,7 +76,7 @@ class _MultiMean:
         self.mean = mean
 
     def __call__(
-        self, averaged_param_list: Tensors, current_param_list: Tensors, num_averaged: Any
+        self, averaged_param_list: Tensors, current_param_list: Tensors, num_averaged: Count
     ) -> None:
         _write_means(self.mean, averaged_param_list, current_param_list, num_averaged)
 
