@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -66,8 +67,8 @@ class Adafactor(Optimizer):
 
     def _check(self, group: Group) -> None:
         """Raise ArgumentError for an option that is out of range."""
-        check_minimums(self._name, group, lr=0.0, d=1.0, weight_decay=0.0)
-        if not arguments.real(self._name, group["beta2_decay"], "beta2_decay") <= 0.0:
+        check_minimums(self._name, group, lr=0.0, d=1.0, weight_decay=0.0, beta2_decay=-math.inf)
+        if number(group["beta2_decay"]) > 0.0:
             raise dt.ArgumentError(
                 f"{self._name}: beta2_decay must be at most 0, got {group['beta2_decay']}"
             )
