@@ -30,7 +30,7 @@ A LAYOUT (docs/writing-a-layout.md)
         write_together; halves: widen_halves
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     functions that a gradient runs again: ClosureSnapshot
-    what users see of its package: publish_all, hide_internal_frames
+    what users see of its package: publish_all, hide_internal_frames, format_bytes
     types: DTypeLike, DeviceLike
 
 A DTYPE (docs/adding-a-dtype.md)
@@ -195,6 +195,7 @@ from .layout import (
 )
 from .lazy_import import late
 from .locks import Lock
+from .memory.units import format_bytes
 from .ops import arithmetic, complex_arithmetic, dtype_rules
 from .ops.convolution import Geometry as ConvolutionGeometry
 from .ops.kernel_context import KernelSite, Launches, LoopStep
@@ -378,6 +379,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "fma",
         "fold_loop",
         "fold_nest",
+        "format_bytes",
         "gather_at",
         "graph_of",
         "grid_index",

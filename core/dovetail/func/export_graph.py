@@ -37,6 +37,7 @@ from ..layout import Shape, StridedView, contiguous, move_shape
 from ..layout import apply_move as moved_layout
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import caller_line
+from ..ops.flops import count_flops
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, Op
 from ..settings import eager, set_recording
@@ -83,6 +84,17 @@ class GraphNode:
 
     def __repr__(self) -> str:
         return f"<{self.op}: {self.dtype.name}{list(self.shape)}>"
+
+    @property
+    def flops(self) -> int:
+        """Return the number of floating-point operations: 2 for a multiply-add, 0 for a composite.
+
+        The parts of a composite are nodes of their own.
+        """
+        if self.kind == "composite":
+            return 0
+        shapes = [a.shape for a in self.args if isinstance(a, GraphNode)]
+        return count_flops(self.op, shapes, self.shape, self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +148,10 @@ class GraphTracer(tracer_api.Tracer):
         """False: the traced function is not compiled."""
         return False
 
-    def __init__(self, name: str, folds: bool) -> None:
-        self.name, self.folds = name, folds
+    def __init__(
+        self, name: str, folds: bool, on_node: Callable[[GraphNode], object] | None = None
+    ) -> None:
+        self.name, self.folds, self.on_node = name, folds, on_node
         self.outer = tracer_api.current()
         self.nodes: list[GraphNode] = []
         self.input_nodes: list[GraphNode] = []
@@ -153,6 +167,8 @@ class GraphTracer(tracer_api.Tracer):
     def _add(self, n: GraphNode) -> GraphNode:
         """Append a node to the graph and return it."""
         self.nodes.append(n)
+        if self.on_node is not None:
+            self.on_node(n)
         return n
 
     def input(self, x: Tensor) -> Tensor:
@@ -536,6 +552,7 @@ def graph_of(
     *,
     name: str = "graph_of",
     folds: bool = True,
+    on_node: Callable[[GraphNode], object] | None = None,
 ) -> Graph:
     """Return the ops that a function does to tensors like these, as a graph.
 
@@ -544,6 +561,7 @@ def graph_of(
       static.
     - `name`: the function named in errors.
     - `folds`: True computes small values that no input enters, as constants.
+    - `on_node`: a function that is called with each node when it is added.
 
     Gradients: none are recorded.
     Raises: CaptureError where the function asks for values that its inputs have a part in.
@@ -556,7 +574,7 @@ def graph_of(
     """
     callable_(name, function)
     flat = flatten(tuple(args))
-    tracing = GraphTracer(name, folds)
+    tracing = GraphTracer(name, folds, on_node)
 
     def trace() -> tuple[FlatTree, list[GraphNode]]:
         """Run the function on traced inputs, unrecorded; return its result and their nodes."""

@@ -7,7 +7,10 @@ UNITS = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 
 
 def format_bytes(n: float) -> str:
-    """Return a number of bytes as readable text, for example "1.5 MiB"."""
+    """Return a number of bytes as readable text, for example "1.5 MiB".
+
+    - `n`: the number of bytes.
+    """
     for unit, name in UNITS:
         if n >= unit:
             return f"{n / unit:.1f} {name}"
