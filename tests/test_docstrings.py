@@ -25,7 +25,7 @@ SPACES: dict[str, Any] = {
 OF_NETWORKS: dict[str, Any] = {
     "dt.nn": dt.nn, "dt.nn.functional": dt.nn.functional, "dt.nn.init": dt.nn.init,
     "dt.nn.utils": dt.nn.utils, "dt.optim": dt.optim, "dt.optim.swa_utils": dt.optim.swa_utils,
-    "dt.data": dt.data,
+    "dt.data": dt.data, "dt.metrics": dt.metrics,
     "dt.distributions": dt.distributions, "dt.onnx": dt.onnx, "dt.checkpoint": dt.checkpoint,
     "dt.tensorboard": dt.tensorboard,
 }  # fmt: skip

@@ -165,7 +165,9 @@ DOORS = {"__init__", "__main__", "extend", "random", "wiring"}
 # nothing of the core; the core imports none of them.
 OUTSIDE_CORE = {
     "sparse": "", "nn": "",
-    **dict.fromkeys(("optim", "data", "distributions", "onnx", "checkpoint", "tensorboard"), "nn"),
+    **dict.fromkeys(
+        ("optim", "data", "metrics", "distributions", "onnx", "checkpoint", "tensorboard"), "nn"
+    ),
 }  # fmt: skip
 # `dt.memory`, ..., `dt.plugins`, and `pytest --pyargs`
 WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "plugins", "testing", *OUTSIDE_CORE}

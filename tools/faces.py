@@ -501,6 +501,7 @@ def shown_stub() -> str:
 STUBBED_PACKAGES = (
     "data",
     "distributions",
+    "metrics",
     "nn",
     "nn.functional",
     "nn.modules",

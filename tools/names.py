@@ -26,8 +26,8 @@ ROOT = Path(__file__).parent.parent
 NAMES_FILE = ROOT / "tests" / "public_names.txt"
 RECORDS = "dovetail.records"  # the module of internal bases
 PACKAGES = (  # packages of `dt` that are loaded on first access, and their modules
-    "checkpoint", "data", "distributions", "nn", "nn.functional", "nn.init", "nn.utils", "onnx",
-    "optim", "optim.lr_scheduler", "optim.swa_utils", "sparse", "tensorboard", "tree",
+    "checkpoint", "data", "distributions", "metrics", "nn", "nn.functional", "nn.init", "nn.utils",
+    "onnx", "optim", "optim.lr_scheduler", "optim.swa_utils", "sparse", "tensorboard", "tree",
 )  # fmt: skip
 
 

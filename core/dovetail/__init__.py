@@ -6,7 +6,7 @@
 - functions: `exp`, `add`, `where`, `sum`, `matmul`, `reshape`, `concat`, `take`, `sort`; most of
   them are methods, too; `linalg`, `fft`, `sparse`
 - gradients and transforms: `grad`, `no_grad`, `autograd`, `func`, `vmap`, `jit`, `cond`, `scan`
-- networks: `nn`, `optim`, `data`, `distributions`, `checkpoint`, `tensorboard`, `onnx`
+- networks: `nn`, `optim`, `data`, `metrics`, `distributions`, `checkpoint`, `tensorboard`, `onnx`
 - devices and memory: `device`, `devices`, `Stream`, `memory`, `plugins`
 - kernels of one's own: `elementwise`, `kernel`, `custom_op`, `raw_kernel`
 - what happens: `explain`, `profile`, `show`, `draw_graph`, `debug_nans`
@@ -441,6 +441,7 @@ _PACKAGES = [
     "data",
     "distributions",
     "extend",
+    "metrics",
     "nn",
     "onnx",
     "optim",
@@ -465,6 +466,7 @@ if _typing.TYPE_CHECKING:
     from . import checkpoint as checkpoint
     from . import data as data
     from . import distributions as distributions
+    from . import metrics as metrics
     from . import nn as nn
     from . import onnx as onnx
     from . import optim as optim

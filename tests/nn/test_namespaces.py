@@ -9,7 +9,8 @@ import dovetail as dt
 import pytest
 
 NAMES = (
-    "nn", "optim", "data", "distributions", "onnx", "checkpoint", "tensorboard", "sparse",
+    "nn", "optim", "data", "metrics", "distributions", "onnx", "checkpoint", "tensorboard",
+    "sparse",
 )  # fmt: skip
 
 
