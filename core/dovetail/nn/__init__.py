@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from dovetail.extend import publish_all
 
-from . import functional, init, model_summary, modules, utils
+from . import functional, init, model_summary, modules, torch_modules, utils
 from .missing_names import make_module_getattr
 from .model_summary import *
 from .modules import *
+from .torch_modules import *
 
 __all__: list[str] = ["functional", "init", "utils"]
 __all__ += model_summary.__all__
 __all__ += modules.__all__
+__all__ += torch_modules.__all__
 
 publish_all(globals())
 
