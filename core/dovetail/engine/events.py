@@ -12,13 +12,17 @@ from ..settings import flags
 
 
 class Details(TypedDict, total=False):
-    """Details of an event: a launch's grid and device, bytes moved and live, steps of a plan."""
+    """Details of an event: a launch's grid and device, bytes moved and live, steps of a plan.
+
+    `module`: the name of the module whose forward ran it, if a profile has modules.
+    """
 
     grid: tuple[int, ...]
     bytes: int
     live: int
     steps: int
     device: str
+    module: str
 
 
 class ProfileEvent(TypedDict):
