@@ -184,5 +184,5 @@ cdef class _Finalizer(BlockFinalizer):
         self.freed.append(self.block)
         return 0
 
-    def __call__(self):
+    def __call__(self, context=None):  # a pointer's deleter gets its context, which is the block
         self.run()

@@ -11,11 +11,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias
 
-from ..backend.streams import handle_text
 from ..device_class import Device
 from ..errors import process_memory_error
 from ..settings import require_eager_check
-from .pointer_arguments import check
+from .pointer_arguments import (
+    check,
+    check_deleter,
+    is_same_deleter,
+    pointer_text,
+    split_deleter,
+)
 
 Handle: TypeAlias = Any  # an address or a driver's object; only the backend interprets it
 StreamHandle: TypeAlias = Any  # a backend's handle; None is the default stream
@@ -45,11 +50,19 @@ class DataPtr:
     - `deleter`: a function that frees the memory by its context; None if the end of the context
       frees it.
 
+    The ownership can change. Each of these calls is one step, also for threads and Ctrl-C, so the
+    memory is freed exactly once: `deleter` can be set, `compare_exchange_deleter` replaces a known
+    one, `move_context` moves the ownership to another pointer, `release_context` to the caller. A
+    forked process frees its own copy.
+
     >>> import dovetail as dt
     >>> ptr = dt.memory.get_allocator("reference").allocate(100)
-    >>> ptr.nbytes >= 100
-    True
+    >>> free = ptr.deleter
+    >>> ptr.deleter = lambda context: (print("freed"), free(context))
+    >>> ptr.nbytes >= 100, ptr.device_type()
+    (True, 'reference')
     >>> ptr.release()
+    freed
     """
 
     __slots__ = ("__del__", "_handle", "context", "copy", "device", "nbytes", "offset")
@@ -100,19 +113,88 @@ class DataPtr:
         """Return the backend's handle, after a wait for a copy that uses the memory."""
         return self.address()
 
+    def device_type(self) -> str:
+        """Return the type of the device, such as "cpu"."""
+        return self.device.type
+
+    @property
+    def deleter(self) -> Deleter | None:
+        """The function that frees the memory by its context; None if the end of the context does.
+
+        A deleter that is set replaces the present one, which is not called. So read that first, and
+        call it in the new one, or use `compare_exchange_deleter`.
+        """
+        self.land()
+        return self._deleter()
+
+    @deleter.setter
+    def deleter(self, deleter: Deleter | None) -> None:
+        check_deleter("deleter", deleter)
+        self.land()
+        self.__del__ = _nothing if deleter is None else partial(deleter, self.context)
+
+    def _deleter(self) -> Deleter | None:
+        """Return the deleter, also while a copy uses the memory."""
+        finalizer = getattr(self, "__del__", _nothing)
+        return None if finalizer is _nothing else split_deleter(finalizer)
+
+    def compare_exchange_deleter(self, expected: Deleter | None, new: Deleter | None) -> bool:
+        """Replace the deleter if it is `expected`, in one step; return True if it was replaced.
+
+        - `expected`: the deleter that `deleter` returned before.
+        - `new`: a function that frees the memory by its context, or None.
+
+        Raises: ArgumentTypeError.
+        """
+        check_deleter("compare_exchange_deleter", new)
+        self.land()
+        finalizer = getattr(self, "__del__", _nothing)
+        successor = _nothing if new is None else partial(new, self.context)
+        current = None if finalizer is _nothing else split_deleter(finalizer)
+        if not is_same_deleter(current, expected):
+            return False
+        try:
+            if self.__del__ is not finalizer:
+                return False
+        except AttributeError:
+            if finalizer is not _nothing:
+                return False
+        self.__del__ = successor  # no call since the comparison: no other thread or Ctrl-C came
+        return True
+
     def release(self) -> None:
         """Free the memory now.
 
         An error in the deleter is reported, not raised.
         """
-        heir = DataPtr(self._handle, self.offset, self.nbytes, self.device)
+        self._move_to(DataPtr(self._handle, self.offset, self.nbytes, self.device))
+        self.context = None  # the heir has died: Python has reported an error in its `__del__`
+
+    def _move_to(self, heir: DataPtr) -> DataPtr:
+        """Move the deleter to `heir`, a pointer without one; return it."""
         with suppress(AttributeError):
             heir.__del__ = self.__del__
             del self.__del__  # no call in between, so no Ctrl-C can come
-        self.context = None  # the heir dies here: Python reports an error in its `__del__`
+        self.copy = None
+        return heir
+
+    def move_context(self) -> DataPtr:
+        """Return a pointer that owns the memory from now on; this one keeps the address only."""
+        self.land()
+        heir = DataPtr(self._handle, self.offset, self.nbytes, self.device, self.context)
+        self._move_to(heir)
+        self.context = None
+        return heir
+
+    def release_context(self) -> Context:
+        """Drop the deleter and the context, and return the context, whose owner is the caller."""
+        context = self.detach()
+        self.context = None
+        return context
 
     def detach(self) -> Context:
         """Drop the deleter and return the context; the caller frees it by `raw_deallocate`."""
+        self.land()
         with suppress(AttributeError):
             del self.__del__
         return self.context
@@ -139,8 +221,9 @@ class DataPtr:
         raise process_memory_error("a DataPtr")
 
     def __repr__(self) -> str:
-        at = handle_text(self._handle)
-        return f"<DataPtr {at}+{self.offset}, {self.nbytes} bytes on {self.device}>"
+        return pointer_text(
+            self._handle, self.offset, self.nbytes, self.device, self._deleter()
+        )
 
 
 DataPtr.give_back = DataPtr.__del__  # type: ignore[misc]  # the slot; mypy takes it for a method

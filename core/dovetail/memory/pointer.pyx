@@ -12,7 +12,13 @@ import sys
 
 from ..errors import ArgumentError, process_memory_error
 from ..settings import flags as _flags
-from .pointer_arguments import check
+from .pointer_arguments import (
+    check,
+    check_deleter,
+    is_same_deleter,
+    pointer_text,
+    split_deleter,
+)
 
 cdef object _is_ending = sys.is_finalizing  # a C global: names of the module are gone at exit
 
@@ -59,11 +65,19 @@ cdef class DataPtr:
     - `deleter`: a function that frees the memory by its context; None if the end of the context
       frees it.
 
+    The ownership can change. Each of these calls is one step, also for threads and Ctrl-C, so the
+    memory is freed exactly once: `deleter` can be set, `compare_exchange_deleter` replaces a known
+    one, `move_context` moves the ownership to another pointer, `release_context` to the caller. A
+    forked process frees its own copy.
+
     >>> import dovetail as dt
     >>> ptr = dt.memory.get_allocator("reference").allocate(100)
-    >>> ptr.nbytes >= 100
-    True
+    >>> free = ptr.deleter
+    >>> ptr.deleter = lambda context: (print("freed"), free(context))
+    >>> ptr.nbytes >= 100, ptr.device_type()
+    (True, 'reference')
     >>> ptr.release()
+    freed
     """
 
     def __init__(self, handle, offset, nbytes, device, context=None, deleter=None):
@@ -134,11 +148,64 @@ cdef class DataPtr:
         An error in the deleter is reported, not raised.
         """
         heir = DataPtr(self._handle, self.offset, self.nbytes, self.device)
-        heir.give_back, self.give_back = self.give_back, None
+        heir.give_back, self.give_back, self.copy = self.give_back, None, None
         self.context = None
+
+    def device_type(self):
+        """Return the type of the device, such as "cpu"."""
+        return self.device.type
+
+    @property
+    def deleter(self):
+        """The function that frees the memory by its context; None if the end of the context does.
+
+        A deleter that is set replaces the present one, which is not called. So read that first, and
+        call it in the new one, or use `compare_exchange_deleter`.
+        """
+        self.land()
+        return _find_deleter(self.give_back)
+
+    @deleter.setter
+    def deleter(self, deleter):
+        check_deleter("deleter", deleter)
+        self.land()
+        self.give_back = None if deleter is None else _Call(deleter, self.context)
+
+    def compare_exchange_deleter(self, expected, new):
+        """Replace the deleter if it is `expected`, in one step; return True if it was replaced.
+
+        - `expected`: the deleter that `deleter` returned before.
+        - `new`: a function that frees the memory by its context, or None.
+
+        Raises: ArgumentTypeError.
+        """
+        check_deleter("compare_exchange_deleter", new)
+        self.land()
+        give_back = self.give_back
+        successor = None if new is None else _Call(new, self.context)
+        is_same = is_same_deleter(_find_deleter(give_back), expected)
+        if not is_same or self.give_back is not give_back:
+            return False
+        self.give_back = successor  # no Python code runs after the comparison
+        return True
+
+    def move_context(self):
+        """Return a pointer that owns the memory from now on; this one keeps the address only."""
+        self.land()
+        heir = DataPtr(self._handle, self.offset, self.nbytes, self.device)
+        heir.context, heir.give_back = self.context, self.give_back
+        self.context = self.give_back = None
+        return heir
+
+    def release_context(self):
+        """Drop the deleter and the context, and return the context, whose owner is the caller."""
+        self.land()
+        context, self.context, self.give_back = self.context, None, None
+        return context
 
     def detach(self):
         """Drop the deleter and return the context; the caller frees it by `raw_deallocate`."""
+        self.land()
         self.give_back = None
         return self.context
 
@@ -164,7 +231,9 @@ cdef class DataPtr:
         raise process_memory_error("a DataPtr")
 
     def __repr__(self):
-        return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
+        return pointer_text(
+            self._handle, self.offset, self.nbytes, self.device, _find_deleter(self.give_back)
+        )
 
 
 pool_objects(DataPtr)
@@ -183,6 +252,13 @@ cdef class _Call:
 
     def __call__(self):
         self.deleter(self.context)
+
+
+cdef object _find_deleter(object give_back):
+    """Return the deleter of a finalizer without arguments, or None."""
+    if isinstance(give_back, _Call):
+        return (<_Call>give_back).deleter
+    return split_deleter(give_back)
 
 
 cdef class Export:

@@ -10,6 +10,7 @@ from .. import callbacks
 from ..argument_checks import LARGEST, integer
 from ..compat import hints
 from ..device_class import Device, usable
+from ..dtypes import uint8
 from ..errors import process_memory_error
 from ..object_pool import pool_objects
 from .allocator import allocate_from
@@ -126,6 +127,24 @@ class Storage:
         ['0x3f800000']
         """
         return callbacks.view_storage(self, dtype)
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte, as `x.data_ptr()` does; `ptr` is the `DataPtr`.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros(3)
+        >>> x.storage().data_ptr() == x.data_ptr() == x.storage().data()
+        True
+        """
+        return self.view(uint8).data_ptr()
+
+    def data(self) -> int:
+        """Return the address of the first byte: another name of `data_ptr`."""
+        return self.data_ptr()
+
+    def device_type(self) -> str:
+        """Return the type of the device, such as "cpu"."""
+        return self.device.type
 
     def tolist(self) -> list[bool | int | float]:
         """Return the elements as Python numbers."""
