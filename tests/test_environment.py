@@ -40,6 +40,7 @@ SENSE = {
     "DOVETAIL_PURE": {*NONSENSE},  # read first: see tests/test_compiled.py
     "DOVETAIL_TRACE": {"", "\n"},
     "DOVETAIL_VENDOR_PRODUCTS": {""},
+    "DOVETAIL_CPU_NUMA": {""},
     "DOVETAIL_CPU_TARGET": {""},
     "DOVETAIL_CPU_THREADS": {*NONSENSE},  # no such setting: it is never read
 }

@@ -31,6 +31,7 @@ from .compile import Compiler, CpuProgram
 from .gemm import choose_product, find_accepted_dtypes
 from .launch import ChooseProduct, Launcher
 from .memory import operand_array, raw_memory
+from .numa import Policy, check_policy, read_policy
 from .patches import choose_convolution, choose_gradient
 from .raw import compile_raw
 from .sorting import sort_routines
@@ -46,6 +47,7 @@ class CpuBackend(BindingBackend):
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self._memory = raw_memory()
+        self._memory.policy = read_policy()
         self._target = choose_target(info.details["target"])
         self._compiler = Compiler(self._target)
         self._launcher = Launcher(self._compiler, info.fingerprint)
@@ -137,6 +139,18 @@ class CpuBackend(BindingBackend):
         No result depends on it. Raises: ArgumentError for less than 1.
         """
         self._launcher.pool.set_num_threads(n)
+
+    def get_numa_policy(self) -> Policy:
+        """Return the NUMA policy of memory that is taken from the system from now on."""
+        return self._memory.policy
+
+    def set_numa_policy(self, policy: Policy) -> None:
+        """Set the NUMA policy of memory that is taken from the system from now on.
+
+        Raises: ArgumentError for an unknown node, DeviceError if the system refuses it.
+        """
+        check_policy(policy)
+        self._memory.policy = policy
 
 
 def matmul(

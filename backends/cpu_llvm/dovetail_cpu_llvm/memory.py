@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from dovetail.extend import StridedOperand, array_at
 
+from .numa import Policy, bind_pages
+
 Array = np.ndarray[Any, Any]
 
 _HUGE_PAGE_BYTES = 2 << 20
@@ -33,6 +35,8 @@ class _Address(int):
 class _PosixPages:
     """mmap and munmap: zeroed pages, given back at once."""
 
+    policy: Policy = "default"
+
     def __init__(self) -> None:
         self._flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         self._advice = getattr(mmap, "MADV_HUGEPAGE", None)
@@ -48,6 +52,11 @@ class _PosixPages:
         skip = -start % _HUGE_PAGE_BYTES if huge else 0
         if huge and self._advice is not None:
             pages.madvise(self._advice, skip, size)
+        if self.policy != "default":
+            try:
+                bind_pages(start + skip, size, self.policy)
+            except OSError as error:
+                raise MemoryError(f"the system refused a NUMA policy: {error.strerror}") from error
         address = _Address(start + skip)
         address.pages = pages
         return address
@@ -67,6 +76,8 @@ class _PosixPages:
 
 class _Malloc:
     """Memory for systems without mmap: ctypes allocates it, and it is aligned by hand."""
+
+    policy: Policy = "default"
 
     def __init__(self) -> None:
         self._live: dict[int, object] = {}

@@ -25,7 +25,7 @@ from dovetail.extend import (
     source_digest,
 )
 
-from . import __version__, native
+from . import __version__, native, numa
 
 L1_CACHE_BYTES_MIN = 1 << 15  # bytes of a first cache, at least
 
@@ -91,8 +91,9 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
 
 @hookimpl
 def dovetail_diagnostics() -> Mapping[str, str]:
-    """Return if the native module is compiled, and the target if LLVM loads."""
+    """Return if the native module is compiled, NUMA policies, and the target if LLVM loads."""
     texts = {"threads and launches": "compiled" if native.native else native.NOT_COMPILED}
+    texts["NUMA"] = numa.describe()
     with suppress(ImportError, OSError):  # the probe has reported a missing llvmlite
         targets = importlib.import_module(f"{__package__}.targets")
         texts["target"] = targets.read_target().describe()

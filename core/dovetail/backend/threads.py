@@ -25,7 +25,7 @@ def get_num_threads(spec: Device | str | None = None) -> int:
     >>> dt.get_num_threads("reference")
     1
     """
-    backend = _find_threaded_backend("get_num_threads", spec)
+    backend = find_backend_with("get_num_threads", "get_num_threads", spec)
     return 1 if backend is None else int(backend.get_num_threads())
 
 
@@ -45,7 +45,7 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
     >>> dt.set_num_threads(dt.get_num_threads())
     """
     num = integer("set_num_threads", num, "num", 1)
-    backend = _find_threaded_backend("set_num_threads", spec)
+    backend = find_backend_with("set_num_threads", "set_num_threads", spec)
     if backend is not None:
         backend.set_num_threads(num)
     elif num > 1 and spec is None:
@@ -61,13 +61,13 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
         )
 
 
-def _find_threaded_backend(op: str, spec: Device | str | None) -> Any:
-    """Return the backend whose thread count can be set, or None; None as device may mean "cpu"."""
+def find_backend_with(method: str, op: str, spec: Device | str | None) -> Any:
+    """Return the backend that has a method, or None; None as device may mean "cpu"."""
     dev = default_device() if spec is None else device(spec, op)
     backend = opened(dev).backend
-    if spec is None and not hasattr(backend, "set_num_threads"):
+    if spec is None and not hasattr(backend, method):
         try:
             backend = opened(device(DEFAULT_DEVICE_TYPE)).backend
         except DeviceError:
             return None
-    return backend if hasattr(backend, "set_num_threads") else None
+    return backend if hasattr(backend, method) else None

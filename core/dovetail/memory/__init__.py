@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..argument_checks import flag, function, integer, refused, shown
 from ..backend.interface import Backend
+from ..backend.threads import find_backend_with
 from ..device_class import Device, device, known_types, opened, opened_devices
 from ..errors import ArgumentError, DeviceError
 from ..lazy_import import late
@@ -39,16 +40,19 @@ __all__ = [
     "Storage",
     "empty_cache",
     "get_allocator",
+    "get_numa_policy",
     "html_report",
     "reset_peak",
     "set_allocator",
     "set_limit",
+    "set_numa_policy",
     "snapshot",
     "stats",
     "trace",
     "wrap_pointer",
 ]
 
+NUMA_POLICIES = ("default", "local", "interleave")
 Factory = Callable[[Backend, Device], Allocator]
 _chosen: dict[str, tuple[int, Allocator | Factory]] = {}
 
@@ -206,6 +210,55 @@ def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
     """
     limit = nbytes if nbytes is None else integer("set_limit", nbytes, "nbytes", 0)
     _find_allocator("set_limit", spec).set_limit(limit)
+
+
+def set_numa_policy(policy: int | str, spec: Device | str | None = None) -> None:
+    """Choose the NUMA node of memory that a host device takes from the system from now on.
+
+    Values do not depend on it. Cached memory stays where it is; `empty_cache` returns it. The
+    initial policy is that of the environment variable DOVETAIL_CPU_NUMA.
+
+    - `policy`: the number of a node; "local" is the node of the thread that first writes a page;
+      "interleave" takes pages of all nodes in turn; "default" leaves the choice to the system.
+    - `spec`: the device; None is the default device, or "cpu" if that has no NUMA policies.
+
+    Raises: ArgumentError for another policy or a node that does not exist; ArgumentTypeError;
+    DeviceError for a device or a system without NUMA policies, unless it is "default".
+
+    >>> import dovetail as dt
+    >>> dt.memory.set_numa_policy("default")
+    """
+    if isinstance(policy, str):
+        if policy not in NUMA_POLICIES:
+            raise ArgumentError(
+                f"set_numa_policy: policy must be a node or one of {', '.join(NUMA_POLICIES)}, "
+                f"got {policy!r}"
+            )
+    else:
+        policy = integer("set_numa_policy", policy, "policy", 0)
+    backend = find_backend_with("set_numa_policy", "set_numa_policy", spec)
+    if backend is not None:
+        backend.set_numa_policy(policy)
+    elif policy != "default":
+        raise DeviceError(
+            f"set_numa_policy: {device(spec)} has no NUMA policies; name a device that has, "
+            'such as "cpu", or pass "default"'
+        )
+
+
+def get_numa_policy(spec: Device | str | None = None) -> int | str:
+    """Return the NUMA policy that `set_numa_policy` set, or "default".
+
+    - `spec`: the device; None is the default device, or "cpu" if that has no NUMA policies.
+
+    Raises: DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> dt.memory.get_numa_policy("reference")
+    'default'
+    """
+    backend = find_backend_with("get_numa_policy", "get_numa_policy", spec)
+    return "default" if backend is None else backend.get_numa_policy()  # type: ignore[no-any-return]
 
 
 def trace(on: bool) -> None:
