@@ -137,7 +137,8 @@ def numerics(options: Sequence[str]) -> list[str]:
 
 def build(source: str, options: Sequence[str] = ()) -> bytes:
     """Compile and return the shared object. Raises: CompilationError."""
-    flags = [*PLAIN, *EXACT, *numerics(options), *processor()]
+    includes = [o for o in options if o.startswith("-I")]
+    flags = [*PLAIN, *EXACT, *numerics(options), *processor(), *includes]
     text = host_text(source)
     key = hashlib.sha256("\0".join([compiler(), *flags, text]).encode()).hexdigest()
     kept = folder() / f"{key}.so"

@@ -18,7 +18,7 @@ _KNOWN = re.compile(
     r"--?(gpu-architecture|arch|fmad|ftz|prec-div|prec-sqrt|use_fast_math|std|dopt|device-debug|G|"
     r"generate-line-info|lineinfo|restrict|device-as-default-execution-space|default-device|"
     r"maxrregcount|define-macro|disable-warnings|w|minimal|no-source-include|split-compile|"
-    r"extra-device-vectorization|optimization-info|D\w+|diag-suppress|time|fdevice-time-trace)([=\s].*)?$"
+    r"extra-device-vectorization|optimization-info|D\w+|I.+|diag-suppress|time|fdevice-time-trace)([=\s].*)?$"
 )
 
 

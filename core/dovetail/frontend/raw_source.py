@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,6 +41,7 @@ _PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(?:(r|w|rw)\s+)?(\w+)\s*")
 _ERROR_LINE = re.compile(
     r"(?:[:(]|^)(\d+)(?:[:,]\d+)?\)?\s*:?\s*(?:fatal )?error|error: [^\n]*?:(\d+):", re.MULTILINE
 )
+_QUOTED_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _TYPES: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}
 _DTYPES = {d.name: d for d in BY_CODE.values()} | BY_CODE
 GRID_AXES_MAX = 3
@@ -52,9 +57,22 @@ class RawKernel:
     """
 
     def __init__(
-        self, source: str, device_type: str, signature: str, options: tuple[str, ...], strided: bool
+        self,
+        source: str | os.PathLike[str],
+        device_type: str,
+        signature: str,
+        options: tuple[str, ...],
+        strided: bool,
     ) -> None:
-        self.source, self.device_type, self._options = source, device_type, options
+        self.file: Path | None = None
+        if isinstance(source, str):
+            self.source, self._first_line = source, 0
+        else:
+            self.file = Path(source).absolute()
+            head = _file_head(self.file)
+            self.source, self._first_line = head + _read_source(self.file), head.count("\n")
+            options = (*options, f"-I{self.file.parent}")
+        self.device_type, self._options = device_type, options
         self.__name__, self.arguments = _parse_signature(signature)
         self._strided = strided
         self._tensors = tuple(k for k, a in enumerate(self.arguments) if a.access)
@@ -172,10 +190,14 @@ class RawKernel:
 
     def _error_lines(self, error: DovetailError) -> str:
         """Return text with the lines of the source that a compiler's log names; "" for none."""
-        lines, shown = self.source.split("\n"), []
-        for number in dict.fromkeys(int(a or b) for a, b in _ERROR_LINE.findall(str(error))):
+        lines, shown = self.source.split("\n")[self._first_line :], []
+        log, place = str(error), "line "
+        if self.file is not None:  # the log also names lines of the files that it includes
+            log = "\n".join(line for line in log.splitlines() if str(self.file) in line)
+            place = f"{self.file}:"
+        for number in dict.fromkeys(int(a or b) for a, b in _ERROR_LINE.findall(log)):
             if 1 <= number <= len(lines) and lines[number - 1].strip():
-                shown.append(f"\n  line {number}: {lines[number - 1].strip()}")
+                shown.append(f"\n  {place}{number}: {lines[number - 1].strip()}")
         return "".join(shown)
 
     def _check_number(self, parameter: str, types: tuple[type, ...], x: Any) -> Any:
@@ -222,6 +244,31 @@ def _require_contiguous(kernel: str, name: str, e: Expr) -> None:
             )
 
 
+def _read_source(file: Path) -> str:
+    """Return the text of a source file. Raises: ArgumentError if it cannot be read."""
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"raw_kernel: source {str(file)!r} cannot be read: {error}") from None
+
+
+def _file_head(file: Path) -> str:
+    """Return lines that make the compiler name a file, and the text differ with its includes."""
+    digest, found, files = sha256(), {file}, [file]
+    for path in files:  # grows
+        for name in _QUOTED_INCLUDE.findall(_read_source(path)):
+            for folder in (path.parent, file.parent):
+                included = Path(os.path.normpath(folder / name))
+                if included.is_file():
+                    if included not in found:
+                        found.add(included)
+                        files.append(included)
+                        digest.update(included.read_bytes() + b"\0")
+                    break
+    name = json.dumps(str(file), ensure_ascii=False)
+    return f"// included files: {digest.hexdigest()}\n#line 1 {name}\n"
+
+
 def _parse_signature(signature: str) -> tuple[str, tuple[RawArgument, ...]]:
     """Return the name and the parameters. Raises: ArgumentError for an invalid signature."""
     if not isinstance(signature, str):
@@ -249,7 +296,7 @@ def _parse_signature(signature: str) -> tuple[str, tuple[RawArgument, ...]]:
 
 
 def raw_kernel(
-    source: str,
+    source: str | os.PathLike[str],
     device_type: str,
     signature: str,
     *,
@@ -261,7 +308,9 @@ def raw_kernel(
     Memory is passed as a pointer to its first element. No check covers what the text does with it.
     See docs/kernels-of-loops.md.
 
-    - `source`: the text, which is compiled at the first launch.
+    - `source`: the text, which is compiled at the first launch, or a `pathlib.Path` of its file.
+      The file is read now, so after an edit make the kernel again. `#include "name"` is relative to
+      the file, and errors show the file and the line.
     - `device_type`: the type of the devices that it is for.
     - `signature`: the function's name, and of each parameter, in order, its name and dtype; of
       memory also r, w or rw, as in "scale(out: w float32, x: r float32, n: int64, a: float32)".
@@ -280,9 +329,10 @@ def raw_kernel(
     >>> scale
     <dt.raw_kernel scale of cpu>
     """
-    for name, x in (("source", source), ("device_type", device_type)):
-        if not isinstance(x, str):
-            raise refused("raw_kernel", name, "a string", x)
+    if not isinstance(source, str | os.PathLike):
+        raise refused("raw_kernel", "source", "a string or a pathlib.Path", source)
+    if not isinstance(device_type, str):
+        raise refused("raw_kernel", "device_type", "a string", device_type)
     if isinstance(options, str) or not all(isinstance(o, str) for o in options):
         raise refused("raw_kernel", "options", "a tuple of strings", options)
     return RawKernel(
