@@ -180,8 +180,8 @@ def test_version_equals_that_of_the_distribution() -> None:
 # The visible names of the modules of `dt`; each name is a promise.
 SEEN = {
     "memory": """Allocator BlockInfo CachingAllocator DataPtr MappedFile SegmentInfo Stats Storage
-        empty_cache get_allocator html_report reset_peak set_allocator set_limit snapshot stats
-        trace wrap_pointer""",
+        empty_cache get_allocator get_numa_policy html_report reset_peak set_allocator set_limit
+        set_numa_policy snapshot stats trace wrap_pointer""",
     "plugins": "devices installed open_device records",
     "fft": """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2
         irfftn rfft rfft2 rfftfreq rfftn""",

@@ -7,7 +7,7 @@ A value that makes no sense is reported once, and the default is used.
 | DOVETAIL_DEFAULT_DEVICE | the device of tensors made without `device=` | cpu, if it is there |
 | DOVETAIL_NUM_THREADS | threads of the device cpu; 0: one a core | 0 |
 | DOVETAIL_CPU_TARGET | instructions of the device cpu: native, avx512, avx2 or sse | native |
-| DOVETAIL_CPU_NUMA | the node of the device cpu's memory; see `dt.memory.set_numa_policy` | default |
+| DOVETAIL_CPU_NUMA | node of the device cpu's memory; `dt.memory.set_numa_policy` | default |
 | DOVETAIL_CACHE_DIR | the folder of compiled kernels | the user's cache folder |
 | DOVETAIL_CACHE_MIB | its largest size; 0: nothing is cached | 256 |
 | DOVETAIL_BACKENDS | the device types that may be loaded, with commas between | all |

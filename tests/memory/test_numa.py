@@ -55,7 +55,7 @@ def test_new_memory_has_the_policy(policy: int | str, shown: str) -> None:
 
 @needs_numa
 def test_node_that_does_not_exist_raises() -> None:
-    with pytest.raises(dt.ArgumentError, match="the nodes with memory are .*, got 1023"):
+    with pytest.raises(dt.ArgumentError, match=r"the nodes with memory are .*, got 1023"):
         dt.memory.set_numa_policy(1023, "cpu")
     assert dt.memory.get_numa_policy("cpu") == "default"
 
@@ -91,7 +91,7 @@ def test_system_that_refuses_policies_raises(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(numa, "bind_pages", refuse)
     monkeypatch.setattr(numa.sys, "platform", "linux")
     monkeypatch.setattr(numa.platform, "machine", lambda: "x86_64")
-    with pytest.raises(dt.DeviceError, match="refuses NUMA policies .mbind: Operation not"):
+    with pytest.raises(dt.DeviceError, match=r"refuses NUMA policies .mbind: Operation not"):
         dt.memory.set_numa_policy(0, "cpu")
     assert "refuses" in numa.describe()
 

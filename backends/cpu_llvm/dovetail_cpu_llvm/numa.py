@@ -55,16 +55,16 @@ def check_policy(policy: Policy) -> None:
             f"set_numa_policy: the nodes with memory are {', '.join(map(str, nodes))}, got {policy}"
         )
     with mmap.mmap(-1, mmap.PAGESIZE) as page:
-        held = ctypes.c_char.from_buffer(page)
+        start = ctypes.c_char.from_buffer(page)
         try:
-            bind_pages(ctypes.addressof(held), mmap.PAGESIZE, policy)
+            bind_pages(ctypes.addressof(start), mmap.PAGESIZE, policy)
         except OSError as error:
             raise DeviceError(
                 f"set_numa_policy: the system refuses NUMA policies (mbind: {error.strerror}); a "
                 "container needs the capability SYS_NICE"
             ) from None
         finally:
-            del held  # a mapping with an exported buffer does not close
+            del start  # a mapping with an exported buffer does not close
 
 
 def bind_pages(address: int, nbytes: int, policy: Policy) -> None:

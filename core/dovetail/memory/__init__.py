@@ -258,7 +258,7 @@ def get_numa_policy(spec: Device | str | None = None) -> int | str:
     'default'
     """
     backend = find_backend_with("get_numa_policy", "get_numa_policy", spec)
-    return "default" if backend is None else backend.get_numa_policy()  # type: ignore[no-any-return]
+    return "default" if backend is None else backend.get_numa_policy()
 
 
 def trace(on: bool) -> None:

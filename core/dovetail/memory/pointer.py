@@ -221,9 +221,7 @@ class DataPtr:
         raise process_memory_error("a DataPtr")
 
     def __repr__(self) -> str:
-        return pointer_text(
-            self._handle, self.offset, self.nbytes, self.device, self._deleter()
-        )
+        return pointer_text(self._handle, self.offset, self.nbytes, self.device, self._deleter())
 
 
 DataPtr.give_back = DataPtr.__del__  # type: ignore[misc]  # the slot; mypy takes it for a method

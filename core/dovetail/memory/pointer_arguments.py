@@ -44,9 +44,9 @@ def is_same_deleter(a: Any, b: Any) -> bool:
 def pointer_text(handle: object, offset: int, nbytes: int, device: Device, deleter: object) -> str:
     """Return the text of a pointer: device, address, size and, if it has one, the deleter."""
     at = handle_text(handle + offset if isinstance(handle, int) else handle)
-    place = f"+{offset}" if offset and not isinstance(handle, int) else ""
+    shift = f"+{offset}" if offset and not isinstance(handle, int) else ""
     free = ""
     if deleter is not None:
         name = getattr(deleter, "__qualname__", None) or type(deleter).__name__.lstrip("_")
         free = f", deleter={name}"
-    return f"DataPtr({device}, {at}{place}, {nbytes} bytes{free})"
+    return f"DataPtr({device}, {at}{shift}, {nbytes} bytes{free})"
