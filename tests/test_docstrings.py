@@ -27,7 +27,7 @@ OF_NETWORKS: dict[str, Any] = {
     "dt.nn.utils": dt.nn.utils, "dt.optim": dt.optim, "dt.optim.swa_utils": dt.optim.swa_utils,
     "dt.data": dt.data, "dt.metrics": dt.metrics,
     "dt.distributions": dt.distributions, "dt.onnx": dt.onnx, "dt.checkpoint": dt.checkpoint,
-    "dt.tensorboard": dt.tensorboard,
+    "dt.tensorboard": dt.tensorboard, "dt.comm": dt.comm, "dt.extension": dt.extension,
 }  # fmt: skip
 SPACES |= OF_NETWORKS
 NETWORKS = tuple([f"{space}." for space in OF_NETWORKS])
@@ -36,9 +36,8 @@ LISTED = {  # of modules without `__all__`
     "get_state integers laplace manual_seed normal permutation poisson rand randint randn "
     "set_state shuffle truncated_normal uniform",
     "dt.memory": "Allocator BlockInfo CachingAllocator DataPtr MappedFile SegmentInfo Stats "
-    "Storage empty_cache wrap_pointer get_allocator html_report reset_peak set_allocator set_limit "
-    "snapshot "
-    "stats trace",
+    "Storage empty_cache get_allocator get_numa_policy html_report reset_peak set_allocator "
+    "set_limit set_numa_policy snapshot stats trace wrap_pointer",
     "dt.plugins": "devices open_device records",
 }
 # Parameters with one meaning everywhere: the docstring of `dovetail` documents them.

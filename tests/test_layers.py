@@ -164,7 +164,7 @@ DOORS = {"__init__", "__main__", "extend", "random", "wiring"}
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
 # nothing of the core; the core imports none of them.
 OUTSIDE_CORE = {
-    "sparse": "", "nn": "",
+    "sparse": "", "nn": "", "comm": "", "extension": "",
     **dict.fromkeys(
         ("optim", "data", "metrics", "distributions", "onnx", "checkpoint", "tensorboard"), "nn"
     ),
@@ -311,7 +311,7 @@ def test_late_imports_against_the_contract_are_listed() -> None:
 # Modules that import by a name from a table or from outside, which is not read here: packages'
 # lazy names, methods and functions of `functions` itself, commands, plugins and installed packages.
 IMPORTS_BY_TABLE = {
-    "__init__", "lazy_import", "functions.io.files", "functions.methods",
+    "__init__", "extension", "lazy_import", "functions.io.files", "functions.methods",
     "functions.numpy.protocol", "functions.variants", "plugins.entry", "tensorboard",
 }  # fmt: skip
 
@@ -336,8 +336,8 @@ def test_contract_has_no_unused_permission_and_no_cycle() -> None:
 TAKES = {
     "ml_dtypes": "onnx tensor",  # where it is installed
     "numpy": (
-        "argument_checks autograd backend capture checkpoint commands compat data dtypes fft "
-        "frontend func functions insight linalg nn onnx ops optim plugins sparse tensor "
+        "argument_checks autograd backend capture checkpoint commands compat data dtypes extension "
+        "fft frontend func functions insight linalg nn onnx ops optim plugins sparse tensor "
         "tensorboard testing"
     ),
     "onnx": "onnx",

@@ -276,7 +276,7 @@ def test_examples_of_a_page_work(page: str, tmp_path: Path) -> None:
 
 def test_allocators_of_the_page_work(tmp_path: Path) -> None:
     programs = examples("writing-an-allocator.md")
-    assert len(programs) == 2
+    assert len(programs) == 3
     run_alone("\n".join(programs), tmp_path)
 
 

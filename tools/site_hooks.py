@@ -35,7 +35,7 @@ GROUPS: dict[str, str] = {
     "Gradients": "which-gradient autograd transforms",
     "Networks": "layers training checkpoints mixed-precision weights-from-hugging-face attention "
     "convolutions distributions onnx",
-    "Kernels": "kernels kernels-of-loops adding-an-op adding-a-fusion-rule",
+    "Kernels": "kernels kernels-of-loops extensions adding-an-op adding-a-fusion-rule",
     "Devices": "writing-a-backend kernel-ir conformance writing-a-layout adding-a-dtype "
     "writing-an-allocator",
     "Reference": "reference/*",

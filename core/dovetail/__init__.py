@@ -7,8 +7,8 @@
   them are methods, too; `linalg`, `fft`, `sparse`
 - gradients and transforms: `grad`, `no_grad`, `autograd`, `func`, `vmap`, `jit`, `cond`, `scan`
 - networks: `nn`, `optim`, `data`, `metrics`, `distributions`, `checkpoint`, `tensorboard`, `onnx`
-- devices and memory: `device`, `devices`, `Stream`, `memory`, `plugins`
-- kernels of one's own: `elementwise`, `kernel`, `custom_op`, `raw_kernel`
+- devices and memory: `device`, `devices`, `Stream`, `memory`, `comm`, `plugins`
+- kernels of one's own: `elementwise`, `kernel`, `custom_op`, `raw_kernel`, `extension`
 - what happens: `explain`, `profile`, `show`, `draw_graph`, `debug_nans`
 
 Names follow the Python array API standard, then NumPy, then PyTorch:
@@ -438,9 +438,11 @@ __version__ = "0.1.0"  # the only source of the version: tools/metadata.py
 
 _PACKAGES = [
     "checkpoint",
+    "comm",
     "data",
     "distributions",
     "extend",
+    "extension",
     "metrics",
     "nn",
     "onnx",
@@ -464,8 +466,10 @@ def __dir__() -> list[str]:  # no other submodules, which importing them puts he
 
 if _typing.TYPE_CHECKING:
     from . import checkpoint as checkpoint
+    from . import comm as comm
     from . import data as data
     from . import distributions as distributions
+    from . import extension as extension
     from . import metrics as metrics
     from . import nn as nn
     from . import onnx as onnx

@@ -8,7 +8,8 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
     locks that a child of fork() finds free: Lock, register_lock
-    binaries on disk: cache_binary, cached_binary, source_digest
+    binaries on disk: cache_binary, cached_binary, source_digest; the system's compilers:
+        find_compiler, run_compiler, load_library, find_included
     settings: whole_setting, word_setting; the pip command in a hint: install_command
     errors: CompileError, DeviceError, PluginError, ArgumentError, InternalError, DovetailError
 
@@ -61,6 +62,7 @@ from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
 from .backend.diskcache import write as cache_binary
 from .backend.host import address_of, array_at, bytes_at
+from .backend.host_compiler import find_compiler, find_included, load_library, run_compiler
 from .backend.interface import (
     HOST_MEMORY,
     INTERFACE,
@@ -373,6 +375,8 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "dtype_rules",
         "eq",
         "fills_tiles",
+        "find_compiler",
+        "find_included",
         "float16",
         "float32",
         "float64",
@@ -397,6 +401,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "jammed_axis",
         "legalize",
         "load",
+        "load_library",
         "loads",
         "look_up_again",
         "make_node",
@@ -416,6 +421,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "register_lock",
         "required",
         "rows_at",
+        "run_compiler",
         "scalar_argument",
         "scatter_rows",
         "set_gradient",

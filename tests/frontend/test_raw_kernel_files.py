@@ -64,5 +64,5 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes.c").write_bytes(b"\xff")
     with pytest.raises(dt.ArgumentError, match=r"bytes.c.* cannot be read"):
         dt.raw_kernel(tmp_path / "bytes.c", "cpu", SIGNATURE)
-    with pytest.raises(dt.ArgumentTypeError, match="a string or a pathlib.Path"):
+    with pytest.raises(dt.ArgumentTypeError, match=r"a string or a pathlib.Path"):
         dt.raw_kernel(3, "cpu", SIGNATURE)  # type: ignore[arg-type]

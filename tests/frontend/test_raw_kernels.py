@@ -201,7 +201,7 @@ def test_text_that_contradicts_its_signature_raises(cpu: dt.Device) -> None:
 def test_raw_kernel_is_cached_on_disk(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     import subprocess
 
-    from dovetail_cpu_llvm import raw
+    from dovetail.backend.host_compiler import find_compiler
 
     text = C.replace("scale", "kept")
     signature = SIGNATURE.replace("scale", "kept")
@@ -216,7 +216,7 @@ def test_raw_kernel_is_cached_on_disk(cpu: dt.Device, monkeypatch: pytest.Monkey
     assert out.tolist() == [4.0] * 3
     with pytest.raises(AssertionError):
         dt.raw_kernel(text, "cpu", signature, options=("-O1",))(out, dt.ones(3), 3, 4.0)
-    assert raw._find_compiler()[0]
+    assert find_compiler("C")[0]
 
 
 def test_text_that_calls_an_undefined_function_raises(cpu: dt.Device) -> None:
@@ -228,9 +228,9 @@ def test_text_that_calls_an_undefined_function_raises(cpu: dt.Device) -> None:
 
 
 def test_missing_compiler_is_named(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dovetail_cpu_llvm import raw
+    from dovetail.backend.host_compiler import find_compiler
 
-    raw._find_compiler.cache_clear()
+    find_compiler.cache_clear()
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(dt.CompileError, match=r"no C compiler \(cc, gcc, clang\) is on the PATH"):
         dt.raw_kernel(C, "cpu", SIGNATURE)(dt.zeros(3), dt.ones(3), 3, 1.0)

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +18,12 @@ from dovetail.extend import (
     StreamHandle,
     cache_binary,
     cached_binary,
+    find_compiler,
+    load_library,
+    run_compiler,
 )
 
-COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-x", "c", "-std=gnu11", "-O3", "-ffp-contract=off", "-fPIC", "-shared")
-COMPILE_SECONDS_MAX = 300  # seconds that a compiler may take
 _C_TYPES = {
     "bool": "bool", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
     "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
@@ -128,17 +124,18 @@ def _load_or_compile(
 
     Raises: CompileError if there is no compiler, it rejects the text, or a name is not defined.
     """
-    compiler, version = _find_compiler()
+    compiler, version = find_compiler("C")
     key = "\n".join([version, *FLAGS, *options, text])
     cached = cached_binary(fingerprint, key)
     if cached is not None:
         try:
-            return _load_library(cached)
+            library: ctypes.CDLL = load_library(cached)
+            return library
         except OSError:
             pass  # damaged: compile again
     binary = _compile(compiler, text, name, options, declaration)
     try:
-        library = _load_library(binary)
+        library = load_library(binary)
     except OSError as error:  # it calls a function that no library defines
         raise CompileError(f"the compiled source cannot be loaded: {error}") from None
     cache_binary(fingerprint, key, binary)
@@ -155,58 +152,10 @@ def _compile(
     with tempfile.TemporaryDirectory(prefix="dovetail-") as folder:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text, encoding="utf-8")
-        command = [compiler, *FLAGS, "-o", str(target), str(source), "-lm", *options]
         try:
-            result = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=COMPILE_SECONDS_MAX,
-                env={**os.environ, "LC_ALL": "C"},
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            raise CompileError(f"{compiler} could not be run: {error}") from error
-        if result.returncode != 0:
-            hint = ""
-            if "conflicting types" in result.stderr:
-                hint = f"\nExpected: {declaration}"
-            raise CompileError(f"{compiler} rejected the source:\n{result.stderr.strip()}{hint}")
+            run_compiler([compiler, *FLAGS, "-o", str(target), str(source), "-lm", *options])
+        except CompileError as error:
+            if "conflicting types" not in str(error):
+                raise
+            raise CompileError(f"{error}\nExpected: {declaration}") from None
         return target.read_bytes()
-
-
-def _load_library(binary: bytes) -> ctypes.CDLL:
-    """Load a library through a temporary file, which is deleted. Raises: OSError if that fails."""
-    number, path = tempfile.mkstemp(prefix="dovetail-", suffix=".so")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(binary)
-        return ctypes.CDLL(path)
-    finally:
-        with suppress(OSError):  # Windows cannot delete a loaded file
-            os.unlink(path)
-
-
-@cache
-def _find_compiler() -> tuple[str, str]:
-    """Return (path, version text) of the first C compiler; cached.
-
-    Raises: CompileError for none.
-    """
-    for name in COMPILERS:
-        path = shutil.which(name)
-        if path is None:
-            continue
-        result = subprocess.run(
-            [path, "--version"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=COMPILE_SECONDS_MAX,
-        )
-        if result.returncode == 0:
-            return path, result.stdout
-    raise CompileError(
-        f"no C compiler ({', '.join(COMPILERS)}) is on the PATH; install one "
-        "(apt install gcc libc6-dev), or use dt.kernel, which needs none"
-    )

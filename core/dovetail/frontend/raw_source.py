@@ -6,13 +6,14 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..argument_checks import integers, refused
+from ..backend.diskcache import sha256_digest
+from ..backend.host_compiler import find_included
 from ..backend.interface import Grid, RawArgument, RawLaunch
 from ..device_class import opened as open_device
 from ..dtypes import BY_CODE, DType
@@ -41,7 +42,6 @@ _PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(?:(r|w|rw)\s+)?(\w+)\s*")
 _ERROR_LINE = re.compile(
     r"(?:[:(]|^)(\d+)(?:[:,]\d+)?\)?\s*:?\s*(?:fatal )?error|error: [^\n]*?:(\d+):", re.MULTILINE
 )
-_QUOTED_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _TYPES: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}
 _DTYPES = {d.name: d for d in BY_CODE.values()} | BY_CODE
 GRID_AXES_MAX = 3
@@ -69,8 +69,9 @@ class RawKernel:
             self.source, self._first_line = source, 0
         else:
             self.file = Path(source).absolute()
+            text = _read_source(self.file)
             head = _file_head(self.file)
-            self.source, self._first_line = head + _read_source(self.file), head.count("\n")
+            self.source, self._first_line = head + text, head.count("\n")
             options = (*options, f"-I{self.file.parent}")
         self.device_type, self._options = device_type, options
         self.__name__, self.arguments = _parse_signature(signature)
@@ -191,13 +192,13 @@ class RawKernel:
     def _error_lines(self, error: DovetailError) -> str:
         """Return text with the lines of the source that a compiler's log names; "" for none."""
         lines, shown = self.source.split("\n")[self._first_line :], []
-        log, place = str(error), "line "
+        log, prefix = str(error), "line "
         if self.file is not None:  # the log also names lines of the files that it includes
             log = "\n".join(line for line in log.splitlines() if str(self.file) in line)
-            place = f"{self.file}:"
+            prefix = f"{self.file}:"
         for number in dict.fromkeys(int(a or b) for a, b in _ERROR_LINE.findall(log)):
             if 1 <= number <= len(lines) and lines[number - 1].strip():
-                shown.append(f"\n  {place}{number}: {lines[number - 1].strip()}")
+                shown.append(f"\n  {prefix}{number}: {lines[number - 1].strip()}")
         return "".join(shown)
 
     def _check_number(self, parameter: str, types: tuple[type, ...], x: Any) -> Any:
@@ -254,19 +255,9 @@ def _read_source(file: Path) -> str:
 
 def _file_head(file: Path) -> str:
     """Return lines that make the compiler name a file, and the text differ with its includes."""
-    digest, found, files = sha256(), {file}, [file]
-    for path in files:  # grows
-        for name in _QUOTED_INCLUDE.findall(_read_source(path)):
-            for folder in (path.parent, file.parent):
-                included = Path(os.path.normpath(folder / name))
-                if included.is_file():
-                    if included not in found:
-                        found.add(included)
-                        files.append(included)
-                        digest.update(included.read_bytes() + b"\0")
-                    break
+    included = [path.read_bytes() for path in find_included([file], [file.parent])]
     name = json.dumps(str(file), ensure_ascii=False)
-    return f"// included files: {digest.hexdigest()}\n#line 1 {name}\n"
+    return f"// included files: {sha256_digest(repr(included).encode()).hex()}\n#line 1 {name}\n"
 
 
 def _parse_signature(signature: str) -> tuple[str, tuple[RawArgument, ...]]:
