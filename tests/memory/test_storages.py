@@ -429,7 +429,7 @@ def test_reprs_are_one_line(device: dt.Device) -> None:
     for text in map(repr, texts):
         assert "\n" not in text and len(text) < 120 and text.startswith(("<", "DataPtr("))
         assert str(device) in text and "object object" not in text
-    assert ", 12 bytes on" in repr(x.storage().ptr)
+    assert ", 12 bytes, deleter=" in repr(x.storage().ptr)
     assert " live in " in repr(dt.memory.get_allocator())
 
 
