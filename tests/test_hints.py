@@ -38,12 +38,9 @@ xlog1py = "dt.where((x == 0) & (y == y), 0.0, x * dt.log1p(y))"
 pairs = "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(len(x), 1)]"
 # Foreign name (of `dt`, or of a tensor `x.`) | foreign code | dovetail's code, as in the hint.
 TORCH = f"""
-dt.kthvalue | torch.kthvalue(x, k).values | dt.partition(x, k - 1)[..., k - 1]
-dt.bucketize | torch.bucketize(x, boundaries) | dt.searchsorted(boundaries, x)
 dt.range | torch.range(start, end, step) | dt.arange(start, end + step / 2, step)
 dt.unsafe_chunk | torch.unsafe_chunk(x, n) | dt.split(x, -(-x.shape[0] // n))
 dt.rsub | torch.rsub(x, y) | y - x
-dt.histc | torch.histc(x, bins, low, high) | dt.histogram(x, bins, range=(low, high))[0]
 dt.hann_window | torch.hann_window(n) | dt.hann(n, sym=False)
 dt.hamming_window | torch.hamming_window(n) | dt.hamming(n, sym=False)
 dt.blackman_window | torch.blackman_window(n) | dt.blackman(n, sym=False)
@@ -59,7 +56,6 @@ dt.std_mean | torch.std_mean(x) | dt.std(x, correction=1), dt.mean(x)
 dt.var_mean | torch.var_mean(x) | dt.var(x, correction=1), dt.mean(x)
 dt.polar | torch.polar(y, x) | r * dt.exp(1j * a)
 dt.cholesky_inverse | torch.cholesky_inverse(factor) | dt.linalg.cholesky_solve(dt.eye(n), factor)
-dt.unique_consecutive | torch.unique_consecutive(line) | x[dt.concat([[True], x[1:] != x[:-1]])]
 nn.functional.pdist | F.pdist(x) | {pairs}
 """.strip().splitlines()  # fmt: skip
 NUMPY = """
@@ -69,7 +65,6 @@ dt.linalg.toeplitz | scipy.linalg.toeplitz(line) | x[dt.abs(dt.arange(n)[:, None
 """.strip().splitlines()  # fmt: skip
 # Other definitions of a row's names in dovetail's code.
 RENAMED: dict[str, dict[str, str]] = {
-    "dt.unique_consecutive": {"x": "line"},
     "dt.special.xlog1py": {"x": "y", "y": "x * x"},
     "dt.addr": {"x": "square", "a": "line[:3]", "b": "line[:3]"}, "dt.polar": {"r": "y", "a": "x"},
     "dt.linalg.toeplitz": {"x": "line", "n": "5"},
@@ -174,7 +169,6 @@ def test_hint_without_an_equivalent_says_so() -> None:
         ("dt.GradScaler", "dovetail has no GradScaler: bfloat16 has float32's range"),
         ("dt.autocast", "dovetail has no autocast; keep float32 weights"),
         ("dt.quantization", "dovetail has no quantization module; to halve"),
-        ("dt.scatter_reduce", "dovetail reduces with sums alone"),
         ("dt.stft", "dovetail has no stft"),
     ):
         assert closest in _asked(name)

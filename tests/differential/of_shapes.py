@@ -133,6 +133,16 @@ ROWS = [
     ),
     *group(
         """
+        dt.index_reduce(x, 0, [0, 2, 0], x[:3], "amax") | torch.index_reduce(x, 0, I([0, 2, 0]), x[:3], "amax")
+        dt.scatter_reduce(x, 0, I([[0, 2, 1, 0]]), x[1:2], "amin") | torch.scatter_reduce(x, 0, I([[0, 2, 1, 0]]), x[1:2], "amin")
+        dt.cummax(x, 0) | torch.cummax(x, 0)
+        dt.cummin(x, 1) | torch.cummin(x, 1)
+        dt.bucketize(x, dt.arange(-2.0, 3.0)) | torch.bucketize(x, torch.arange(-2.0, 3.0, dtype=torch.float64))
+        """,
+        of="ihf", shapes={"x": (3, 4)},
+    ),
+    *group(
+        """
         dt.unfold(x, 2) | F.unfold(x, 2)
         dt.unfold(x, (2, 1), padding=1, stride=2) | F.unfold(x, (2, 1), padding=1, stride=2)
         dt.fold(dt.unfold(x, 2), (3, 4), 2) | F.fold(F.unfold(x, 2), (3, 4), 2)

@@ -125,7 +125,16 @@ _FILES = "it reads or writes files (tests/functions/test_files.py)"
 _SETTING = "a setting (tests/test_settings.py, tests/functions/test_default_dtype.py)"
 _SPEC = "it tells of dtypes, devices or strides, not of values"
 _TORCH = "compared with PyTorch (tests/functions/test_aliases.py, tests/nn/test_flex_attention.py)"
+_INDEXED = (
+    "compared with PyTorch, JAX and definitions (tests/functions/test_index_reductions.py, "
+    "test_torch_order_functions.py)"
+)
 EXEMPT: dict[str, str] = {
+    **dict.fromkeys(
+        ["dt.histc", "dt.index_copy", "dt.index_fill", "dt.kthvalue", "dt.masked_scatter",
+         "dt.mode", "dt.renorm", "dt.scatter_add", "dt.segment_max", "dt.segment_mean",
+         "dt.segment_min", "dt.segment_prod", "dt.segment_sum", "dt.unique_consecutive"],
+        _INDEXED),
     **dict.fromkeys(["F.create_block_mask", "F.flex_attention", "dt.linalg.norm"], _TORCH),
     **dict.fromkeys(
         ["dt.addcdiv", "dt.addcmul", "dt.addmm", "dt.addmv", "dt.amax", "dt.amin", "dt.array",

@@ -32,7 +32,10 @@ partition(v, 1) | argpartition(v, 1) | percentile(m, 30) | polyadd(v, w) | polyd
 polyfit(v, w, 1) | polyint(v) | polymul(v, w) | polysub(v, w) | polyval(v, w) | polygamma(1, v + 9)
 ptp(m) | put(v, i, w) | put_along_axis(v, i, w, 0) | quantile(m, 0.3)
 ravel_multi_index((i, i), (3, 3)) | repeat(m, 2, axis=0) | resize(m, (3, 4)) | roll(m, 1)
-scatter(v, 0, i, w) | searchsorted(w.sort(), v) | select([v > 0], [v], 1.0) | softmax(m)
+scatter(v, 0, i, w) | scatter_add(v, 0, i, w) | scatter_reduce(v, 0, i, w, "amax")
+index_copy(v, 0, i, w) | index_fill(v, 0, i, 2.0) | index_reduce(v, 0, i, w, "prod")
+masked_scatter(v, v > 0, w) | bucketize(v, w.sort()) | cummax(v, 0) | cummin(m, 1) | histc(v, 4)
+kthvalue(v, 2) | mode(v) | renorm(m, 2, 0, 1.0) | searchsorted(w.sort(), v) | select([v > 0], [v], 1.0) | softmax(m)
 sort(m) | argsort(m) | stack([m, m]) | take(m, i, axis=1) | take_along_axis(v, i, 0)
 tensordot(m, q, axes=1) | tile(m, (2, 1)) | trace(q) | trapezoid(v) | tril(q) | triu(q)
 unfold(image, 2) | unwrap(v) | vander(v) | vdot(v, w) | vecdot(v, w) | vecmat(v, q)
@@ -290,7 +293,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 
 
 for _home in LAZY_METHODS:  # they declare their methods when they are loaded
-    importlib.import_module(f"dovetail.functions.{_home}")
+    importlib.import_module(f".{_home}", "dovetail.functions")
 _FUNCTIONS = {f.__name__: f for f in IN_PLACE_METHODS.values()}
 SAMPLERS = {n for n, f in _FUNCTIONS.items() if "shape" in inspect.signature(f).parameters}
 

@@ -201,7 +201,10 @@ ELSEWHERE = {  # ops whose oracles are in other files
     "run_bounds": "test_sets.py", "searchsorted": "test_sets.py",
     "sort": "test_sorting.py", "argsort": "test_sorting.py", "view": "test_manipulation.py",
     "concat": "test_manipulation.py", "full_complex": "test_complex.py",
-    "cumulative_logsumexp": "test_cumulative.py", "convolution": "test_convolutions.py",
+    "cumulative_logsumexp": "test_cumulative.py",
+    "cumulative_max": "test_torch_order_functions.py",
+    "cumulative_min": "test_torch_order_functions.py",
+    "scatter_reduce": "test_index_reductions.py", "convolution": "test_convolutions.py",
     "convolution_input": "test_convolutions.py", "convolution_weight": "test_convolutions.py",
 }  # fmt: skip
 

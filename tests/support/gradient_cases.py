@@ -256,6 +256,10 @@ def _convolutions() -> dict[str, Case]:
     }
 
 
+def _reduced(reduce: str) -> Any:
+    return lambda a, b: dt.index_reduce(a, 0, [0, 3, 0, 1, 3], b, reduce)
+
+
 def _several() -> dict[str, Case]:
     three = (uniform(6), uniform(6, low=-1, high=-0.2), uniform(6, low=0.2, high=1))
     square, into = uniform(3, 3), (uniform(4, 3), uniform(5, 3))
@@ -269,6 +273,8 @@ def _several() -> dict[str, Case]:
         "astype": Case("astype", lambda x: x.astype(dt.float32).astype(dt.float64) * 2.0,
                        (np.array([0.5, -1.25, 3.0]),), 2.0**-7),
         "index_add": Case("scatter", lambda a, b: dt.index_add(a, 0, [0, 3, 0, 1, 3], b), into),
+        **{f"index_reduce {r}": Case("scatter_reduce", _reduced(r), into)
+           for r in ("prod", "amax", "amin")},
         "scatter": Case("scatter", _scattered, into),
         "rows written": Case("written", _rows_written, (uniform(3), uniform(3) + 1.0)),
         **{f"set {n}": Case("multiply", _set(k), (square, uniform(*square[k].shape)))
@@ -302,6 +308,8 @@ CASES: dict[str, Case] = {
 NOT_DIFFERENTIABLE = {
     "nextafter": "it jumps from float to float",
     "sort": "where a gradient is wanted, sorting is a gather in the order of argsort",
+    "cumulative_max": "cummax gathers at the indices of a scan without a gradient",
+    "cumulative_min": "cummin gathers at the indices of a scan without a gradient",
     "select": "where a gradient is wanted, what is sought is sorted",
 }
 
@@ -319,7 +327,8 @@ def reason(name: str) -> str | None:
 # attributes for calls of an op's dtype rule, if not None
 ATTRIBUTES: dict[str, Any] = {
     "astype": dt.float32, "cumulative_sum": (0, False, None), "cumulative_prod": (0, False, None),
-    "cumulative_logsumexp": (0, False, None),
+    "cumulative_logsumexp": (0, False, None), "cumulative_max": (0, False, None),
+    "cumulative_min": (0, False, None),
     "searchsorted": "left", "recurrence": (0, 0), "sort": SortAttrs(False, 0, 32),
     "select": BitRange(0, 32),
 }  # fmt: skip

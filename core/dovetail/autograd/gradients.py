@@ -409,10 +409,11 @@ def _gather_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     """
     shape, axes, of, asked = c.attrs
     source = c.spec().shape
+    positions = rest
     if asked is not None:
-        rest = [_check_indices_again(i, a, c.line) for i, a in zip(rest, asked, strict=True)]
+        positions = [_check_indices_again(i, a, c.line) for i, a in zip(rest, asked, strict=True)]
     if _is_take_along_axis(shape, axes, of, source):
-        return _scatter_by_mask(g, cast(rest[0], int64), of[0], source)
+        return _scatter_by_mask(g, cast(positions[0], int64), of[0], source)
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
@@ -426,7 +427,7 @@ def _gather_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
         t = view(t, ("expand", shape)) if t.shape != shape else t
         return view(view(t, ("permute", (*lead, *tail))), ("reshape", rows))
 
-    indices = [as_rows(cast(i, int64)) for i in rest]
+    indices = [as_rows(cast(i, int64)) for i in positions]
     onto = (*(source[a] for a in of), *wide)
     flat = zeros(spec(onto, g.dtype, g.device))
     operands = tuple(t._expr for t in (flat, as_rows(g), *indices))
@@ -498,6 +499,42 @@ def _scatter_values_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> T
     return ew.where(ew.equal(_gather_values(last, rest, shape), turn), values, 0.0)
 
 
+def _scatter_node(x: Tensor, y: Tensor, indices: list[Tensor], mode: Manner) -> Tensor:
+    """Return `x` with the values `y` combined into it at the positions `indices`."""
+    op = ops.SCATTER if mode.operation == "add" else ops.SCATTER_REDUCE
+    return create_tensor(node(op, tuple(t._expr for t in (x, y, *indices)), x._expr.spec, mode))
+
+
+def _scatter_reduce_gradients(
+    g: Tensor, c: RuleContext, x: Tensor, y: Tensor, r: Tensor, rest: list[Tensor]
+) -> Tensor:
+    """Return the gradient of products or extremes by target (operand 0) or values (operand 1).
+
+    Extremes share it evenly. If one factor of a product is 0, only its own derivative is not zero.
+    A quotient of the result, and not of other factors, lets second derivatives reach a lone zero.
+    """
+    x, y, shape = cast(x, g.dtype), cast(y, g.dtype), c.spec(1).shape
+    if c.attrs.operation == "mul":
+        x, y, r = conj(x), conj(y), conj(r)
+        zero, zero_value = ew.equal(x, 0), ew.equal(y, 0)
+        zeros_ = _scatter_node(cast(zero, int64), cast(zero_value, int64), rest, Manner("add"))
+        safe, safe_value = ew.where(zero, 1.0, x), ew.where(zero_value, 1.0, y)
+        others = ew.where(
+            ew.equal(zeros_, 1), g * _scatter_node(safe, safe_value, rest, c.attrs), 0.0
+        )
+        if c.position == 0:
+            return ew.where(zero, others, g * r / safe)
+        others, product = (_gather_values(t, rest, shape) for t in (others, g * r))
+        return ew.where(zero_value, others, product / safe_value)
+    here = ew.logical_or(ew.equal(x, r), ew.isnan(x))
+    value_here = ew.logical_or(ew.equal(y, _gather_values(r, rest, shape)), ew.isnan(y))
+    ties = _scatter_node(cast(here, g.dtype), cast(value_here, g.dtype), rest, Manner("add"))
+    share = g / ew.maximum(ties, 1.0)
+    if c.position == 0:
+        return ew.where(here, share, 0.0)
+    return ew.where(value_here, _gather_values(share, rest, shape), 0.0)
+
+
 # --- joining and moving ---------------------------------------------------------------------------
 
 
@@ -560,6 +597,7 @@ GRADIENT_RULES: dict[ops.Op, tuple[Rule, ...]] = {
     ops.WRITTEN: (_memory_gradient_of_write, _value_gradient_of_write),
     ops.GATHER: (_gather_gradient,),
     ops.SCATTER: (_scatter_target_gradient, _scatter_values_gradient),
+    ops.SCATTER_REDUCE: (_scatter_reduce_gradients, _scatter_reduce_gradients),
     ops.CONCAT: (_concat_gradient,),
     ops.TO_DEVICE: (_to_device_gradient,),
 }

@@ -121,6 +121,7 @@ NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {  # the values that change noth
     "allow_int": (False,), "holomorphic": (False,), "has_aux": (False,), "reduce_axes": ((),),
     "chunk_size": (None,), "unroll": (_ANY,), "cache": (_ANY,), "excluded": (None,),
     "strict": (False,), "spmd_axis_name": (None,),
+    "indices_are_sorted": (_ANY,), "unique_indices": (_ANY,), "bucket_size": (None,),
     "weights_only": (_ANY,), "fullgraph": (_ANY,), "dynamic": (_ANY,), "inline": (_ANY,),
 }  # fmt: skip
 KEYWORD_ADVICE = {
@@ -157,8 +158,6 @@ KEYWORD_ADVICE = {
 }
 FUNCTION_KEYWORD_ADVICE = {  # for one function
     ("jit", "mode"): "there is only one mode",
-    ("take", "mode"): "use dt.clip(i, 0, n - 1) to clip indices, or i % n to wrap them",
-    ("choose", "mode"): "use dt.clip(i, 0, n - 1) to clip indices, or i % n to wrap them",
     ("can_cast", "casting"): "dt.can_cast follows type promotion only",
     ("svd", "compute_uv"): "use dt.linalg.svdvals(x), which returns the singular values alone",
     ("svd", "hermitian"): "use dt.linalg.eigh, whose values have a sign",
@@ -175,8 +174,6 @@ FUNCTION_NEUTRAL_VALUES: dict[tuple[str, str], tuple[object, ...]] = {
     ("load", "weights_only"): (True,),
     ("svd", "compute_uv"): (True,),
     ("svd", "hermitian"): (False,),
-    ("take", "mode"): ("raise",),
-    ("choose", "mode"): ("raise",),
     ("load", "mmap_mode"): (None,),
     ("load", "allow_pickle"): (False,),
     ("load", "map_location"): (None,),

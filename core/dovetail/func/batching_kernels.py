@@ -81,7 +81,7 @@ def _batch_scatter(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
         operands.append(b)
     shape = e.spec.shape
     result = batch_map.make_node(
-        ops.SCATTER, operands, (*shape[:lead], batch_map.size, *shape[lead:]), e
+        op_of(e), operands, (*shape[:lead], batch_map.size, *shape[lead:]), e
     )
     order = (lead, *(d for d in range(len(shape) + 1) if d != lead))
     return pending_view(result, ("permute", order))
@@ -97,6 +97,7 @@ def _batch_search(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
 RULES: dict[Op, Rule] = {
     ops.MATMUL: _batch_matmul,
     ops.SCATTER: _batch_scatter,
+    ops.SCATTER_REDUCE: _batch_scatter,
     ops.SEARCHSORTED: _batch_search,
     ops.SORT: batch_leading_axis,
     ops.ARGSORT: batch_leading_axis,
@@ -105,5 +106,7 @@ RULES: dict[Op, Rule] = {
     ops.CUMULATIVE_SUM: _batch_cumulative,
     ops.CUMULATIVE_PROD: _batch_cumulative,
     ops.CUMULATIVE_LOGSUMEXP: _batch_cumulative,
+    ops.CUMULATIVE_MAX: _batch_cumulative,
+    ops.CUMULATIVE_MIN: _batch_cumulative,
     ops.RECURRENCE: _batch_cumulative,
 }

@@ -1,4 +1,4 @@
-"""Running sums and products: kernels of `cumulative_sum` and its relatives.
+"""Running sums, products and extremes: kernels of `cumulative_sum` and its relatives.
 
 A running sum along an axis is computed in blocks of 256 elements. Within a block, element comes
 after element. A block starts from the sum of the earlier blocks in its group of 256 blocks, and a
@@ -19,7 +19,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..dtypes import int64
+from ..dtypes import DType, int64
 from ..ir.language import (
     Effect,
     Operand,
@@ -32,6 +32,7 @@ from ..ir.language import (
     rem,
     where,
 )
+from .arithmetic import maximum, minimum
 from .elementary import logaddexp
 from .kernel_context import KernelSite, Launches, LoopStep
 
@@ -52,7 +53,7 @@ class ScanOp(NamedTuple):
 
     combine: str
     rule: Callable[[Value, Value], Value]
-    initial: float
+    initial: Callable[[DType], float]  # the neutral element of a dtype
     blocked_kinds: str  # kinds of dtypes whose rows are computed in blocks
 
     def add_launches(self, launches: Launches) -> None:
@@ -72,9 +73,13 @@ class ScanOp(NamedTuple):
             build_row = self._scan_row if kind in "iu" else self._scan_row_in_blocks
             launches.launch(name, build_row, 0, launches.result)
 
+    def _neutral(self, d: DType) -> Value:
+        """Return the neutral element as a constant."""
+        return const(self.initial(d), d)
+
     def _initial_value(self, site: KernelSite) -> Value:
         """Return the neutral element in the compute dtype."""
-        return const(self.initial, site.casts[0].compute)
+        return self._neutral(site.casts[0].compute)
 
     def _store_initial(self, site: KernelSite, row: Sequence[Value]) -> None:
         """Add the store of the neutral element at position 0, if attrs include it."""
@@ -186,7 +191,7 @@ class ScanOp(NamedTuple):
                     self.combine, *_block_bounds(at, n), read_element
                 )
             else:
-                first = const(self.initial, read_element(at).dtype)
+                first = self._neutral(read_element(at).dtype)
                 totals = _fold_interleaved(site, at, n, [first] * chains, step)
             for j, total in enumerate(totals):
                 when = at + j < site.size(-1, len(row)) if j else None
@@ -213,7 +218,7 @@ class ScanOp(NamedTuple):
             here = total if outside is None else self.rule(outside, total)
             return (self.rule(total, site.current(*row, k)),), [site.stored(here, *row, k)]
 
-        first = const(self.initial, site.current(*row, start).dtype)
+        first = self._neutral(site.current(*row, start).dtype)
         site.builder.effect(fold_loop(start, stop, (first,), step))
 
     def _continue_blocks(self, count: int, chains: int) -> Callable[[KernelSite], None]:
@@ -297,8 +302,14 @@ def _position(site: KernelSite, row: Sequence[Value], k: Value) -> list[Value]:
     return [*row[:axis], k, *row[axis:]]
 
 
-running_sum = ScanOp("add", operator.add, 0, "iufc").add_launches
-running_product = ScanOp(
-    "mul", operator.mul, 1, "iu"
-).add_launches  # of floats, blocks would overflow
-running_logsumexp = ScanOp("none", logaddexp, -math.inf, "").add_launches
+running_sum = ScanOp("add", operator.add, lambda d: 0, "iufc").add_launches
+running_product = ScanOp(  # of floats, blocks would overflow
+    "mul", operator.mul, lambda d: 1, "iu"
+).add_launches
+running_logsumexp = ScanOp("none", logaddexp, lambda d: -math.inf, "").add_launches
+running_maximum = ScanOp(
+    "max", maximum, lambda d: -math.inf if d.kind == "f" else d.min, "iuf"
+).add_launches
+running_minimum = ScanOp(
+    "min", minimum, lambda d: math.inf if d.kind == "f" else d.max, "iuf"
+).add_launches

@@ -1,8 +1,8 @@
-"""scatter(x, values, index, ...): x with values set or added at indices along its first axes.
+"""scatter(x, values, index, ...): x with values set or combined at indices along its first axes.
 
 Values and indices are (n, *rest), with rest the remaining axes of x. The op's attrs are a `Manner`.
 Values for one element of x are applied in the order of their positions: the last one stays, and
-sums have one order.
+sums and products have one order.
 
 If few columns (points of rest) have many values, the elements of x are cut into ranges. Passes of
 the radix sort bring the values of each range together, in their order, and then the ranges run at
@@ -12,11 +12,13 @@ the same time.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from ..dtypes import DType, bool_, float32, int64, uint32, uint64
 from ..ir.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
+from .arithmetic import maximum, minimum
 from .kernel_context import KernelSite, Launches, LoopStep
 from .kernel_ops import normalize_index
 from .sort import HALF_BITS, SHORT_ROW_DIGIT_BITS_MAX, RadixPasses, high_half, keep_word
@@ -35,7 +37,7 @@ COLUMNS_PER_UNIT_MIN = (
 class Manner(NamedTuple):
     """The way in which values are stored."""
 
-    operation: Literal["set", "add"]
+    operation: Literal["set", "add", "mul", "max", "min"]
     unique: bool = False  # True if no element is indexed twice
     # True if the one value is a Python number, for COLUMN_VALUES_MIN elements
     is_scalar: bool = False
@@ -81,7 +83,7 @@ def _scatter_in_order(site: KernelSite) -> None:
         if manner.purpose is not None:
             at[0], in_range = normalize_index(site, at[0], manner.purpose)
         value = site.scalar(0, site.casts[0]) if manner.is_scalar else site.read(1, k, *column)
-        return _store_or_add(site, value, at, column, in_range)
+        return _store_or_combine(site, value, at, column, in_range)
 
     if lead:
         site.builder.effect(store_value(lead[0]))
@@ -109,19 +111,29 @@ def _stop_if_in_range(site: KernelSite, column: Sequence[Value]) -> Value:
     return where(in_range, n, 0)
 
 
-def _store_or_add(
+# How an old element and a value combine, without and with bools.
+_COMBINES: dict[str, tuple[Callable[[Value, Value], Value], Callable[[Value, Value], Value]]] = {
+    "add": (operator.add, operator.or_),
+    "mul": (operator.mul, operator.and_),
+    "max": (maximum, maximum),
+    "min": (minimum, minimum),
+}
+
+
+def _store_or_combine(
     site: KernelSite,
     value: Value,
     lead: Sequence[Value],
     column: Sequence[Value],
     when: Value | None = None,
 ) -> Store:
-    """Return the store of a value, or of its sum with the old element."""
+    """Return the store of a value, or of its combination with the old element."""
     at = (*lead, *column)
     if site.attrs.operation == "set":
         return site.stored(value, *at, when=when)
     old = site.current(*at)  # in range: the loop is empty if an index is not
-    return site.stored(old | value if old.dtype.kind == "b" else old + value, *at, when=when)
+    combine = _COMBINES[site.attrs.operation][old.dtype is bool_]
+    return site.stored(combine(old, value), *at, when=when)
 
 
 # --- by ranges of elements ------------------------------------------------------------------------
@@ -203,7 +215,7 @@ class _ElementRanges(NamedTuple):
                     else _value_from_bits(cast(below, uint32), self.inline_dtype)
                 )
                 return (), [
-                    _store_or_add(
+                    _store_or_combine(
                         site, value, self._unravel(site, cast(e >> HALF_BITS, int64)), column
                     )
                 ]

@@ -479,6 +479,9 @@ RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernel_ops.run_bounds, 2)
 CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernel_ops.checked_indices)
 SCATTER = _add_op(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
                   arity=3, widens_gradient=False))
+# A scatter of products or extremes. Its gradient needs the operands and the result.
+SCATTER_REDUCE = _add_op(Op("scatter_reduce", "kernel", rules.scattering, launches=scatter.scatter,
+                         updates=True, arity=3, widens_gradient=False))
 SEARCHSORTED = _kernel("searchsorted", rules.searching, kernel_ops.search_sorted, 2)
 
 # Sorting along the last axis, stable, NaN last. attrs: a `sort.Order`; the number is the zero of
@@ -493,13 +496,15 @@ SELECT = _add_op(Op("select", "kernel", rules.selecting, launches=histogram.sele
 COUNT_VALUES = _add_op(Op("count_values", "kernel", rules.tallying,
                           launches=histogram.count_values))
 
-# Running sums, products and logarithms of sums: k ascending, reduced precision in float32. attrs:
-# (axis, True if the initial value comes first, dtype).
+# Running sums, products, logarithms of sums, and extremes: k ascending, reduced precision in
+# float32. attrs: (axis, True if the initial value comes first, dtype).
 CUMULATIVE_SUM = _add_op(Op("cumulative_sum", "kernel", rules.running, launches=scan.running_sum))
 CUMULATIVE_PROD = _add_op(Op("cumulative_prod", "kernel", rules.running,
                           launches=scan.running_product))
 CUMULATIVE_LOGSUMEXP = _add_op(Op("cumulative_logsumexp", "kernel", rules.running_logs,
                                launches=scan.running_logsumexp))
+CUMULATIVE_MAX = _add_op(Op("cumulative_max", "kernel", same("iuf"), launches=scan.running_maximum))
+CUMULATIVE_MIN = _add_op(Op("cumulative_min", "kernel", same("iuf"), launches=scan.running_minimum))
 RECURRENCE = _kernel("recurrence", same("fc"), kernel_ops.recurrence, 2)
 
 # Random numbers: functions of the element's index, a seed and an offset.

@@ -13,6 +13,7 @@ from ..device_class import Device, device
 from ..dtypes import DType, bfloat16, bool_, float32, float64, int8, int32, int64, uint8
 from ..functions.creation import constructors
 from ..functions.indexing.index_reads import getitem, searchsorted
+from ..functions.indexing.index_reductions import index_reduce
 from ..functions.indexing.index_writes import index_add, setitem
 from ..functions.products.matrix_products import matmul, vendor_products
 from ..functions.random.generator import Generator
@@ -492,6 +493,20 @@ def test_scatter_adds_in_order(kit: Kit, d: DType) -> None:
     kit.check_agreement(make, f"500 rows of {d.name} into 7")
 
 
+@pytest.mark.parametrize("reduce", ("prod", "amax", "amin"))
+@pytest.mark.parametrize("d", NUMBERS, ids=param_id)
+def test_scatter_reduces_in_order(kit: Kit, d: DType, reduce: str) -> None:
+    """Check `index_reduce` with repeated indices, by the row `scatter_reduce`."""
+    at = np.random.default_rng(3).integers(0, 7, 500)
+
+    def make(on: Device) -> T.Tensor:
+        """Reduce 500 rows into 7 on `on`."""
+        x, values = (dense(finite_values(d, (n, 3), n), d, on) for n in (7, 500))
+        return index_reduce(x, 0, indices(at, on), values, reduce)
+
+    kit.check_agreement(make, f"{reduce} of 500 rows of {d.name} into 7")
+
+
 @pytest.mark.parametrize("size", (0, 1, 31, 4095, 4096, 4097, 10_000))
 @pytest.mark.parametrize("share", (0.0, 0.01, 0.9, 1.0))
 def test_masks(kit: Kit, size: int, share: float) -> None:
@@ -560,8 +575,23 @@ def test_sort(kit: Kit, d: DType, descending: bool, monkeypatch: pytest.MonkeyPa
             )
 
 
-@pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
-@pytest.mark.parametrize("name", ("cumulative_sum", "cumulative_prod", "cumulative_logsumexp"))
+RUNNING_EXTREMES = ("cumulative_max", "cumulative_min")  # of numbers only
+
+
+@pytest.mark.parametrize(
+    ("name", "d"),
+    [
+        pytest.param(name, d, id=f"{name}-{param_id(d)}")
+        for name in (
+            "cumulative_sum",
+            "cumulative_prod",
+            "cumulative_logsumexp",
+            *RUNNING_EXTREMES,
+        )
+        for d in REAL_DTYPES
+        if d is not bool_ or name not in RUNNING_EXTREMES
+    ],
+)
 def test_cumulative(kit: Kit, name: str, d: DType) -> None:
     """Check a cumulative row along each axis, with and without the initial value."""
     op = ops.TABLE[name]
@@ -699,11 +729,14 @@ OPS_REACHED_BY_NAME = {
     "run_bounds",
     "checked_indices",
     "scatter",
+    "scatter_reduce",
     "searchsorted",
     "concat",
     "cumulative_sum",
     "cumulative_prod",
     "cumulative_logsumexp",
+    "cumulative_max",
+    "cumulative_min",
     "recurrence",
     "sort",
     "argsort",

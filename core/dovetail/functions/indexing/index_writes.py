@@ -25,7 +25,7 @@ from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...ops.scatter import COLUMN_VALUES_MIN, Manner
-from ...ops.table import SCATTER, WHERE
+from ...ops.table import SCATTER, SCATTER_REDUCE, WHERE
 from ...tensor.c_fields import create_view, expr_of, is_strided
 from ...tensor.host import allocate_leaf, from_host
 from ...tensor.primitives import apply, pending_view, view
@@ -54,7 +54,8 @@ from .index_keys import (
 
 __all__ = ["index_add", "scatter"]
 
-ScatterMode = Literal["set", "add"]
+ScatterMode = Literal["set", "add", "mul", "max", "min"]
+PLAIN_MODES = ("set", "add")  # whose gradients need no values; the others are SCATTER_REDUCE
 
 
 @public(method=("__setitem__",), wrap=False)
@@ -177,8 +178,13 @@ def _where_expr(mask: Expr, new: Box[Expr], old: Expr) -> Expr:
 # --- arrays ---------------------------------------------------------------------------------------
 
 
-def _scatter(name: str, s: Selection, value: Operand, mode: ScatterMode) -> None:
-    """Write (or add) a value to the elements that a key selects, in place."""
+def _scatter(
+    name: str, s: Selection, value: Operand, mode: ScatterMode, in_place: bool = True
+) -> Tensor:
+    """Write or combine a value into the elements that a key selects, and return the sliced tensor.
+
+    If `in_place` is false, nothing is written, and the result is a new tensor.
+    """
     index_axes = [i.axis for i in s.indices]
     result_axes = [d for d in s.result if d >= 0]
     ones = [d for d in range(s.merged.ndim) if d not in index_axes and d not in result_axes]
@@ -187,11 +193,15 @@ def _scatter(name: str, s: Selection, value: Operand, mode: ScatterMode) -> None
     whole = order == (*range(len(order)),)
     target = s.merged if whole else view(s.merged, ("permute", order))
     scattered = [_scatter_expr(name, s, target, _value(name, value, target), row_shape, mode)]
-    if s.shares_memory:
+    if s.shares_memory and in_place:
         write_tensor(name, target, scattered, is_update=True)
-        return
+        return s.sliced
     back = ("permute", tuple(order.index(d) for d in range(len(order))))
-    write_tensor(name, s.sliced, [pending_view(pop(scattered), back, ("reshape", s.sliced.shape))])
+    result = [pending_view(pop(scattered), back, ("reshape", s.sliced.shape))]
+    if not in_place:
+        return create_tensor(pop(result))
+    write_tensor(name, s.sliced, result)
+    return s.sliced
 
 
 def _scatter_expr(
@@ -214,7 +224,10 @@ def _scatter_expr(
     ]
     indices = [_index_rows(s, i, row_shape) for i in positions]
     scattered = node(
-        SCATTER, (target._expr, rows, *indices), values, Manner(mode, unique, number, index_check)
+        SCATTER if mode in PLAIN_MODES else SCATTER_REDUCE,
+        (target._expr, rows, *indices),
+        values,
+        Manner(mode, unique, number, index_check),
     )
     if index_check is not None:
         mark_index_check(scattered, current_line())
@@ -361,12 +374,28 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     """
     if strided("index_add", x).dtype.compute is not x.dtype:
         return _add_in_float32(index_add_, x, dim, index, source)
-    d = lay.axis("index_add", dim, x.ndim)
-    array = index_array("index_add", index)
-    if array.ndim != 1:
-        raise ShapeError(f"index_add: index must be a vector, got shape {tuple(array.shape)}")
-    _scatter("index_add", select("index_add", x, parts_along(x, d, array)), source, "add")
+    scatter_slices("index_add", x, dim, index, source, "add")
     return x
+
+
+def scatter_slices(
+    name: str,
+    x: Tensor,
+    dim: int,
+    index: Operand,
+    source: Operand,
+    mode: ScatterMode,
+    in_place: bool = True,
+) -> Tensor:
+    """Write or combine `source` into the slices of `x` at `index` along `dim`.
+
+    If `in_place` is false, the result is a new tensor.
+    """
+    d = lay.axis(name, dim, strided(name, x).ndim)
+    array = index_array(name, index)
+    if array.ndim != 1:
+        raise ShapeError(f"{name}: index must be a vector, got shape {tuple(array.shape)}")
+    return _scatter(name, select(name, x, parts_along(x, d, array)), source, mode, in_place)
 
 
 @public(method=True, out=True, widen=False)
@@ -382,7 +411,7 @@ def scatter(
         out[i, j, index[i, j, k]] = src[i, j, k]   # dim = 2
 
     Of several elements for one position the last one along `dim` stays. There is no `reduce=`: to
-    add elements use `x.scatter_add_`, or `dt.index_add` for whole slices.
+    combine elements use `dt.scatter_reduce`, or `dt.index_reduce` for whole slices.
 
     - `dim`: the axis along which `index` has positions.
     - `index`: the positions along the axis; negative ones count from the end.
@@ -461,9 +490,18 @@ def _add_in_float32(add_: Callable[..., Tensor], x: Tensor, *args: Operand) -> T
 
 
 def scatter_along(
-    name: str, x: Tensor, dim: int, index: Operand, src: Operand, mode: ScatterMode
+    name: str,
+    x: Tensor,
+    dim: int,
+    index: Operand,
+    src: Operand,
+    mode: ScatterMode,
+    in_place: bool = True,
 ) -> Tensor:
-    """Write or add `src` into `x` at the indices along `dim`, and return `x`."""
+    """Write or combine `src` into `x` at the indices along `dim`, and return `x`.
+
+    If `in_place` is false, the result is a new tensor.
+    """
     d = lay.axis(name, dim, strided(name, x).ndim)
     operands = _scatter_operands(name, x, d, index, src)
     shape = operands[0].spec.shape
@@ -471,8 +509,17 @@ def scatter_along(
     order = (d, *(i for i in range(x.ndim) if i != d))
     part = view(x, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
     target = view(part, ("permute", order))
-    write_tensor(name, target, [_scatter_into(target, operands, order, mode)], is_update=True)
-    return x
+    scattered = [_scatter_into(target, operands, order, mode)]
+    if in_place:
+        write_tensor(name, target, scattered, is_update=True)
+        return x
+    back = ("permute", tuple(order.index(i) for i in range(x.ndim)))
+    result = create_tensor(pending_view(pop(scattered), back))
+    if lengths == x.shape:
+        return result
+    whole = apply(ops.COPY, (x,))
+    write_value(name, view(whole, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim)), result)
+    return whole
 
 
 def _scatter_operands(name: str, x: Tensor, d: int, index: Operand, src: Operand) -> list[Expr]:
@@ -491,4 +538,5 @@ def _scatter_into(target: Tensor, operands: list[Expr], order: Shape, mode: Scat
     """Return the target's expression after the update; empty `operands`, which frees them."""
     permuted = [pending_view(e, ("permute", order)) for e in operands]
     operands.clear()
-    return node(SCATTER, (target._expr, *permuted), target._expr.spec, Manner(mode))
+    op = SCATTER if mode in PLAIN_MODES else SCATTER_REDUCE
+    return node(op, (target._expr, *permuted), target._expr.spec, Manner(mode))

@@ -14,7 +14,8 @@ from .protocol import _OTHER_NAME, array_ufunc
 _NUMPY_UFUNC_NAMES = {ours: theirs for theirs, ours in _OTHER_NAME.items()}
 _METHOD_ADVICE = {
     "at": "use x[i] = dt.{0}(x[i], y) if no index repeats; for repeated indices use "
-    "dt.index_add(x, 0, i, y) for sums, otherwise a = x.numpy().copy(); np.{0}.at(a, i, y)",
+    "dt.index_add(x, 0, i, y) for sums, dt.index_reduce for products and extremes, otherwise "
+    "a = x.numpy().copy(); np.{0}.at(a, i, y)",
     "reduceat": "use dt.{0} on slices, or np.{0}.reduceat(np.asarray(x), indices)",
 }
 
