@@ -50,9 +50,10 @@ EXPORTED_MODULES = (
     "functions.elementwise.composed", "functions.elementwise.decompose",
     "functions.elementwise.op_functions", "functions.elementwise.special_functions",
     "functions.indexing.index_arrays", "functions.indexing.index_reads",
-    "functions.indexing.index_writes", "functions.indexing.insert_delete",
-    "functions.indexing.masks", "functions.indexing.selection", "functions.io.files",
-    "functions.io.interop", "functions.io.transfer", "functions.products.einsum",
+    "functions.indexing.index_reductions", "functions.indexing.index_writes",
+    "functions.indexing.insert_delete", "functions.indexing.masks",
+    "functions.indexing.selection", "functions.io.files", "functions.io.interop",
+    "functions.io.transfer", "functions.products.einsum",
     "functions.products.vector_products", "functions.reductions.covariance",
     "functions.reductions.cumulative", "functions.reductions.histograms",
     "functions.reductions.nan_functions", "functions.reductions.numerical",
@@ -62,9 +63,9 @@ EXPORTED_MODULES = (
     "functions.shape.strides", "functions.sorting.distinct",
     "functions.sorting.lexsort_partition", "functions.sorting.set_operations",
     "functions.sorting.stable_sort", "functions.sorting.unique", "functions.torch_functions",
-    "functions.torch_methods", "insight.explain", "insight.graph", "insight.profile",
-    "insight.show", "layout", "linalg.polynomials", "linalg.torch_functions", "settings",
-    "tensor.host", "tensor.print_options", "tensor.tensor",
+    "functions.torch_methods", "functions.torch_order_functions", "insight.explain",
+    "insight.graph", "insight.profile", "insight.show", "layout", "linalg.polynomials",
+    "linalg.torch_functions", "settings", "tensor.host", "tensor.print_options", "tensor.tensor",
 )  # fmt: skip
 EXPORTED_NAMES: dict[str, str] = {
     **dict.fromkeys(EXPORTED_MODULES, ""),
@@ -415,7 +416,8 @@ def lazy_methods() -> str:
     by_module: dict[str, list[str]] = {}
     for name in collect_methods():
         if (home := finder.declaring_module(name)) not in finder.LOADED_MODULES:
-            by_module.setdefault(home.removeprefix(package), []).append(name)
+            home = home.removeprefix(package).replace("dovetail.", ".", 1)
+            by_module.setdefault(home, []).append(name)
     lines = [
         '"""Methods that `public` declares in modules that are loaded at their first use.',
         "",

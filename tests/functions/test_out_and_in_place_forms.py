@@ -35,7 +35,8 @@ ravel_multi_index((i, i), (3, 3)) | repeat(m, 2, axis=0) | resize(m, (3, 4)) | r
 scatter(v, 0, i, w) | scatter_add(v, 0, i, w) | scatter_reduce(v, 0, i, w, "amax")
 index_copy(v, 0, i, w) | index_fill(v, 0, i, 2.0) | index_reduce(v, 0, i, w, "prod")
 masked_scatter(v, v > 0, w) | bucketize(v, w.sort()) | cummax(v, 0) | cummin(m, 1) | histc(v, 4)
-kthvalue(v, 2) | mode(v) | renorm(m, 2, 0, 1.0) | searchsorted(w.sort(), v) | select([v > 0], [v], 1.0) | softmax(m)
+kthvalue(v, 2) | mode(v) | renorm(m, 2, 0, 1.0)
+searchsorted(w.sort(), v) | select([v > 0], [v], 1.0) | softmax(m)
 sort(m) | argsort(m) | stack([m, m]) | take(m, i, axis=1) | take_along_axis(v, i, 0)
 tensordot(m, q, axes=1) | tile(m, (2, 1)) | trace(q) | trapezoid(v) | tril(q) | triu(q)
 unfold(image, 2) | unwrap(v) | vander(v) | vdot(v, w) | vecdot(v, w) | vecmat(v, q)
@@ -284,6 +285,8 @@ ROW = [1.0, 2.0, 0.5]
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "roll": (1,), "fmax": (1.0,), "fmin": (1.0,), "fmod": (0.75,), "logaddexp2": (1.0,),
     "flip": (0,), "lerp": (ROW, 0.5), "addcmul": (ROW, ROW), "addcdiv": (ROW, ROW),
+    "index_reduce": (0, [0, 1], 1.0, "amax"), "renorm": (2, 0, 1.0),
+    "scatter_reduce": (1, [[0, 1], [2, 2]], 1.0, "prod"), "masked_scatter": ([True] * 3, ROW * 2),
     "addmm": ([ROW, ROW], [ROW, ROW, ROW]), "addmv": ([ROW, ROW, ROW], ROW),
     **dict.fromkeys(
         ("cumulative_sum", "cumulative_prod", "cumulative_logsumexp", "nancumsum", "nancumprod"),

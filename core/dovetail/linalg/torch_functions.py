@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ..errors import ShapeError
+from .. import layout as lay
+from ..argument_checks import integer, real
+from ..errors import ArgumentError, ShapeError
 from ..functions.elementwise.op_functions import where
 from ..functions.variants import public
 from ..tensor.promotion import as_tensors
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Tensor, strided
 from .norms import vector_norm
 from .solving import slogdet
 
-__all__ = ["cdist", "logdet"]
+__all__ = ["cdist", "logdet", "renorm"]
 
 
 @public
@@ -51,3 +53,34 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     if min(x1.ndim, x2.ndim) < 2:
         raise ShapeError(f"cdist: expected matrices, got shapes {x1.shape} and {x2.shape}")
     return vector_norm(x1[..., :, None, :] - x2[..., None, :, :], axis=-1, ord=p)
+
+
+@public(method=True, in_place=True, out=True)
+def renorm(x: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
+    """Return `x` with each slice along `dim` whose p-norm exceeds `maxnorm` scaled to that norm.
+
+    - `p`: the order of the norm, above 0; `inf` is the largest absolute value.
+    - `dim`: the axis that counts the slices.
+    - `maxnorm`: the largest norm of a slice, at least 0. As in PyTorch, 1e-7 is added to the norms
+      that are divided by.
+
+    Shapes: of at least 2 dimensions; the result has x's.
+    Dtypes: floats and complex.
+    Raises: ShapeError, AxisError, DTypeError, ArgumentError for other numbers.
+    See also: `linalg.vector_norm`, `nn.utils.clip_grad_norm_`.
+
+    >>> import dovetail as dt
+    >>> dt.renorm(dt.asarray([[3.0, 4.0], [0.5, 0.0]]), 1, 0, 3.5).tolist()
+    [[1.5, 2.0], [0.5, 0.0]]
+    """
+    if strided("renorm", x).ndim < 2:
+        raise ShapeError(f"renorm: expected at least 2 dimensions, got shape {x.shape}")
+    axis = lay.axis("renorm", integer("renorm", dim, "dim"), x.ndim)
+    order, limit = real("renorm", p, "p"), real("renorm", maxnorm, "maxnorm")
+    if not order > 0 or not limit >= 0:
+        raise ArgumentError(
+            f"renorm: p must be positive and maxnorm not negative, got {p} and {maxnorm}"
+        )
+    others = tuple(d for d in range(x.ndim) if d != axis)
+    norms = vector_norm(x, axis=others, keepdims=True, ord=order)
+    return x * where(norms > limit, limit / (norms + 1e-7), 1.0)

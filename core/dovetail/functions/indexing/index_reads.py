@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...argument_checks import choice
+from ...argument_checks import choice, flag
 from ...backend.faults import IndexPurpose
 from ...dtypes import DType, bool_, float32, float64, int64, uint64
 from ...errors import ArgumentError, DeviceError, LayoutError, OutOfRangeError, ShapeError
@@ -206,23 +206,41 @@ def gather_along_unchecked(x: Tensor, positions: Tensor, axis: int) -> Tensor:
     return _gather(x, [positions._expr], positions.shape, axes, (axis,))
 
 
+MODES = ("raise", "wrap", "clip")
+
+
+def wrap_or_clip(positions: Tensor, n: int, mode: str) -> Tensor:
+    """Return positions in 0..n-1 by the mode "wrap" or "clip"."""
+    if mode == "wrap":
+        return apply(ops.REMAINDER, (positions, n))
+    return apply(ops.CLIP, (positions, 0, n - 1))
+
+
 # --- functions ------------------------------------------------------------------------------------
 
 
 @public(method=True, cache=True, widen=False)
 def take(
-    x: Tensor, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
+    x: Tensor,
+    indices: Array,
+    /,
+    axis: int | None = None,
+    *,
+    mode: str = "raise",
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
     - `indices`: integers; negative ones count from the end. Those in a list or array are checked at
       once, those in a tensor when the work runs.
     - `axis`: one axis; may be omitted for one dimension.
+    - `mode`: the treatment of indices out of range: "raise", "wrap", which takes them modulo the
+      size of the axis, or "clip", which takes the nearest one, and so 0 for negative ones.
 
     Shapes: x.shape[:axis] + indices.shape + x.shape[axis + 1:].
     Dtypes: x any; `indices` integers, not bool (see x[mask]).
     Gradient: contributions to one element are added in the order in which it was read.
-    Raises: OutOfRangeError, DTypeError, AxisError, ArgumentError without axis.
+    Raises: OutOfRangeError, DTypeError, AxisError, ArgumentError without axis or for another mode.
     See also: `take_along_axis`, `gather`, `index_select`, `compress`.
 
     >>> import dovetail as dt
@@ -236,6 +254,10 @@ def take(
         axis = 0
     d = lay.axis("take", axis, x.ndim)
     array = index_array("take", indices)
+    if mode != "raise":
+        choice("take", mode, "mode", MODES)
+        array = array if isinstance(array, Tensor) else as_operand("take", array, (x,))
+        array = wrap_or_clip(cast(array, int64), x.shape[d], mode)
     if is_strided(array) and is_strided(x):
         return _take_one_axis("take", x, array, d)
     return _gather_selection("take", x, parts_along(x, d, array))
@@ -243,12 +265,13 @@ def take(
 
 @public(method=True, cache=True, widen=False)
 def take_along_axis(
-    x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
+    x: Tensor, indices: Array, /, axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
     """Return the elements of `x` whose positions along `axis` are `indices`.
 
     - `indices`: integers; negative ones count from the end. Those in a list or array are checked at
       once, those in a tensor when the work runs.
+    - `axis`: one axis; None flattens `x`, for a vector of indices.
 
     Shapes: equal numbers of dimensions; broadcast except along `axis`, where the result has the
     size of `indices`.
@@ -261,6 +284,8 @@ def take_along_axis(
     >>> dt.take_along_axis(x, dt.asarray([[1], [0]]), axis=1).tolist()
     [[2], [3]]
     """
+    if axis is None:
+        x, axis = view(required("take_along_axis", x), ("reshape", (x.size,))), 0
     d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
     index, index_check = positions_along("take_along_axis", x, indices, d)
     others = [(*s[:d], 1, *s[d + 1 :]) for s in (x.shape, index.spec.shape)]
@@ -336,6 +361,7 @@ def searchsorted(
     *,
     side: str = "left",
     sorter: Array | None = None,
+    right: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
     """Return the positions at which the values of `x2` would be inserted in the sorted vector `x1`.
@@ -344,6 +370,7 @@ def searchsorted(
 
     - `side`: "left" is the position before equal elements, "right" the one after.
     - `sorter`: the positions that sort `x1`, as from `argsort`; None if `x1` is sorted.
+    - `right`: True is PyTorch's way to write `side="right"`.
 
     Shapes: x1 is a vector; the result has x2's shape.
     Dtypes: all, promoted for the comparison, integers with floats to float64; `sorter` integers.
@@ -357,6 +384,8 @@ def searchsorted(
     [1, 2]
     """
     choice("searchsorted", side, "side", ("left", "right"))
+    if right is not False:
+        side = "right" if flag("searchsorted", right, "right") else side
     values = convert_operands("searchsorted", keep_digits(x1, x2), keep_digits(x2, x1))
     x1 = strided("searchsorted", values[0])
     if isinstance(sorter, ARRAY_TYPES):

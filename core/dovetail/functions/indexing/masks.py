@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...argument_checks import integer
 from ...declarations import public
 from ...device_class import Device
 from ...dtypes import bool_, int64
@@ -19,6 +20,7 @@ from ...tensor.host import evaluate_leaf, from_host, item, printable_values
 from ...tensor.primitives import apply, dispatch, pending_view, select_along
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_value
+from ..creation.constructors import arange
 
 __all__ = ["argwhere", "nonzero"]
 
@@ -83,14 +85,18 @@ def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
 
 
 @public(method=True, widen=False)
-def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
     """Return for each axis the positions of the nonzero elements, in row-major order.
 
-    NaN is not zero. The host reads their number, once.
+    NaN is not zero. The host reads their number, once, unless `size` is given.
+
+    - `size`: the number of positions: the first ones, or all and then fill values. So the result
+      has a known shape, as `dt.jit` requires.
+    - `fill_value`: the position on each axis where there are fewer nonzero elements.
 
     Shapes: of at least 1 dimension; one vector for each axis.
     Dtypes: all; gives int64.
-    Raises: ShapeError for no dimensions.
+    Raises: ShapeError for no dimensions, ArgumentError for a negative `size`.
     See also: `argwhere`, `flatnonzero`, `where`.
 
     >>> import dovetail as dt
@@ -101,15 +107,31 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
         raise ShapeError(
             "nonzero: expected at least 1 dimension, got shape (); use dt.reshape(x, (1,))"
         )
-    if not is_strided(x):
+    if not is_strided(x) and size is None:
         positions = dispatch("nonzero", "nonzero", (x,), x)
         return tuple([positions[d] for d in range(x.ndim)])
-    mask = x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (x, 0))
-    flat, columns = true_positions(mask, x.device), []
+    mask = x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (strided("nonzero", x), 0))
+    flat = true_positions(mask, x.device) if size is None else _first_positions(mask, size)
+    exists = None if size is None else apply(ops.LESS, (flat, x.size))
+    columns = []
     for extent in reversed(x.shape[1:]):
         columns.append(apply(ops.REMAINDER, (flat, max(extent, 1))))
         flat = apply(ops.FLOOR_DIVIDE, (flat, max(extent, 1)))
+    if exists is not None:
+        fill = integer("nonzero", fill_value, "fill_value")
+        flat, *columns = (apply(ops.WHERE, (exists, t, fill)) for t in (flat, *columns))
     return (flat, *reversed(columns))
+
+
+def _first_positions(mask: Tensor, size: int) -> Tensor:
+    """Return the first `size` true positions; the number of elements where there are fewer."""
+    count = integer("nonzero", size, "size", 0)
+    flat = pending_view(mask._expr, ("reshape", (mask.size,)))
+    s = spec((mask.size,), int64, mask.device)
+    number = node(ops.CUMULATIVE_SUM, (flat,), s, (0, False, None))
+    wanted = arange(1, count + 1, dtype=int64, device=mask.device)
+    s = spec((count,), int64, mask.device)
+    return create_tensor(node(ops.SEARCHSORTED, (number, wanted._expr), s, "left"))
 
 
 @public(widen=False)

@@ -26,6 +26,7 @@ from ..datatypes import DTypeLike, as_dtype, cast, promote_operands, result_type
 from ..shape.manipulation import broadcast_to, ravel, reshape
 from ..variants import public
 from .index_keys import index_array
+from .index_reads import MODES, wrap_or_clip
 from .index_writes import scatter_along, set_rows
 
 __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"]
@@ -130,9 +131,6 @@ def piecewise(
     return result_cast
 
 
-MODES = ("raise", "wrap", "clip")
-
-
 @public(method=True, out=True, widen=False)
 def choose(
     x: Array, choices: Sequence[Operand], /, *, mode: str = "raise", out: Tensor | None = None
@@ -175,10 +173,8 @@ def choose(
 
 def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
     """Return positions in 0..n-1 by `mode`; for "raise" the host checks them."""
-    if mode == "wrap":
-        return apply(ops.REMAINDER, (positions, n))
-    if mode == "clip":
-        return apply(ops.CLIP, (positions, 0, n - 1))
+    if mode != "raise":
+        return wrap_or_clip(positions, n, mode)
     values = tracer_api.call_on_batch(partial(read_values, op), positions)
     if values.size and not (values.min() >= 0 and values.max() < n):
         raise OutOfRangeError(

@@ -458,10 +458,10 @@ def _numbers_as_arrays(implementation: Function) -> Function:
     return compare
 
 
-def _take(a: Tensor, indices: Array, axis: int | None = None) -> Tensor:
+def _take(a: Tensor, indices: Array, axis: int | None = None, mode: str = "raise") -> Tensor:
     """Call `dt.take`; axis None ravels first."""
     x = manipulation.ravel(a) if axis is None else a
-    return index_reads.take(x, indices, axis=0 if axis is None else axis)
+    return index_reads.take(x, indices, axis=0 if axis is None else axis, mode=mode)
 
 
 def _diff(

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ...argument_checks import flag, integer, real, refused, sequence, shown
-from ...dtypes import DType, float32, float64, int32, int64, uint8
+from ...dtypes import DType, float32, float64, int32, int64, uint8, uint64
 from ...engine import tracer_api
 from ...errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from ...graph.expr import node, spec
@@ -64,18 +64,27 @@ class Histogram2D(NamedTuple):
 
 
 @public(method=True)
-def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> Tensor:
+def bincount(
+    x: Tensor,
+    /,
+    weights: Array | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+) -> Tensor:
     """Count the occurrences of each of 0, 1, 2, ... in a vector of integers.
 
     - `weights`: the weight of each element, as a vector; None counts each element once.
     - `minlength`: the least length of the result.
+    - `length`: the length of the result; elements out of range are not counted. So the host reads
+      nothing, as `dt.jit` requires.
 
-    Shapes: a vector, and `weights` like it; the length of the result is the largest element + 1,
-    within `vmap` the largest of all examples.
+    Shapes: a vector, and `weights` like it; the length of the result is `length`, else the largest
+    element + 1, within `vmap` the largest of all examples.
     Dtypes: integers and bool; gives int64, or the weights' dtype, for integers and bool float64.
     Order: weights of one number are added in order: the same bits on every device.
-    Cost: the host reads the largest element, and waits for it.
-    Raises: ArgumentError for a negative element or `minlength`; ShapeError, DTypeError.
+    Cost: without `length` the host reads the largest element, and waits for it.
+    Raises: ArgumentError for a negative element, `minlength` or `length`; ShapeError, DTypeError.
     See also: `histogram`, `unique_counts`, `digitize`.
 
     >>> import dovetail as dt
@@ -90,6 +99,8 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     w = None if weights is None else _as_operand_tensor("bincount", weights, x)
     if w is not None and w.shape != x.shape:
         raise ShapeError(f"bincount: weights must have the shape {x.shape} of x, got {w.shape}")
+    if length is not None:
+        return _count_below(x, integer("bincount", length, "length", 0, 1 << 40), w)
     one = w is None and x.size and not tracer_api.is_batched(x._expr)
     try:
         if one and (counts := _count_by_guess(x, length_min)) is not None:
@@ -97,8 +108,7 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
         low, high = tracer_api.call_on_batch(_read_extremes, x) if x.size else (0, -1)
     except CaptureError:
         raise CaptureError(
-            "bincount: in dt.jit the length must be known; use "
-            "dt.index_add(dt.zeros(n, dtype=dt.int64), 0, x, 1)"
+            "bincount: in dt.jit the length must be known; use dt.bincount(x, length=n)"
         ) from None
     bins = length_min
     if x.size:
@@ -106,6 +116,15 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
             raise ArgumentError(f"bincount: x must not hold negative elements, got {low}")
         bins = max(high + 1, length_min)
     return _count_or_sum(x, bins, w)
+
+
+def _count_below(x: Tensor, bins: int, weights: Tensor | None) -> Tensor:
+    """Return the counts of 0..bins-1, or sums of weights, without a host read."""
+    if weights is not None:
+        wide = x if x.dtype is uint64 else cast(x, int64)
+        inside = apply(ops.LOGICAL_AND, (wide >= 0, wide < bins))
+        x = cast(apply(ops.WHERE, (inside, wide, bins)), int64)
+    return _count_or_sum(x, bins + 1, weights, CLIPPED)[:bins]
 
 
 def _read_extremes(x: Tensor) -> tuple[int, int]:
