@@ -326,7 +326,7 @@ def test_repr_shows_layout_shape_and_block_size(device: dt.Device, kind: str) ->
 def test_ops_with_a_dense_result_raise(device: dt.Device, kind: str) -> None:
     x = KINDS[kind](dt.asarray(matrix()))
     for f, says in (
-        (lambda: dt.exp(x), "exp"), (lambda: x + 1, "add"), (lambda: dt.median(x), "median"),
+        (lambda: dt.exp(x), "exp"), (lambda: x + 1, "add"),
         (lambda: x + x.to_dense(), "add"), (lambda: x.__setitem__(0, 1), "setitem"),
         (lambda: dt.argsort(x), "argsort"), (lambda: x.numpy(), "numpy"),
     ):  # fmt: skip

@@ -35,7 +35,7 @@ from ..settings import flags
 from .c_fields import expr_of, is_strided, record_alias
 from .host_read import HostMemory, array_over, copy_array, element
 from .numpy_dtypes import find_ml_dtype
-from .tensor import Tensor, create_tensor, parts_of, required, strided
+from .tensor import Tensor, create_tensor, parts_of, required, strided, to_strided
 
 __all__ = ["evaluate"]
 
@@ -325,12 +325,16 @@ def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> N
     if index is None:
         return _single_element(x)
     position: Any = (index, *more) if more else index
-    return _single_element(_select_element(strided("item", x), position))
+    return _single_element(_select_element(x, position))
 
 
 def _single_element(x: Tensor, op: str = "item") -> Number:
     """Evaluate a one-element tensor and return its value. Raises: ShapeError that names `op`."""
-    e = expr_of(x if is_strided(x) else strided("item", x))
+    if not is_strided(x):
+        if x.size != 1:
+            raise ShapeError(f"{op}: expected a tensor with one element, got shape {x.shape}")
+        x = to_strided(x)
+    e = expr_of(x)
     s = e.spec
     if s.size != 1:
         raise ShapeError(
@@ -398,7 +402,7 @@ def tolist(x: Tensor) -> Nested:
     >>> dt.asarray([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    values: Nested = printable_values(strided("tolist", x)).tolist()
+    values: Nested = printable_values(to_strided(x)).tolist()
     return values
 
 

@@ -306,6 +306,9 @@ class OtherLayout(Protocol):
     def parts(self) -> tuple[Tensor, ...]:
         """The strided tensors that this one is made of."""
 
+    def to_dense(self) -> Tensor:
+        """Return the elements as a strided tensor."""
+
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
         """Run the layout's rule for a verb, in the name of function `name`."""
 
@@ -313,6 +316,11 @@ class OtherLayout(Protocol):
 def parts_of(x: Tensor) -> tuple[Tensor, ...]:
     """Return the strided tensors that a tensor of any layout is made of."""
     return (x,) if type(x) is Tensor else cast(OtherLayout, x).parts
+
+
+def to_strided(x: Tensor) -> Tensor:
+    """Return `x`, or a dense copy if it is of another layout."""
+    return x if type(x) is Tensor else cast(OtherLayout, x).to_dense()
 
 
 def unsupported_layout_text(name: str, x: Tensor, addition: str = "") -> str:

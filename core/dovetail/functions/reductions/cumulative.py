@@ -15,7 +15,7 @@ from ...graph.expr import node, spec
 from ...ops import table as ops
 from ...tensor.primitives import apply, slice_along
 from ...tensor.promotion import Array, Operand, as_tensors
-from ...tensor.tensor import Tensor, create_tensor, required, strided
+from ...tensor.tensor import Tensor, create_tensor, required, to_strided
 from ..creation.constructors import full
 from ..datatypes import DTypeLike, any_dtype, result_type
 from ..shape.copies import concat
@@ -123,7 +123,8 @@ def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initi
     the dtype bool.
     """
     initial = flag(op.name, initial, "include_initial")
-    if strided(op.name, x).ndim == 0:
+    x = to_strided(required(op.name, x))
+    if x.ndim == 0:
         raise ShapeError(
             f"{op.name}: expected at least 1 dimension, got shape (); use dt.reshape(x, (1,))"
         )

@@ -22,7 +22,7 @@ from ...ops.sort import key_dtype
 from ...tensor.host import from_host, read_values
 from ...tensor.primitives import apply, view
 from ...tensor.promotion import ARRAY_TYPES, Operand
-from ...tensor.tensor import Tensor, create_tensor, strided
+from ...tensor.tensor import Tensor, create_tensor, required, to_strided
 from ..datatypes import cast, working_float
 from ..elementwise import op_functions
 from ..elementwise.lerp import lerp
@@ -119,7 +119,8 @@ def _merge_reduced_axes(op: str, x: Tensor, axis: Axis) -> tuple[Tensor, Shape, 
 
     These are the shapes without and with `keepdims`.
     """
-    axes = lay.axes(op, axis, strided(op, x).ndim)
+    x = to_strided(required(op, x))
+    axes = lay.axes(op, axis, x.ndim)
     kept_axes = tuple(d for d in range(x.ndim) if d not in axes)
     n = math.prod(x.shape[d] for d in axes)
     if not n:

@@ -15,7 +15,7 @@ from ...ops import table as ops
 from ...tensor.host import evaluate
 from ...tensor.primitives import apply, slice_along
 from ...tensor.promotion import convert_operands
-from ...tensor.tensor import Tensor, required
+from ...tensor.tensor import Tensor, required, to_strided
 from ..creation.constructors import zeros
 from ..datatypes import cast, result_type
 from ..indexing.index_reads import gather_unchecked, has_no_common_integer, searchsorted
@@ -202,7 +202,7 @@ def _is_complex_in(x: Tensor, elements: Tensor) -> Tensor:
 
 def _ravel_operand(op: str, x: Tensor) -> Tensor:
     """Return all elements along one axis, for a tensor of any layout."""
-    return reshape(required(op, x), (-1,))
+    return reshape(to_strided(required(op, x)), (-1,))
 
 
 def group_equals_order(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from ...dtypes import bool_, int64
 from ...errors import UnsupportedError
 from ...ops import table as ops
 from ...tensor.primitives import apply, select_along, slice_along
-from ...tensor.tensor import Tensor, strided
+from ...tensor.tensor import Tensor, required, to_strided
 from ..creation.constructors import ones, zeros
 from ..indexing.index_reads import gather_unchecked, take
 from ..indexing.index_writes import scatter_to
@@ -68,7 +68,7 @@ def unique(
         )
     ]
     equal_nan = flag("unique", equal_nan, "equal_nan")
-    strided("unique", x)
+    x = to_strided(required("unique", x))
     d = 0 if axis is None else lay.axis("unique", axis, x.ndim)
     along = reshape(x, (-1,)) if axis is None else x
     n = along.shape[d]
