@@ -42,7 +42,7 @@ from ..indexing import index_reads, masks
 from ..products import einsum as contraction
 from ..products import matrix_products
 from ..reductions import cumulative, statistics
-from ..reductions.statistics import Axis
+from ..reductions.statistics import Axis, Mask
 from ..shape import copies, manipulation
 from ..shape.joining import SplitPoints, split_views
 from ..sorting import distinct, stable_sort
@@ -184,7 +184,12 @@ def _find_function(ufunc: np.ufunc, method: str) -> Function | None:
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
         return _adapt_accumulation(_ACCUMULATIONS[ufunc])
     ours = UFUNCS.get(ufunc) or namesake(ufunc)
-    return _adapt_outer(ours) if method == "outer" and ours is not None else None
+    if method == "outer" or ours is None:
+        return ours and _adapt_outer(ours)
+    other: Function | None = import_module(".ufunc_methods", __package__).adapt_method(
+        ufunc, method, ours
+    )
+    return other
 
 
 @lru_cache
@@ -192,14 +197,14 @@ def _adapt_reduction(implementation: TensorFunction) -> Function:
     """Return NumPy's `ufunc.reduce` by a reduction, over axis 0 by default."""
 
     def reduce(
-        array: Tensor, axis: Axis = 0, *, keepdims: bool = False, **dtype: DTypeLike
+        array: Tensor, axis: Axis = 0, *, keepdims: bool = False, **options: object
     ) -> object:
         """Call the reduction by its own parameter names."""
         return call_with_signature(
             implementation.__name__,
             implementation,
             (array,),
-            {"axis": axis, "keepdims": keepdims, **dtype},
+            {"axis": axis, "keepdims": keepdims, **options},
         )
 
     return reduce
@@ -240,9 +245,12 @@ def _adapt_sum(implementation: TensorFunction) -> Function:
         dtype: DTypeLike = None,
         out: Tensor | None = None,
         keepdims: bool = False,
+        *options: object,
+        **named: object,
     ) -> Tensor:
         """Call the reduction by its own parameter names."""
-        return implementation(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        named.update(zip(("initial", "where"), options, strict=False))
+        return implementation(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **named)
 
     return f
 
@@ -251,10 +259,16 @@ def _adapt_extreme(implementation: TensorFunction) -> Function:
     """Return a reduction with the parameters of NumPy's `max`."""
 
     def f(
-        a: Tensor, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+        a: Tensor,
+        axis: Axis = None,
+        out: Tensor | None = None,
+        keepdims: bool = False,
+        *options: object,
+        **named: object,
     ) -> Tensor:
         """Call the reduction by its own parameter names."""
-        return implementation(a, axis=axis, out=out, keepdims=keepdims)
+        named.update(zip(("initial", "where"), options, strict=False))
+        return implementation(a, axis=axis, out=out, keepdims=keepdims, **named)
 
     return f
 
@@ -270,13 +284,14 @@ def _adapt_moment(implementation: TensorFunction) -> Function:
         ddof: float = 0,
         keepdims: bool = False,
         *,
+        where: Mask = None,
         correction: float | None = None,
     ) -> Tensor:
         """Cast to `dtype`, and call the function. Raises: ArgumentError for ddof and correction."""
         exclusive(implementation.__name__, ddof=ddof or None, correction=correction)
         n = ddof if correction is None else correction
         x = datatypes.cast(a, None if dtype is None else datatypes.real_dtype("std", dtype))
-        return implementation(x, axis=axis, correction=n, keepdims=keepdims, out=out)
+        return implementation(x, axis=axis, correction=n, keepdims=keepdims, out=out, where=where)
 
     return f
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from ... import layout as lay
-from ...argument_checks import real
-from ...dtypes import float32, int64
+import math
+
 from ...errors import AxisError
 from ...ops import table as ops
 from ...tensor.primitives import apply
-from ...tensor.tensor import Tensor, required, strided
-from ..datatypes import DTypeLike, cast, working_float
+from ...tensor.tensor import Tensor, required
+from ..creation.constructors import Fill, full
+from ..datatypes import DTypeLike, cast
+from ..elementwise.composed import fmax, fmin
 from ..shape.manipulation import ravel
 from ..variants import public
 from .cumulative import cumulative_prod, cumulative_sum
-from .statistics import Axis, abs_squared, argmax
+from .statistics import Axis, Mask, argmax, as_mask, deviation, float_dtype, variance
 from .statistics import all as all_of
+from .statistics import any as any_of
 from .statistics import max as max_of
+from .statistics import mean as mean_of
 from .statistics import min as min_of
 from .statistics import prod as product_of
 from .statistics import sum as sum_of
@@ -42,9 +45,12 @@ def _replace_nan(op: str, x: Tensor, value: float) -> Tensor:
     return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), value, x))
 
 
-def _count_present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    """Count the elements that are not NaN."""
-    return sum_of(cast(apply(ops.EQUAL, (x, x)), int64), axis=axis, keepdims=keepdims)
+def _present(op: str, x: Tensor, where: Mask) -> Mask:
+    """Return the mask of the elements that are not NaN and where `where` is True."""
+    if required(op, x).dtype.kind not in "fc":
+        return where
+    present = apply(ops.EQUAL, (x, x))
+    return present if where is None else apply(ops.LOGICAL_AND, (present, as_mask(op, where, x)))
 
 
 @public(method=True, out=True, widen=False)
@@ -56,8 +62,13 @@ def nansum(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the sum over `axis` of the elements that are not NaN; 0 if there are none.
+
+    - `initial`: a number that is added to the result.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; `dtype` and the result as for `sum`.
@@ -69,7 +80,8 @@ def nansum(
     >>> dt.nansum(dt.asarray([1.0, dt.nan, 2.0])).item()
     3.0
     """
-    return sum_of(_replace_nan("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+    present = _present("nansum", x, where)
+    return sum_of(x, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=present)
 
 
 @public(out=True, widen=False)
@@ -81,8 +93,13 @@ def nanprod(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the product over `axis` of the elements that are not NaN; 1 if there are none.
+
+    - `initial`: a number that the result is multiplied by.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; `dtype` and the result as for `prod`.
@@ -94,14 +111,23 @@ def nanprod(
     >>> dt.nanprod(dt.asarray([3.0, dt.nan, 2.0])).item()
     6.0
     """
-    return product_of(_replace_nan("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
+    present = _present("nanprod", x, where)
+    return product_of(x, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=present)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, widen=False)
 def nanmean(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the mean over `axis` of the elements that are not NaN; NaN if there are none.
+
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32.
@@ -113,17 +139,10 @@ def nanmean(
     >>> dt.nanmean(dt.asarray([1.0, dt.nan, 2.0])).item()
     1.5
     """
-    d = x.dtype if required("nanmean", x).dtype.kind in "fc" else float32
-    return _nan_mean(cast(x, d), axis, keepdims)
+    return mean_of(x, axis=axis, keepdims=keepdims, where=_present("nanmean", x, where))
 
 
-def _nan_mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    """Return the mean of the elements that are not NaN; NaN if there are none."""
-    total = sum_of(_replace_nan("nanmean", x, 0.0), axis=axis, keepdims=keepdims)
-    return apply(ops.DIVIDE, (total, cast(_count_present(x, axis, keepdims), x.dtype)))
-
-
-@public(method=True, out=True)
+@public(method=True, out=True, widen=False)
 def nanvar(
     x: Tensor,
     /,
@@ -132,12 +151,14 @@ def nanvar(
     correction: float = 0.0,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the variance over `axis` of the elements that are not NaN.
 
     The result is NaN unless the divisor is positive.
 
     - `correction`: c in the divisor n - c, where n is the number of elements that are not NaN.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
@@ -149,10 +170,12 @@ def nanvar(
     >>> dt.nanvar(dt.asarray([1.0, dt.nan, 3.0])).item()
     1.0
     """
-    return _nan_variance("nanvar", x, axis, correction, keepdims, False)
+    present = _present("nanvar", x, where)
+    result = variance("nanvar", x, axis, correction, keepdims, present, math.nan)
+    return cast(result, float_dtype(x))
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, widen=False)
 def nanstd(
     x: Tensor,
     /,
@@ -161,12 +184,14 @@ def nanstd(
     correction: float = 0.0,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the standard deviation over `axis` of the elements that are not NaN.
 
     The result is NaN unless the divisor is positive.
 
     - `correction`: c in the divisor n - c, where n is the number of elements that are not NaN.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
@@ -177,35 +202,26 @@ def nanstd(
     >>> dt.nanstd(dt.asarray([1.0, dt.nan, 3.0])).item()
     1.0
     """
-    return _nan_variance("nanstd", x, axis, correction, keepdims, True)
-
-
-def _nan_variance(
-    op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool, root: bool
-) -> Tensor:
-    """Return the variance without NaN, or its root; NaN if count - correction is not positive."""
-    correction = real(op, correction, "correction")
-    lay.axes(op, axis, strided(op, x).ndim)  # raises on behalf of the op
-    d = x.dtype if x.dtype.kind in "fc" else float32
-    wide = cast(x, working_float(x.dtype))
-    away = apply(ops.SUBTRACT, (wide, _nan_mean(wide, axis, True)))
-    if x.dtype.kind in "fc":  # before squaring: no NaN may enter the gradient
-        away = apply(ops.WHERE, (apply(ops.ISNAN, (wide,)), 0.0, away))
-    d = d.part
-    total = sum_of(abs_squared(away), axis=axis, keepdims=keepdims)
-    left = apply(
-        ops.SUBTRACT, (cast(_count_present(wide, axis, keepdims), total.dtype), correction)
-    )
-    left = apply(ops.WHERE, (apply(ops.GREATER, (left, 0)), left, float("nan")))
-    v = apply(ops.DIVIDE, (total, left))
-    return cast(apply(ops.SQRT, (v,)) if root else v, d)
+    present = _present("nanstd", x, where)
+    result = deviation("nanstd", x, axis, correction, keepdims, present, math.nan)
+    return cast(result, float_dtype(x))
 
 
 @public(method=True, out=True, widen=False)
 def nanmin(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the smallest element over `axis` that is not NaN; NaN if all are.
+
+    - `initial`: the result is at most this number; required for `where`.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
@@ -216,14 +232,24 @@ def nanmin(
     >>> dt.nanmin(dt.asarray([3.0, dt.nan, 2.0])).item()
     2.0
     """
-    return _nan_extreme("nanmin", x, axis, keepdims)
+    return _nan_extreme("nanmin", x, axis, keepdims, initial, where)
 
 
 @public(method=True, out=True, widen=False)
 def nanmax(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the largest element over `axis` that is not NaN; NaN if all are.
+
+    - `initial`: the result is at least this number; required for `where`.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
@@ -234,18 +260,31 @@ def nanmax(
     >>> dt.nanmax(dt.asarray([3.0, dt.nan, 2.0])).item()
     3.0
     """
-    return _nan_extreme("nanmax", x, axis, keepdims)
+    return _nan_extreme("nanmax", x, axis, keepdims, initial, where)
 
 
-def _nan_extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+def _nan_extreme(
+    op: str,
+    x: Tensor,
+    axis: Axis,
+    keepdims: bool,
+    initial: Fill | None = None,
+    where: Mask = None,
+) -> Tensor:
     """Return the minimum or maximum without NaN; NaN if all are."""
     least = op == "nanmin"
-    reduction, other = (min_of, float("inf")) if least else (max_of, -float("inf"))
-    result = reduction(_replace_nan(op, x, other), axis=axis, keepdims=keepdims)
+    reduction, other = (min_of, math.inf) if least else (max_of, -math.inf)
+    filled = _replace_nan(op, x, other)
     if x.dtype.kind != "f":
+        return reduction(filled, axis=axis, keepdims=keepdims, initial=initial, where=where)
+    no_elements = None if initial is None else other
+    result = reduction(filled, axis=axis, keepdims=keepdims, initial=no_elements, where=where)
+    none = apply(ops.LOGICAL_NOT, (any_of(_present(op, x, where), axis=axis, keepdims=keepdims),))
+    result = apply(ops.WHERE, (none, math.nan, result))
+    if initial is None:
         return result
-    all_nan = all_of(apply(ops.ISNAN, (x,)), axis=axis, keepdims=keepdims)
-    return apply(ops.WHERE, (all_nan, float("nan"), result))
+    first = full((), initial, dtype=x.dtype, device=x.device)
+    return (fmin if least else fmax)(result, first)
 
 
 @public(method=True, out=True, widen=False)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from ... import layout as lay
 from ...argument_checks import flag, real
 from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import DType, float32
-from ...errors import ArgumentTypeError, DTypeError, ShapeError
+from ...errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ...graph.expr import Spec, node
 from ...layout import Shape
 from ...lru_cache import LRUCache
@@ -20,9 +22,12 @@ from ...ops import table as ops
 from ...ops.table import Op
 from ...tensor.c_fields import expr_of, is_strided
 from ...tensor.primitives import apply, dispatch, reduce, view
+from ...tensor.promotion import Array, as_operand
 from ...tensor.tensor import Tensor, create_tensor, drop_tape, required, strided
 from ...tensor.writes import write_out
+from ..creation.constructors import Fill, full
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
+from ..shape.manipulation import broadcast_to
 from ..variants import public
 
 __all__ = [
@@ -42,6 +47,7 @@ __all__ = [
 ]
 
 Axis = int | Sequence[int] | None
+Mask = Array | bool | None
 
 
 # (op, operand spec, axis, keepdims, dtype) -> the spec and the attributes of the result's node.
@@ -89,6 +95,73 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
         raise ShapeError(f"{op}: expected at least one element{where}, got shape {x.shape}")
 
 
+# op -> the value of no elements, and the op that adds `initial`, each None if there is none.
+_MONOIDS: dict[Op, tuple[bool | Tensor | None, Op | None]] = {
+    ops.SUM: (False, ops.ADD),
+    ops.PROD: (True, ops.MULTIPLY),
+    ops.MAX: (None, ops.MAXIMUM),
+    ops.MIN: (None, ops.MINIMUM),
+    ops.ANY: (False, None),
+    ops.ALL: (True, None),
+}
+
+
+def _reduce_where(
+    op: Op,
+    x: Tensor,
+    axis: Axis,
+    keepdims: bool,
+    out: Tensor | None,
+    dtype: DType | None,
+    where: Mask,
+    initial: Fill | None,
+) -> Tensor:
+    """Record a reduction of the elements where a mask is True, combined with `initial`.
+
+    Masked elements become the value of no elements, which for `max` and `min` is `initial`.
+    Raises: ArgumentError for a mask without `initial` in `max` or `min`; as `full`, `_reduce`.
+    """
+    identity, combine = _MONOIDS[op]
+    x, rounded = required(op.name, x), None
+    if initial is not None:
+        own = dtype or x.dtype
+        if own.kind in "fc":  # one rounding, after `initial`
+            x, dtype, rounded = cast(cast(x, own), own.compute), None, own
+        if identity is None:
+            identity = full((), initial, dtype=x.dtype, device=x.device)
+    if where is not None and where is not True:
+        if identity is None:
+            raise ArgumentError(
+                f"{op.name}: where= needs initial=, the result if no element is True in where"
+            )
+        x = apply(ops.WHERE, (as_mask(op.name, where, x), x, identity))
+    if op in _NEEDS_ELEMENTS and initial is not None and not x.size:
+        axes = lay.axes(op.name, axis, x.ndim)
+        x = broadcast_to(identity, tuple([1 if d in axes else n for d, n in enumerate(x.shape)]))
+    result = _reduce(op, x, axis, keepdims, None, dtype)
+    if initial is not None:
+        first = full((), initial, dtype=result.dtype, device=x.device)
+        result = cast(apply(combine, (result, first)), rounded)
+    return result if out is None else write_out(op.name, out, result)
+
+
+def as_mask(op: str, where: Mask, x: Tensor) -> Tensor:
+    """Return the mask of a reduction as a tensor of the shape of `x`.
+
+    Raises: DTypeError for a mask that is not bool, ShapeError for one that does not broadcast.
+    """
+    given = np.asarray(where) if isinstance(where, bool) else where
+    mask = given if isinstance(given, Tensor) else as_operand(op, given, (x,))
+    if mask.dtype.kind != "b":
+        raise DTypeError(f"{op}: where must be bool, got {mask.dtype.name}; use x != 0")
+    sizes = zip(reversed(mask.shape), reversed(x.shape), strict=False)
+    if mask.ndim > x.ndim or not {True}.issuperset(n in (1, m) for n, m in sizes):
+        raise ShapeError(
+            f"{op}: where must broadcast to the shape of x, {x.shape}, got {mask.shape}"
+        )
+    return broadcast_to(mask, x.shape)
+
+
 @public(method=True, wrap=False)
 def sum(
     x: Tensor = MISSING,
@@ -98,6 +171,8 @@ def sum(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
     **theirs: object,
 ) -> Tensor:
     """Return the sum of the elements over `axis`.
@@ -109,6 +184,8 @@ def sum(
       no axis.
     - `dtype`: the elements are cast to it first. Default: int64 or uint64 for integers and bool,
       else the dtype of `x`.
+    - `initial`: a number that is added to the result.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; float16 and bfloat16 are summed in float32 and rounded once.
@@ -125,6 +202,8 @@ def sum(
     if more or theirs:
         return rebind_keywords(sum, locals())
     d = None if dtype is None else _accumulation_dtype("sum", dtype)
+    if where is not None or initial is not None:
+        return _reduce_where(ops.SUM, x, axis, keepdims, out, d, where, initial)
     return _reduce(ops.SUM, x, axis, keepdims, out, d)
 
 
@@ -137,6 +216,8 @@ def prod(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
     **theirs: object,
 ) -> Tensor:
     """Return the product of the elements over `axis`.
@@ -145,6 +226,8 @@ def prod(
 
     - `dtype`: the elements are cast to it first. Default: int64 or uint64 for integers and bool,
       else the dtype of `x`.
+    - `initial`: a number that the result is multiplied by.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; float16 and bfloat16 are multiplied in float32 and rounded once.
@@ -160,6 +243,8 @@ def prod(
     if more or theirs:
         return rebind_keywords(prod, locals())
     d = None if dtype is None else _accumulation_dtype("prod", dtype)
+    if where is not None or initial is not None:
+        return _reduce_where(ops.PROD, x, axis, keepdims, out, d, where, initial)
     return _reduce(ops.PROD, x, axis, keepdims, out, d)
 
 
@@ -180,6 +265,7 @@ def mean(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
     **theirs: object,
 ) -> Tensor:
     """Return the arithmetic mean of the elements over `axis`.
@@ -188,6 +274,7 @@ def mean(
 
     - `dtype`: the elements are cast to it first. Default: float32 for integers and bool, else the
       dtype of `x`.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32 and
@@ -204,7 +291,20 @@ def mean(
         return rebind_keywords(mean, locals())
     if dtype is not None:
         x = cast(required("mean", x), _accumulation_dtype("mean", dtype))
+    if where is not None and where is not True:
+        wide = cast(required("mean", x), working_float(x.dtype))
+        result = _masked_mean("mean", wide, where, axis, keepdims)
+        result = cast(result, x.dtype if x.dtype.kind in "fc" else float32)
+        return result if out is None else write_out("mean", out, result)
     return _reduce(ops.MEAN, x, axis, keepdims, out)
+
+
+def _masked_mean(op: str, x: Tensor, where: Mask, axis: Axis, keepdims: bool) -> Tensor:
+    """Return the mean of the floats where a mask is True; NaN if there are none."""
+    mask = as_mask(op, where, x)
+    total = _reduce_where(ops.SUM, x, axis, keepdims, None, None, mask, None)
+    count = _reduce(ops.COUNT_NONZERO, mask, axis, keepdims, None)
+    return apply(ops.DIVIDE, (total, cast(count, total.dtype)))
 
 
 def _second_tensor_error(op: str, what: str, other: str) -> ArgumentTypeError:
@@ -223,12 +323,17 @@ def max(
     *more: object,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
     **theirs: object,
 ) -> Tensor:
     """Return the largest element over `axis`; NaN if one of them is NaN.
 
     - `axis`: an int, a tuple of ints, or None for all axes; a second tensor is an error, see
       `maximum`.
+    - `initial`: the result is at least this number, also if there are no elements;
+      required for `where`.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
@@ -244,6 +349,8 @@ def max(
         return rebind_keywords(max, locals())
     if isinstance(axis, Tensor):
         raise _second_tensor_error("max", "larger elements", "maximum")
+    if where is not None or initial is not None:
+        return _reduce_where(ops.MAX, x, axis, keepdims, out, None, where, initial)
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
@@ -255,12 +362,17 @@ def min(
     *more: object,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
     **theirs: object,
 ) -> Tensor:
     """Return the smallest element over `axis`; NaN if one of them is NaN.
 
     - `axis`: an int, a tuple of ints, or None for all axes; a second tensor is an error, see
       `minimum`.
+    - `initial`: the result is at most this number, also if there are no elements;
+      required for `where`.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; the result has the same.
@@ -276,6 +388,8 @@ def min(
         return rebind_keywords(min, locals())
     if isinstance(axis, Tensor):
         raise _second_tensor_error("min", "smaller elements", "minimum")
+    if where is not None or initial is not None:
+        return _reduce_where(ops.MIN, x, axis, keepdims, out, None, where, initial)
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
@@ -287,11 +401,14 @@ def any(
     *more: object,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
     **theirs: object,
 ) -> Tensor:
     """Return True for each position where some element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: False.
+
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives bool.
@@ -304,6 +421,8 @@ def any(
     """
     if more or theirs:
         return rebind_keywords(any, locals())
+    if where is not None:
+        return _reduce_where(ops.ANY, x, axis, keepdims, out, None, where, None)
     return _reduce(ops.ANY, x, axis, keepdims, out)
 
 
@@ -315,11 +434,14 @@ def all(
     *more: object,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
     **theirs: object,
 ) -> Tensor:
     """Return True for each position where every element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: True.
+
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; gives bool.
@@ -332,6 +454,8 @@ def all(
     """
     if more or theirs:
         return rebind_keywords(all, locals())
+    if where is not None:
+        return _reduce_where(ops.ALL, x, axis, keepdims, out, None, where, None)
     return _reduce(ops.ALL, x, axis, keepdims, out)
 
 
@@ -441,6 +565,7 @@ def var(
     correction: float = 0.0,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the variance over `axis`: the mean of the squared distances from the mean.
 
@@ -449,6 +574,7 @@ def var(
 
     - `correction`: c in the divisor n - c, a number. The default 0 divides by n as NumPy does; 1
       gives the unbiased estimate, PyTorch's default.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
@@ -461,7 +587,7 @@ def var(
     >>> dt.var(x).item(), dt.var(x, correction=1).item()
     (1.0, 2.0)
     """
-    return cast(_variance("var", x, axis, correction, keepdims), _float_dtype(x))
+    return cast(variance("var", x, axis, correction, keepdims, where), float_dtype(x))
 
 
 @public(method=True, cache=True)
@@ -473,6 +599,7 @@ def std(
     correction: float = 0.0,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the standard deviation over `axis`: the square root of `var`.
 
@@ -480,6 +607,7 @@ def std(
 
     - `correction`: c in the divisor n - c, a number. The default 0 divides by n as NumPy does; 1
       gives PyTorch's default.
+    - `where`: a bool mask that broadcasts to `x`: elements where it is False are left out.
 
     Shapes: any; the axes are removed, or have size 1 with `keepdims`.
     Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
@@ -492,15 +620,28 @@ def std(
     >>> dt.std(dt.asarray([1.0, 3.0])).item()
     1.0
     """
-    v = _variance("std", x, axis, correction, keepdims)
+    return deviation("std", x, axis, correction, keepdims, where)
+
+
+def deviation(
+    op: str,
+    x: Tensor,
+    axis: Axis,
+    correction: float,
+    keepdims: bool,
+    where: Mask,
+    without_divisor: float = 0.0,
+) -> Tensor:
+    """Return the root of `variance`, in the dtype of `std`; its gradient is 0 at 0."""
+    v = variance(op, x, axis, correction, keepdims, where, without_divisor)
     if not is_strided(v) or v._expr.tape is None:
-        return cast(apply(ops.SQRT, (v,)), _float_dtype(x))
+        return cast(apply(ops.SQRT, (v,)), float_dtype(x))
     none = apply(ops.EQUAL, (v, 0))  # for equal elements the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
-    return cast(apply(ops.WHERE, (none, 0.0, root)), _float_dtype(x))
+    return cast(apply(ops.WHERE, (none, 0.0, root)), float_dtype(x))
 
 
-def _float_dtype(x: Tensor) -> DType:
+def float_dtype(x: Tensor) -> DType:
     """Return the real dtype of a float or complex tensor, float32 for others."""
     return x.dtype.part if x.dtype.kind in "fc" else float32
 
@@ -512,8 +653,19 @@ def abs_squared(x: Tensor) -> Tensor:
     return apply(ops.REAL, (apply(ops.MULTIPLY, (x, apply(ops.CONJ, (x,)))),))
 
 
-def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
-    """Return the variance in the dtype in which it is computed, float32 for halves."""
+def variance(
+    op: str,
+    x: Tensor,
+    axis: Axis,
+    correction: float,
+    keepdims: bool,
+    where: Mask,
+    without_divisor: float = 0.0,
+) -> Tensor:
+    """Return the variance in the dtype in which it is computed, float32 for halves.
+
+    without_divisor: the divisor in place of one that is not positive.
+    """
     if isinstance(axis, bool):
         raise ArgumentTypeError(
             f"{op}: axis must be an int or a tuple of ints, got {axis}; instead of PyTorch's "
@@ -521,13 +673,24 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
         )
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
     axes = lay.axes(op, axis, required(op, x).ndim)  # raises on behalf of the op
-    if not is_strided(x):
+    masked = where is not None and where is not True
+    if not is_strided(x) and not masked:
         return dispatch("variance", op, (x,), x, axes, correction, keepdims)
     wide = cast(x, working_float(x.dtype))
-    away = wide - _reduce(ops.MEAN, wide, axis, True, None)
+    if masked:
+        mask = as_mask(op, where, x)
+        away = apply(ops.SUBTRACT, (wide, _masked_mean(op, wide, mask, axes, True)))
+        away = apply(ops.WHERE, (mask, away, 0.0))  # before squaring: no NaN enters the gradient
+    else:
+        away = wide - _reduce(ops.MEAN, wide, axis, True, None)
     total = _reduce(ops.SUM, abs_squared(away), axis, keepdims, None)
-    left = x.size // (total.size or 1) - correction
-    return total / (left if left > 0 else 0.0)
+    if not masked:
+        left = x.size // (total.size or 1) - correction
+        return total / (left if left > 0 else without_divisor)
+    count = _reduce(ops.COUNT_NONZERO, mask, axis, keepdims, None)
+    divisor = apply(ops.SUBTRACT, (cast(count, total.dtype), correction))
+    positive = apply(ops.GREATER, (divisor, 0))
+    return apply(ops.DIVIDE, (total, apply(ops.WHERE, (positive, divisor, without_divisor))))
 
 
 @public(method=True, cache=True)
@@ -550,8 +713,8 @@ def logsumexp(
     """
     _require_elements("logsumexp", strided("logsumexp", x), axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
-    d, x = _float_dtype(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x
-    top = reduce(ops.MAX, cast(x, _float_dtype(x)), axes, True)
+    d, x = float_dtype(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x
+    top = reduce(ops.MAX, cast(x, float_dtype(x)), axes, True)
     top = drop_tape(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))
     total = reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims)
     return cast(apply(ops.TABLE["log"], (total,)) + _squeeze(top, axes, keepdims), d)
