@@ -124,20 +124,6 @@ def test_hints_for_numpy_names_equal_numpy() -> None:
         _compare(row, {"np": np, "scipy": scipy}, np.asarray)
 
 
-def test_hint_for_ufunc_at_counts_repeated_indices() -> None:
-    i, y = np.array([0, 0, 1]), np.array([3.0, 1.0, 5.0])
-    with pytest.raises(dt.ArgumentTypeError) as error:
-        dt.minimum.at(dt.ones(3), i, y)  # type: ignore[attr-defined]
-    ours = "a = x.numpy().copy(); np.minimum.at(a, i, y)"
-    assert ours in str(error.value)
-    x = dt.asarray([2.0, 9.0, 4.0], device="reference")
-    space: dict[str, Any] = {"x": x, "np": np, "i": i, "y": y}
-    exec(ours, space)
-    assert space["a"].tolist() == [1.0, 5.0, 4.0]
-    assert "dt.index_add(x, 0, i, y)" in str(error.value)
-    assert dt.index_add(x, 0, i, y).tolist() == [6.0, 14.0, 4.0]
-
-
 def test_hint_for_stft_equals_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     ours = "dt.fft.rfft(x.unfold(-1, n, step) * dt.hann(n, sym=False))"
