@@ -22,7 +22,7 @@ from ...tensor.primitives import apply
 from ...tensor.promotion import Array, Operand, as_operand
 from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import write_result
-from ..creation.constructors import arange, full
+from ..creation.constructors import Fill, arange, full
 from ..creation.from_values import asarray
 from ..datatypes import DTypeLike, any_dtype, cast, result_type
 from ..indexing.index_reads import searchsorted, take
@@ -67,12 +67,13 @@ def adapt_method(ufunc: np.ufunc, method: str, ours: Binary) -> Callable[..., ob
     if ufunc is np.subtract and method == "at":
         add = UFUNCS[np.add]
         return lambda a, indices, b: _fold_at(np.add, add, a, indices, -_as_values(a, b))
-    adapted = {
+    methods: dict[str, Callable[..., object]] = {
         "reduce": _fold,
         "accumulate": _scan,
         "reduceat": _reduce_slices,
         "at": _fold_at,
-    }.get(method)
+    }
+    adapted = methods.get(method)
     if ufunc not in _ASSOCIATIVE or adapted is None:
         return None
     return lambda *args, **options: adapted(ufunc, ours, *args, **options)
@@ -95,7 +96,7 @@ def _fold(
     axis: Axis = 0,
     dtype: DTypeLike = None,
     keepdims: bool = False,
-    initial: Operand | None = None,
+    initial: Fill | None = None,
     where: Mask = None,
 ) -> Tensor:
     """Return `ufunc.reduce`: the combination of all elements along axes, by halves.
@@ -108,7 +109,7 @@ def _fold(
     axes = lay.axes(name, axis, x.ndim)
     kept = tuple([d for d in range(x.ndim) if d not in axes])
     shape = tuple([1 if d in axes else n for d, n in enumerate(x.shape) if keepdims or d in kept])
-    neutral = initial if ufunc.identity is None else ufunc.identity
+    neutral: Fill | None = initial if ufunc.identity is None else ufunc.identity
     start = None if neutral is None else full((), neutral, dtype=x.dtype, device=x.device)
     if where is not None and where is not True:
         if start is None:
@@ -122,10 +123,10 @@ def _fold(
     while (n := x.shape[0]) > 1:
         half = ours(x[: n // 2], x[n // 2 : n // 2 * 2])
         x = concat([half, x[n - 1 :]]) if n % 2 else half
-    result = reshape(x, shape)
-    if initial is None:
-        return result
-    return ours(result, full((), initial, dtype=x.dtype, device=x.device))
+    result: Tensor = reshape(x, shape)
+    if initial is not None:
+        result = ours(result, full((), initial, dtype=x.dtype, device=x.device))
+    return result
 
 
 def _scan(
