@@ -79,7 +79,7 @@ def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     - `n`: the power, an int; 0 gives the identity.
 
     Shapes: (..., m, m) gives the same.
-    Dtypes: float32, float64 and complex.
+    Dtypes: float32, float64, complex, and for n >= 0 integers, which wrap.
     Raises: LinAlgError for a negative power of a singular matrix; ShapeError unless they are
     square, DTypeError, ArgumentTypeError.
 
@@ -88,7 +88,11 @@ def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.linalg.matrix_power(x, 5).tolist()
     [[1.0, 5.0], [0.0, 1.0]]
     """
-    x, n = square("matrix_power", x), integer("matrix_power", n, "n")
+    n = integer("matrix_power", n, "n")
+    if n < 0 or required("matrix_power", x).dtype.kind not in "iu":
+        x = square("matrix_power", x)
+    elif x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_power: expected square matrices, got shape {x.shape}")
     if n < 0:
         x, n = invert_as("matrix_power", x), -n
     product: Tensor | None = None

@@ -62,6 +62,13 @@ def exp(z: Value) -> Value:
     return complex_value(where(level, el.exp(x), re), where(level, y, im))
 
 
+def exp2(z: Value) -> Value:
+    """Return 2 ** z as e ** (z ln 2); exact powers on the real axis."""
+    x, y = parts(z)
+    w = exp(complex_value(x * math.log(2.0), y * math.log(2.0)))
+    return complex_value(where(eq(y, 0.0), el.exp2(x), real(w)), imag(w))
+
+
 def expm1(z: Value) -> Value:
     """Return e ** z - 1, accurate near 0."""
     f, (x, y) = format_of(real(z)), parts(z)

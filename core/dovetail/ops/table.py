@@ -275,7 +275,7 @@ ISFINITE = _unary("isfinite", rules.predicate, cx.either(ar.isfinite, cx.all_fin
 SIGNBIT = _unary("signbit", rules.predicate_of_floats, ar.signbit)
 
 EXP = _analytic("exp", el.exp, cf.exp, lambda dt, g, r: g * dt.conj(r), cost=14)
-_unary("exp2", floating, el.exp2, lambda g, r: g * (r * LN2), cost=14)
+_analytic("exp2", el.exp2, cf.exp2, lambda dt, g, r: g * dt.conj(r * LN2), cost=14)
 _analytic("expm1", el.expm1, cf.expm1, lambda dt, g, x: g * dt.conj(dt.exp(x)), cost=20)
 LOG = _analytic("log", el.log, cf.log, lambda dt, g, x: g / dt.conj(x), cost=20)
 _analytic("log2", el.log2, cf.log2, lambda dt, g, x: g / dt.conj(x * LN2), cost=20)

@@ -165,17 +165,18 @@ def delete(
 
 
 @public(widen=False)
-def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
-    """Return a view of a vector without the zeros at its ends.
+def trim_zeros(filt: Tensor, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Tensor:
+    """Return a view without the zeros at the ends of some axes.
 
     The host reads the first and the last position of a nonzero element.
 
-    - `filt`: the vector.
+    - `filt`: the tensor.
     - `trim`: "f" trims the front, "b" the back, "fb" both.
+    - `axis`: an int, a tuple of ints, or None for all axes.
 
-    Shapes: (n,).
+    Shapes: any; an axis becomes shorter, and empty if all elements are 0.
     Dtypes: all.
-    Raises: ShapeError unless it is a vector, ArgumentError for another `trim`, DTypeError.
+    Raises: AxisError, ArgumentError for another `trim`, DTypeError.
 
     >>> import dovetail as dt
     >>> dt.trim_zeros(dt.asarray([0, 0, 1, 0, 2, 0])).tolist()
@@ -183,18 +184,20 @@ def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     """
     requested = trim.lower() if isinstance(trim, str) else trim
     ends = choice("trim_zeros", requested, "trim", ("fb", "bf", "f", "b"))
-    n = strided("trim_zeros", filt).size
-    if filt.ndim != 1:
-        raise ShapeError(f"trim_zeros: expected a vector, got shape {filt.shape}; use dt.ravel")
-    if not n:
-        return filt
-    mask = cast(_nonzero_mask(filt), int64)
-    bounds = stack([max_of(mask), argmax(mask), argmax(flip(mask))])
-    any_nonzero, front, back = np.asarray(read_values("trim_zeros", bounds)).tolist()
-    if not any_nonzero:
-        return slice_along(filt, 0, 0, 0)
-    front, back = front * ("f" in ends), back * ("b" in ends)
-    return slice_along(filt, 0, front, n - front - back)
+    axes = lay.axes("trim_zeros", axis, strided("trim_zeros", filt).ndim)
+    bounds: list[Tensor] = []
+    for d in axes if filt.size else ():
+        others = tuple([k for k in range(filt.ndim) if k != d])
+        line = cast(any_of(_nonzero_mask(filt), axis=others), int64)
+        bounds += [max_of(line), argmax(line), argmax(flip(line))]
+    read = np.zeros((len(axes), 3), np.int64)
+    if bounds:
+        read = np.asarray(read_values("trim_zeros", stack(bounds))).reshape(-1, 3)
+    for d, (any_nonzero, front, back) in zip(axes, read.tolist(), strict=True):
+        front, back = front * ("f" in ends), back * ("b" in ends)
+        length = filt.shape[d] - front - back if any_nonzero else 0
+        filt = slice_along(filt, d, front if any_nonzero else 0, length)
+    return filt
 
 
 @public(out=True, widen=False)

@@ -140,15 +140,16 @@ def argwhere(x: Tensor, /) -> Tensor:
 
     NaN is not zero. The host reads their number, once.
 
-    Shapes: of at least 1 dimension; gives (number of elements, dimensions).
+    Shapes: any; gives (number of elements, dimensions).
     Dtypes: all; gives int64.
-    Raises: ShapeError for no dimensions.
     See also: `nonzero`.
 
     >>> import dovetail as dt
     >>> dt.argwhere(dt.asarray([[0, 3], [4, 0]])).tolist()
     [[0, 1], [1, 0]]
     """
+    if not required("argwhere", x).ndim:
+        return from_host(np.empty((int(bool(x)), 0), np.int64), int64, x.device)
     columns = nonzero(x)
     out = from_host(np.empty((columns[0].size, x.ndim), np.int64), int64, x.device)
     for d, column in enumerate(columns):

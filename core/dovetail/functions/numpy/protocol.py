@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -410,16 +410,18 @@ def _transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def _concatenate(
-    arrays: Sequence[Array], axis: int | None = 0, out: Tensor | None = None
+    arrays: Sequence[Array], axis: int | None = 0, out: Tensor | None = None, **options: Any
 ) -> Tensor:
     """Call `dt.concat`, or write its result into `out` and return that."""
-    result = copies.concat(arrays, axis=axis)
+    result = copies.concat(arrays, axis=axis, **options)
     return result if out is None else write_out("concatenate", out, result)
 
 
-def _stack(arrays: Sequence[Array], axis: int = 0, out: Tensor | None = None) -> Tensor:
+def _stack(
+    arrays: Sequence[Array], axis: int = 0, out: Tensor | None = None, **options: Any
+) -> Tensor:
     """Call `dt.stack`, or write its result into `out` and return that."""
-    result = copies.stack(arrays, axis=axis)
+    result = copies.stack(arrays, axis=axis, **options)
     return result if out is None else write_out("stack", out, result)
 
 
@@ -434,15 +436,15 @@ def _build_atleast(dims: int) -> Function:
     return f
 
 
-def _vstack(tup: Sequence[Array]) -> Tensor:
+def _vstack(tup: Sequence[Array], **options: Any) -> Tensor:
     """Concatenate along the first axis; vectors become rows."""
-    return copies.concat([with_dims(x, 2) for x in tup])
+    return copies.concat([with_dims(x, 2) for x in tup], **options)
 
 
-def _hstack(tup: Sequence[Array]) -> Tensor:
+def _hstack(tup: Sequence[Array], **options: Any) -> Tensor:
     """Concatenate along the second axis, vectors along their only one."""
     tensors = [with_dims(x, 1) for x in tup]
-    return copies.concat(tensors, axis=0 if tensors[0].ndim == 1 else 1)
+    return copies.concat(tensors, axis=0 if tensors[0].ndim == 1 else 1, **options)
 
 
 def _broadcast_arrays(*args: object) -> tuple[Tensor | np.ndarray, ...]:
@@ -614,8 +616,8 @@ _NUMPY_FUNCTIONS: dict[str, Function] = {
     "searchsorted": lambda a, v, side="left", sorter=None: index_reads.searchsorted(
         a, v, side=side, sorter=sorter
     ),
-    "isin": lambda element, test_elements, assume_unique=False, invert=False: distinct.isin(
-        element, test_elements, invert=invert
+    "isin": lambda element, test_elements, assume_unique=False, invert=False, *, kind=None: (
+        distinct.isin(element, test_elements, invert=invert)
     ),
     "dot": _dot,
     "outer": _outer_product,

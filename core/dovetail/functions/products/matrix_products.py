@@ -16,14 +16,14 @@ from ... import settings
 from ...argument_checks import flag, integer, integers, shown
 from ...compat.keywords import MISSING, rebind_keywords
 from ...device_class import opened as open_device
-from ...dtypes import DType, float32, float64
+from ...dtypes import DType, bool_, float32, float64
 from ...dtypes import dtype as dtype_of
 from ...errors import ArgumentError, DeviceError, ShapeError
 from ...graph.expr import Expr, Spec, node, spec
 from ...layout import Shape
 from ...lru_cache import LRUCache
 from ...ops import table as ops
-from ...ops.table import ASTYPE, COPY, MATMUL, MULTIPLY, NO_VENDOR_ATTRS, SUM
+from ...ops.table import ASTYPE, COPY, MATMUL, MULTIPLY, NO_VENDOR_ATTRS, NOT_EQUAL, SUM
 from ...settings import current
 from ...tensor.c_fields import expr_of
 from ...tensor.primitives import (
@@ -71,14 +71,13 @@ def matmul(
       result: int8 with `dtype=dt.int32` gives exact sums.
 
     Shapes: (..., n, k) and (..., k, m) give (..., n, m); (k,) and (k,) give (). With k = 0: zeros.
-    Dtypes: integers, floats and complex; the result has the promoted dtype. Integers wrap; float16
-    and bfloat16 are summed in float32 and rounded once.
+    Dtypes: all; the result has the promoted dtype. Integers wrap; float16 and bfloat16 are summed
+    in float32 and rounded once; of bool it is True where some product is.
     Order: floats are summed in blocks of 256 products, each from 0 with one fused multiply-add per
     k, k ascending; blocks are added in order, in groups of 256 blocks. So the bits are the same for
     any batch and number of threads, and on every device, but for cuBLAS outside of
     `dt.vendor_products(False)`.
-    Raises: ShapeError if columns and rows do not fit, DTypeError (bool has no product; see
-    `dt.any`), DeviceError.
+    Raises: ShapeError if columns and rows do not fit, DTypeError, DeviceError.
     See also: `einsum`, `tensordot`, `vecdot`, `linalg.multi_dot`.
 
     >>> import dovetail as dt
@@ -174,6 +173,8 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
             f"{name}: expected at least 1 dimension, got shapes {x1.shape} and {x2.shape}; "
             "use dt.multiply"
         )
+    if x1.dtype is x2.dtype is bool_:  # a sum of ones is not 0, even if it is rounded
+        return apply(NOT_EQUAL, (_matmul(name, cast(x1, float32), cast(x2, float32)), 0))
     (_, _), dtype = MATMUL.dtypes(name, [x1.dtype, x2.dtype], None)
     if x1.shape[-1] != x2.shape[max(x2.ndim - 2, 0)]:
         raise ShapeError(

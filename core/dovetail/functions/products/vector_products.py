@@ -128,7 +128,8 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None)
     axes = [lay.axis("cross", axis, x.ndim) for x in (x1, x2)]
     if x1.shape[axes[0]] != 3 or x2.shape[axes[1]] != 3:
         raise ShapeError(
-            f"cross: axis {axis} must have 3 elements, got shapes {x1.shape} and {x2.shape}"
+            f"cross: axis {axis} must have 3 elements, got shapes {x1.shape} and {x2.shape}; of 2 "
+            "elements use x1[..., 0] * x2[..., 1] - x1[..., 1] * x2[..., 0]"
         )
     a, b = (
         [_select_element(x, d, i) for i in range(3)] for x, d in zip((x1, x2), axes, strict=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...argument_checks import flag, integer, real, refused, sequence, shown
+from ...argument_checks import choice, flag, integer, real, refused, sequence, shown
 from ...dtypes import DType, float32, float64, int32, int64, uint8, uint64
 from ...engine import tracer_api
 from ...errors import ArgumentError, CaptureError, DTypeError, ShapeError
@@ -41,7 +41,9 @@ EPSILON = {float32: 2.0**-23, float64: 2.0**-52}  # the distance of 1 from the n
 SMALLEST_SUBNORMAL = {float32: 2.0**-149, float64: 2.0**-1074}  # the smallest number above 0
 SCALE_MAX = 1e38  # bins per unit: representable in every float dtype
 
-Bins: TypeAlias = int | Array
+ESTIMATORS = ("auto", "fd", "doane", "scott", "stone", "rice", "sturges", "sqrt")
+
+Bins: TypeAlias = int | str | Array
 Range: TypeAlias = tuple[float, float] | None
 
 
@@ -293,7 +295,10 @@ def _parse_bins(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
     ascend; ShapeError unless edges are a vector of at least 2; ArgumentTypeError for other objects.
     """
     if isinstance(bins, str):
-        raise ArgumentError(f"{op}: bins must be a number or edges, got {shown(bins)}")
+        choice(op, bins, "bins", ESTIMATORS)
+        values = np.asarray(read_values(op, x))
+        low, high = _range_ends(op, x, limits)
+        bins = len(np.histogram_bin_edges(values, bins, (low, high))) - 1
     if isinstance(bins, (Tensor, *ARRAY_TYPES)) and not (
         isinstance(bins, np.ndarray) and not bins.ndim
     ):
@@ -340,7 +345,9 @@ def _ravel_operand(op: str, x: Tensor) -> Tensor:
 def histogram_bin_edges(x: Tensor, /, bins: Bins = 10, *, range: Range = None) -> Tensor:
     """Return the edges of the bins of `histogram`.
 
-    - `bins`: the number of bins of equal width, or a vector of their edges.
+    - `bins`: the number of bins of equal width, a vector of their edges, or NumPy's name of an
+      estimator of the number: "auto", "fd", "doane", "scott", "stone", "rice", "sturges", "sqrt".
+      The host reads all elements for an estimate.
     - `range`: the lower and the upper end; None takes those of the data, which the host reads.
 
     Shapes: any; gives a vector of bins + 1.
@@ -372,7 +379,9 @@ def histogram(
     A bin contains its left edge, the last one also its right edge. Elements outside are not
     counted, nor is NaN if `range` is given.
 
-    - `bins`: the number of bins of equal width, or a vector of their edges.
+    - `bins`: the number of bins of equal width, a vector of their edges, or NumPy's name of an
+      estimator of the number: "auto", "fd", "doane", "scott", "stone", "rice", "sturges", "sqrt".
+      The host reads all elements for an estimate.
     - `range`: the lower and the upper end; None takes those of the data, which the host reads. As
       in NumPy, it has no effect if edges are given.
     - `density`: True scales the counts to an area of 1.
@@ -391,6 +400,8 @@ def histogram(
     ([2, 1, 1], [1.0, 2.0, 3.0, 4.0])
     """
     density = flag("histogram", density, "density")
+    if isinstance(bins, str) and weights is not None:
+        raise ArgumentError(f"histogram: bins must be a number with weights, got {bins!r}")
     flat = _ravel_operand("histogram", x)
     axis_bins = _parse_bins("histogram", flat, bins, range)
     w = None if weights is None else ravel(_as_operand_tensor("histogram", weights, x))

@@ -279,8 +279,8 @@ def _nan_extreme(
         return reduction(filled, axis=axis, keepdims=keepdims, initial=initial, where=where)
     no_elements = None if initial is None else other
     result = reduction(filled, axis=axis, keepdims=keepdims, initial=no_elements, where=where)
-    none = apply(ops.LOGICAL_NOT, (any_of(_present(op, x, where), axis=axis, keepdims=keepdims),))
-    result = apply(ops.WHERE, (none, math.nan, result))
+    present = as_mask(op, _present(op, x, where), x)
+    result = apply(ops.WHERE, (any_of(present, axis=axis, keepdims=keepdims), result, math.nan))
     if initial is None:
         return result
     first = full((), initial, dtype=x.dtype, device=x.device)

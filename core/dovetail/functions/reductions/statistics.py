@@ -135,11 +135,11 @@ def _reduce_where(
                 f"{op.name}: where= needs initial=, the result if no element is True in where"
             )
         x = apply(ops.WHERE, (as_mask(op.name, where, x), x, identity))
-    if op in _NEEDS_ELEMENTS and initial is not None and not x.size:
+    if isinstance(identity, Tensor) and not x.size:
         axes = lay.axes(op.name, axis, x.ndim)
         x = broadcast_to(identity, tuple([1 if d in axes else n for d, n in enumerate(x.shape)]))
     result = _reduce(op, x, axis, keepdims, None, dtype)
-    if initial is not None:
+    if initial is not None and combine is not None:
         first = full((), initial, dtype=result.dtype, device=x.device)
         result = cast(apply(combine, (result, first)), rounded)
     return result if out is None else write_out(op.name, out, result)

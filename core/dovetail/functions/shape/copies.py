@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...argument_checks import dimensions, host_memory, integer, integers, sequence, shown
+from ...argument_checks import choice, dimensions, host_memory, integer, integers, sequence, shown
 from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import int64
 from ...engine import evaluate as run
-from ...errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
+from ...errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, ShapeError
 from ...graph.expr import Expr, Spec, node, spec, tape_of
 from ...layout import Move, Shape
 from ...lru_cache import LRUCache
@@ -26,7 +26,7 @@ from ...tensor.promotion import Array, as_tensors
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_out
 from ..creation.constructors import extents
-from ..datatypes import cast
+from ..datatypes import DTypeLike, any_dtype, cast
 from ..graph_cache import CachedFunction
 from ..variants import public
 from .manipulation import Axes, expand_dims, ravel, reshape
@@ -96,6 +96,8 @@ def concat(
     axis: int | None = 0,
     *more: object,
     dim: int | None = None,
+    dtype: DTypeLike = None,
+    casting: str = "same_kind",
     out: Tensor | None = None,
     **theirs: object,
 ) -> Tensor:
@@ -104,6 +106,8 @@ def concat(
     - `arrays`: a list or tuple of tensors.
     - `axis`: one axis; None ravels all of them first.
     - `dim`: PyTorch's name of `axis`.
+    - `dtype`: the dtype of the result.
+    - `casting`: "same_kind" refuses a `dtype` that loses a kind of number; "unsafe" does not.
 
     Shapes: equal number of dimensions, and equal sizes except along the axis.
     Dtypes: all; the result has the promoted one.
@@ -120,7 +124,10 @@ def concat(
     if dim is not None:
         axis = dim
     if out is not None:
-        return write_out("concat", out, concat(arrays, axis))
+        joined = concat(arrays, axis, dtype=dtype, casting=casting)
+        return write_out("concat", out, joined)
+    if dtype is not None:
+        arrays = _cast_all("concat", arrays, dtype, casting)
     exprs = _exprs_if_strided(arrays) if type(axis) is int else []
     key = _concat_key("concat", axis, exprs)
     if exprs and (cached := _concat_cache.young.get(key) or _concat_cache.find(key)):
@@ -141,25 +148,41 @@ def concat(
             f"along axis {d}; "
             "use dt.pad or x.reshape first"
         )
-    dtype = common("concat", [a.dtype for a in tensors], allowed="biufc")
+    whole_dtype = common("concat", [a.dtype for a in tensors], allowed="biufc")
     rows = [math.prod(a.shape[d:]) for a in tensors]
     small = sum(a.size for a in tensors) <= CONCAT_LAZY_ELEMENTS_MAX
     if len(tensors) <= CONCAT_LAZY_TENSORS_MAX and (
         small or sum(rows) >= CONCAT_LAZY_ROW_MIN * len(tensors)
     ):
-        joined = _concat_lazily([cast(a, dtype)._expr for a in tensors], d)
-        if exprs and all(a.dtype is dtype for a in tensors):
+        joined = _concat_lazily([cast(a, whole_dtype)._expr for a in tensors], d)
+        if exprs and all(a.dtype is whole_dtype for a in tensors):
             _concat_cache[key] = None, joined._expr.spec, d
         return joined
     first = tensors[0].shape
     shape = dimensions("concat", (*first[:d], sum(a.shape[d] for a in tensors), *first[d + 1 :]))
-    whole = create_tensor(allocate_leaf(spec(shape, dtype, tensors[0].device, "concat")))
+    whole = create_tensor(allocate_leaf(spec(shape, whole_dtype, tensors[0].device, "concat")))
     start = 0
     for a in tensors:
-        run.write([cast(a, dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
+        run.write([cast(a, whole_dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
         start += a.shape[d]
     whole._expr.tape = tape_of(CONCAT, tuple(a._expr for a in tensors), whole._expr.spec, d)
     return whole
+
+
+_RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}  # kinds of numbers, each part of the next
+
+
+def _cast_all(op: str, arrays: Sequence[Array], dtype: DTypeLike, casting: str) -> list[Tensor]:
+    """Return the tensors cast to a dtype. Raises: DTypeError if one loses its kind of number."""
+    target, casting = any_dtype(op, dtype), choice(op, casting, "casting", ("same_kind", "unsafe"))
+    tensors = as_tensors(op, *sequence(op, arrays, "arrays", "tensors"))
+    for x in tensors if casting == "same_kind" else ():
+        if _RANK[x.dtype.kind] > _RANK[target.kind]:
+            raise DTypeError(
+                f"{op}: a cast from {x.dtype.name} to {target.name} loses a kind of number; pass "
+                'casting="unsafe"'
+            )
+    return [cast(x, target) for x in tensors]
 
 
 def _exprs_if_strided(arrays: object) -> list[Expr]:
@@ -207,11 +230,21 @@ def _require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
 
 
 @public(cache=True, widen=False)
-def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
+def stack(
+    arrays: Sequence[Array],
+    /,
+    axis: int = 0,
+    *,
+    dtype: DTypeLike = None,
+    casting: str = "same_kind",
+    out: Tensor | None = None,
+) -> Tensor:
     """Stack tensors along a new axis.
 
     - `arrays`: a list or tuple of tensors.
     - `axis`: the position of the new axis in the result.
+    - `dtype`: the dtype of the result.
+    - `casting`: "same_kind" refuses a `dtype` that loses a kind of number; "unsafe" does not.
 
     Shapes: all equal.
     Dtypes: all; the result has the promoted one.
@@ -223,6 +256,8 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     >>> dt.stack([x, x * 10], axis=1).tolist()
     [[1, 10], [2, 20]]
     """
+    if dtype is not None:
+        arrays = _cast_all("stack", arrays, dtype, casting)
     exprs = _exprs_if_strided(arrays) if type(axis) is int else []
     key = _concat_key("stack", axis, exprs)
     if exprs and (cached := _concat_cache.young.get(key) or _concat_cache.find(key)):

@@ -13,6 +13,7 @@ from ...errors import ArgumentError, ShapeError
 from ...tensor.primitives import slice_along, view
 from ...tensor.promotion import Array, as_tensors
 from ...tensor.tensor import Tensor, required
+from ..datatypes import DTypeLike
 from ..variants import public
 from .copies import concat
 from .manipulation import expand_dims
@@ -108,10 +109,19 @@ def _expand_to(op: str, x: Tensor, ndim: int) -> Tensor:
 
 
 @public(out=True, widen=False)
-def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
+def hstack(
+    arrays: Sequence[Array],
+    /,
+    *,
+    dtype: DTypeLike = None,
+    casting: str = "same_kind",
+    out: Tensor | None = None,
+) -> Tensor:
     """Concatenate tensors along the second axis; vectors along their only one.
 
     - `arrays`: a list or tuple of tensors.
+    - `dtype`: the dtype of the result.
+    - `casting`: "same_kind" refuses a `dtype` that loses a kind of number; "unsafe" does not.
 
     Shapes: equal except along that axis; () counts as (1,).
     Dtypes: all; the result has the promoted one.
@@ -122,14 +132,24 @@ def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     [[1, 3], [2, 4]]
     """
     tensors = _tensors_of_ndim("hstack", arrays, 1)
-    return concat(tensors, axis=0 if tensors[0].ndim == 1 else 1)
+    axis = 0 if tensors[0].ndim == 1 else 1
+    return concat(tensors, axis=axis, dtype=dtype, casting=casting)
 
 
 @public(out=True, widen=False)
-def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
+def vstack(
+    arrays: Sequence[Array],
+    /,
+    *,
+    dtype: DTypeLike = None,
+    casting: str = "same_kind",
+    out: Tensor | None = None,
+) -> Tensor:
     """Concatenate tensors along the first axis; vectors are rows.
 
     - `arrays`: a list or tuple of tensors.
+    - `dtype`: the dtype of the result.
+    - `casting`: "same_kind" refuses a `dtype` that loses a kind of number; "unsafe" does not.
 
     Shapes: equal except along that axis.
     Dtypes: all; the result has the promoted one.
@@ -139,7 +159,8 @@ def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.vstack([dt.asarray([1, 2]), [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    return concat(_tensors_of_ndim("vstack", arrays, 2), axis=0)
+    tensors = _tensors_of_ndim("vstack", arrays, 2)
+    return concat(tensors, axis=0, dtype=dtype, casting=casting)
 
 
 @public(out=True, widen=False)

@@ -145,6 +145,8 @@ def isin(
     /,
     *,
     invert: bool = False,
+    assume_unique: bool = False,
+    kind: str | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """Return True for each element of `x1` that is an element of `x2`.
@@ -152,6 +154,7 @@ def isin(
     NaN is not an element of any tensor. One pass over `x1`, and a sort of `x2` unless it is small.
 
     - `invert`: True negates the result.
+    - `assume_unique`, `kind`: NumPy's hints about the algorithm, which change nothing here.
 
     Shapes: any; the result has x1's.
     Dtypes: all, promoted for the comparison; gives bool.
