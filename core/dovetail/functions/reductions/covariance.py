@@ -88,7 +88,9 @@ def average(
         return (mean, cast(total, mean.dtype)) if returned else mean
     w = weights if isinstance(weights, Tensor) else as_operand("average", weights, (x,))
     d, work = _result_dtype(x, w), _working_dtype(x, w)
-    wide = _broadcast_weights(x, cast(w, work if w.dtype.kind == "c" else work.part), axes)
+    wide = broadcast_weights(
+        "average", x, cast(w, work if w.dtype.kind == "c" else work.part), axes
+    )
     total = sum_of(wide, axis=axes, keepdims=keepdims)
     product = apply(ops.MULTIPLY, (cast(x, work), wide))
     mean = cast(apply(ops.DIVIDE, (sum_of(product, axis=axes, keepdims=keepdims), total)), d)
@@ -107,13 +109,13 @@ def _working_dtype(*tensors: Tensor) -> DType:
     return result_type(*[working_float(x.dtype) for x in tensors])
 
 
-def _broadcast_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
+def broadcast_weights(op: str, x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
     """Return the weights in the shape of `x`; weights of some axes follow the order of `axes`."""
     if w.shape == x.shape:
         return w
     if w.shape != tuple(x.shape[d] for d in axes):
         raise ShapeError(
-            f"average: weights must have the sizes of axis {axes} of shape {x.shape}, "
+            f"{op}: weights must have the sizes of axis {axes} of shape {x.shape}, "
             f"got shape {w.shape}"
         )
     w = view(w, ("permute", tuple(sorted(range(len(axes)), key=axes.__getitem__))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -21,16 +22,18 @@ from ...ops.histogram import BitRange
 from ...ops.sort import key_dtype
 from ...tensor.host import from_host, read_values
 from ...tensor.primitives import apply, view
-from ...tensor.promotion import ARRAY_TYPES, Operand
-from ...tensor.tensor import Tensor, create_tensor, required, to_strided
+from ...tensor.promotion import ARRAY_TYPES, Array, Operand, as_operand
+from ...tensor.tensor import Tensor, create_tensor, required, strided, to_strided
 from ..datatypes import cast, working_float
 from ..elementwise import op_functions
 from ..elementwise.lerp import lerp
 from ..indexing.index_reads import gather_along_unchecked, take
 from ..shape.copies import concat
-from ..shape.manipulation import moveaxis
-from ..sorting.stable_sort import sort
+from ..shape.manipulation import expand_dims, moveaxis
+from ..sorting.stable_sort import argsort, sort
 from ..variants import public
+from .covariance import broadcast_weights
+from .cumulative import cumulative_sum
 from .statistics import Axis
 from .statistics import any as any_of
 from .statistics import min as min_of
@@ -250,6 +253,28 @@ def _take_rank_per_row(ordered: Tensor, ranks: Tensor, n: Tensor) -> Tensor:
     return gather_along_unchecked(ordered, clipped, ordered.ndim - 1)
 
 
+def _row_weighted_quantiles(
+    weights: Tensor, ignores_nan: bool, rows: Tensor, q: np.ndarray, method: str
+) -> Tensor:
+    """Return the first elements of sorted rows whose running weight is at least q of the total."""
+    last = rows.ndim - 1
+    order = argsort(rows)
+    ordered = gather_along_unchecked(rows, order, last)
+    w = gather_along_unchecked(cast(weights, float64), order, last)
+    if ignores_nan and rows.dtype.kind == "f":
+        w = apply(ops.WHERE, (apply(ops.ISNAN, (ordered,)), 0.0, w))
+    running = cumulative_sum(w, axis=-1)
+    part = apply(ops.DIVIDE, (running, running[..., -1:]))
+    part = apply(ops.WHERE, (apply(ops.EQUAL, (part, 0)), -1.0, part))  # without weight: never
+    below = apply(ops.LESS, (expand_dims(part, -2), from_host(q[:, None], float64, rows.device)))
+    ranks = apply(ops.MINIMUM, (sum_of(cast(below, int64), axis=-1), rows.shape[-1] - 1))
+    quantiles = gather_along_unchecked(ordered, ranks, last)
+    if ignores_nan or rows.dtype.kind != "f":
+        return quantiles
+    largest = ordered[..., -1:]
+    return apply(ops.WHERE, (apply(ops.ISNAN, (largest,)), largest, quantiles))
+
+
 def _reduce_rows(
     op: str,
     x: Tensor,
@@ -258,9 +283,17 @@ def _reduce_rows(
     keepdims: bool,
     method: str,
     row_quantiles: RowQuantiles,
+    weights: Array | None = None,
 ) -> Tensor:
     """Return quantiles over axes by `row_quantiles`; the axis of q comes first."""
     choice(op, method, "method", _METHODS)
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise ArgumentError(f'{op}: method must be "inverted_cdf" with weights, got {method!r}')
+        axes = lay.ordered_axes(op, axis, strided(op, x).ndim)
+        w = weights if isinstance(weights, Tensor) else as_operand(op, weights, (x,))
+        w = _merge_reduced_axes(op, broadcast_weights(op, x, w, axes), axis)[0]
+        row_quantiles = partial(_row_weighted_quantiles, w, row_quantiles is _row_nanquantiles)
     keepdims = flag(op, keepdims, "keepdims")
     rows, kept_shape, wide = _merge_reduced_axes(op, x, axis)
     shape = (*q.shape, *(wide if keepdims else kept_shape))
@@ -323,6 +356,7 @@ def quantile(
     axis: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -334,6 +368,8 @@ def quantile(
     - `method`: the value between two elements: "linear", or another of NumPy's: "lower", "higher",
       "nearest", "midpoint", "hazen", "weibull", "median_unbiased", "normal_unbiased",
       "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf".
+    - `weights`: the weights of the elements, not negative, in the shape of `x` or of its reduced
+      axes; only for method="inverted_cdf".
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
@@ -349,7 +385,7 @@ def quantile(
     [1.0, 2.5]
     """
     p = _read_probabilities("quantile", q, 1.0)
-    return _reduce_rows("quantile", x, p, axis, keepdims, method, _row_quantiles)
+    return _reduce_rows("quantile", x, p, axis, keepdims, method, _row_quantiles, weights)
 
 
 @public(method=True, out=True, widen=False)
@@ -360,6 +396,7 @@ def nanquantile(
     axis: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -367,6 +404,8 @@ def nanquantile(
 
     - `q`: one number in 0..1 or several, which the host reads.
     - `method`: the value between two elements; see `quantile`.
+    - `weights`: the weights of the elements, not negative, in the shape of `x` or of its reduced
+      axes; only for method="inverted_cdf".
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
@@ -380,7 +419,7 @@ def nanquantile(
     2.0
     """
     p = _read_probabilities("nanquantile", q, 1.0)
-    return _reduce_rows("nanquantile", x, p, axis, keepdims, method, _row_nanquantiles)
+    return _reduce_rows("nanquantile", x, p, axis, keepdims, method, _row_nanquantiles, weights)
 
 
 @public(method=True, out=True, widen=False)
@@ -391,6 +430,7 @@ def percentile(
     axis: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -398,6 +438,8 @@ def percentile(
 
     - `q`: one number in 0..100 or several, which the host reads.
     - `method`: the value between two elements; see `quantile`.
+    - `weights`: the weights of the elements, not negative, in the shape of `x` or of its reduced
+      axes; only for method="inverted_cdf".
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
@@ -412,7 +454,7 @@ def percentile(
     2.5
     """
     p = _read_probabilities("percentile", q, 100.0)
-    return _reduce_rows("percentile", x, p, axis, keepdims, method, _row_quantiles)
+    return _reduce_rows("percentile", x, p, axis, keepdims, method, _row_quantiles, weights)
 
 
 @public(out=True, widen=False)
@@ -423,6 +465,7 @@ def nanpercentile(
     axis: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -430,6 +473,8 @@ def nanpercentile(
 
     - `q`: one number in 0..100 or several, which the host reads.
     - `method`: the value between two elements; see `quantile`.
+    - `weights`: the weights of the elements, not negative, in the shape of `x` or of its reduced
+      axes; only for method="inverted_cdf".
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
@@ -443,4 +488,4 @@ def nanpercentile(
     2.0
     """
     p = _read_probabilities("nanpercentile", q, 100.0)
-    return _reduce_rows("nanpercentile", x, p, axis, keepdims, method, _row_nanquantiles)
+    return _reduce_rows("nanpercentile", x, p, axis, keepdims, method, _row_nanquantiles, weights)
