@@ -249,7 +249,8 @@ INNER = (
     "indexing.index_keys", "io.einops_backend", "io.pickling", "io.progress", "lazy_methods",
     "methods",
     "numpy.extra_functions", "numpy.like_creation", "numpy.protocol", "numpy.same_names",
-    "numpy.ufunc_methods", "products.convolutions", "random.discrete_samplers",
+    "numpy.ufunc_folds", "numpy.ufunc_methods", "products.convolutions",
+    "random.discrete_samplers",
     "random.generator", "random.samplers", "shape.bit_views", "shape.resizing", "variants",
 )  # fmt: skip
 

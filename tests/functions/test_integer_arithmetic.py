@@ -108,3 +108,15 @@ def test_covariance_of_one_row_or_column_has_numpy_shape(
         made = function(dt.asarray(x), rowvar=rowvar)
         assert made.shape == np.shape(want)
         np.testing.assert_allclose(made.numpy(), want, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_integers_by_zero_and_to_negative_powers_are_defined(device: dt.Device, dtype: str) -> None:
+    x = dt.asarray([7, 1, -1, 0], dtype=dtype, device=device)
+    zeros, ones = dt.zeros_like(x), dt.ones_like(x)
+    for zero in (0, zeros, zeros[0]):
+        assert (x // zero).tolist() == (x % zero).tolist() == [0, 0, 0, 0]
+    for power in (-1, -ones, -ones[0]):
+        assert (x**power).tolist() == [0, 1, -1, 0]
+    assert (x**-2).tolist() == [0, 1, 1, 0]
+    assert (x[0] // 0).item() == 0 and (7 % zeros[0]).item() == 0

@@ -186,7 +186,7 @@ def _find_function(ufunc: np.ufunc, method: str) -> Function | None:
     ours = UFUNCS.get(ufunc) or namesake(ufunc)
     if method == "outer" or ours is None:
         return ours and _adapt_outer(ours)
-    other: Function | None = import_module(".ufunc_methods", __package__).adapt_method(
+    other: Function | None = import_module(".ufunc_folds", __package__).adapt_method(
         ufunc, method, ours
     )
     return other

@@ -150,8 +150,8 @@ def as_mask(op: str, where: Mask, x: Tensor) -> Tensor:
 
     Raises: DTypeError for a mask that is not bool, ShapeError for one that does not broadcast.
     """
-    given = np.asarray(where) if isinstance(where, bool) else where
-    mask = given if isinstance(given, Tensor) else as_operand(op, given, (x,))
+    values = np.asarray(where) if isinstance(where, bool) else where
+    mask = values if isinstance(values, Tensor) else as_operand(op, values, (x,))
     if mask.dtype.kind != "b":
         raise DTypeError(f"{op}: where must be bool, got {mask.dtype.name}; use x != 0")
     sizes = zip(reversed(mask.shape), reversed(x.shape), strict=False)

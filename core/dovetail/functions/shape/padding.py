@@ -81,10 +81,12 @@ def pad(
     [3, 2, 1, 2, 3, 2]
     """
     choice("pad", mode, "mode", MODES)
-    options = {
-        "constant_values": constant_values, "end_values": end_values, "stat_length": stat_length
-    }  # fmt: skip
-    for name, value in options.items():
+    options = (
+        ("constant_values", constant_values),
+        ("end_values", end_values),
+        ("stat_length", stat_length),
+    )
+    for name, value in options:
         if value is not None and mode not in MODES_OF_OPTIONS[name]:
             allowed = " or ".join(f'"{m}"' for m in MODES_OF_OPTIONS[name])
             raise ArgumentError(
