@@ -69,10 +69,11 @@ def checked(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_changed_parameter_fails_the_check_until_the_files_are_written(tmp_path: Path) -> None:
-    said = copied(tmp_path, "correction: float = 0.0,\n    keepdims: bool = False,\n    out: Tensor"
-                  " | None = None,\n) -> Tensor:\n    \"\"\"Return the variance",
-                  "correction: float = 1.0,\n    keepdims: bool = False,\n    out: Tensor"
-                  " | None = None,\n) -> Tensor:\n    \"\"\"Return the variance")  # fmt: skip
+    before = (
+        "correction: float = 0.0,\n    keepdims: bool = False,\n    out: Tensor | None = None,\n"
+        '    where: Mask = None,\n) -> Tensor:\n    """Return the variance'
+    )
+    said = copied(tmp_path, before, before.replace("0.0", "1.0"))
     assert said.returncode == 1, said.stderr
     assert "--- core/dovetail/tensor/signatures.pyi" in said.stdout
     assert "+        correction: float = 1.0," in said.stdout
