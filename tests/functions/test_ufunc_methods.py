@@ -31,7 +31,7 @@ def test_ufunc_reductions_equal_numpy(device: dt.Device, name: str) -> None:
         ]:
             assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
             np.testing.assert_allclose(found.numpy(), want, rtol=1e-12)
-    own = getattr(dt, name).reduce(x, axis=(0, 1), keepdims=True)
+    own = ufunc.reduce(x, axis=(0, 1), keepdims=True)
     np.testing.assert_allclose(own.numpy(), ufunc.reduce(ufunc.reduce(a), keepdims=True)[None])
 
 
