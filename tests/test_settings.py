@@ -16,6 +16,7 @@ from dovetail import settings
 from dovetail.tensor import tensor
 
 X = dt.ones(3, device="reference")
+M = dt.ones((2, 2), device="reference")
 
 
 def runs_eagerly() -> bool:
@@ -34,6 +35,7 @@ def other_stream() -> bool:
 # a block with a non-default setting, and a check of it
 BLOCKS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
     "eager": (dt.eager, runs_eagerly),
+    "autocast": (dt.autocast, lambda: dt.matmul(M, M).dtype is dt.bfloat16),
     "vendor_products": (partial(dt.vendor_products, False), uses_no_vendor),
     "no_grad": (dt.no_grad, lambda: not dt.is_grad_enabled()),
     "stream": (lambda: dt.Stream("reference"), other_stream),

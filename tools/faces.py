@@ -44,7 +44,7 @@ EXPORTED_MODULES = (
     "autograd.nan_checks", "backend.naming", "backend.streams", "backend.threads",
     "capture.control_flow", "capture.jit", "capture.serialize", "device_class", "dtypes",
     "engine.provenance", "errors", "frontend.custom_op", "frontend.dsl",
-    "frontend.elementwise_op", "frontend.loop_kernel", "frontend.raw_source",
+    "frontend.elementwise_op", "frontend.loop_kernel", "frontend.raw_source", "functions.autocast",
     "functions.creation.constructors", "functions.creation.from_values",
     "functions.creation.grids", "functions.creation.windows", "functions.datatypes",
     "functions.elementwise.composed", "functions.elementwise.decompose",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from .backend.interface import Program
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .plugins.device_handle import OpenedDevice
     from .tensor.tensor import Tensor
 
+    AutocastCall: TypeAlias = Callable[
+        [Callable[..., Any], str, tuple[Any, ...], dict[str, Any]], Any
+    ]
+
 # Return the tape of a node that reads a node with a tape; None if no gradient flows through it.
 record_tape: Callable[[Expr], Any]
 # Check the gradients before a write by the op of this name; return what is to be called after it.
@@ -30,6 +34,13 @@ tapes: Tapes
 
 # Return `dt.asarray(x, dtype=, device=)`.
 as_tensor: Callable[..., Tensor]
+# Return an operand of the function of this name as autocast has it in this context.
+autocast_operand: Callable[[str, Any], Any]
+# Run a function under autocast on its operands; return NOT_ACTIVE if autocast is off here. Wrappers
+# call `run_autocast`, which is None unless some context has autocast on.
+call_under_autocast: AutocastCall
+run_autocast: AutocastCall | None = None
+NOT_ACTIVE: Any = object()
 # Return the elements of a storage as a vector of this dtype.
 view_storage: Callable[[Storage, DType | str | None], Tensor]
 # Reserve so many numbers of the default random generator; return its seed and their offset.

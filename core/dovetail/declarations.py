@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
+from . import callbacks
 from .compat.keywords import accepts_arguments, call_translated
 from .errors import DovetailError, InternalError
 from .tracebacks import hide_internal_frames
@@ -107,6 +108,10 @@ def _wrap(function: Function, widen: Widen) -> Function:
 
     def call(*args: Any, **options: Any) -> Any:
         """Call the function with halves widened; name it in errors, retry with translated names."""
+        if (run := callbacks.run_autocast) is not None:
+            result = run(call, function.__name__, args, options)
+            if result is not callbacks.NOT_ACTIVE:
+                return result
         try:
             if widen and holds_half(args, options):
                 return call_in_float32(function, args, options, widen)

@@ -28,7 +28,7 @@ A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities
     what its rules are written in: apply, reduce, required, make_node, gather_at, rows_at,
         scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
-        write_together; halves: widen_halves
+        write_together; halves: widen_halves; under autocast: callbacks
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     functions that a gradient runs again: ClosureSnapshot
     what users see of its package: publish_all, hide_internal_frames, format_bytes
@@ -57,6 +57,7 @@ from typing import TYPE_CHECKING
 from pluggy import HookimplMarker
 
 from . import argument_checks as arguments
+from . import callbacks as callbacks
 from .autograd.tape import RuleContext, set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest

@@ -17,6 +17,7 @@ cdef class Flags:
     cdef public Py_ssize_t depth
     cdef public Py_ssize_t exports
     cdef public bint is_observed
+    cdef public bint has_autocast
     cdef public bint has_fast_math
     cdef public bint has_unresolved_checks
 

@@ -41,6 +41,7 @@ class Flags:
         "captures",
         "depth",
         "exports",
+        "has_autocast",
         "has_fast_math",
         "has_unresolved_checks",
         "is_observed",
@@ -53,12 +54,14 @@ class Flags:
     depth: int
     exports: int  # owners of views by which other code may write to memory (`storage.Export`)
     is_observed: bool  # True while a profile is being taken
+    has_autocast: bool  # True while some context has the setting `autocast`
     has_fast_math: bool  # True while some context has the setting `fast_math`
     has_unresolved_checks: bool  # True if a tensor may hold values read at an index out of range
 
     def __init__(self) -> None:
         self.captures, self.depth, self.exports = 0, DEPTH_LIMIT, 0
-        self.is_observed = self.has_fast_math = self.has_unresolved_checks = False
+        self.is_observed = self.has_autocast = False
+        self.has_fast_math = self.has_unresolved_checks = False
 
 
 class Counters:

@@ -22,6 +22,7 @@ from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any, Protocol, Self, TypeVar, cast
 from weakref import ref
 
+from . import callbacks
 from .argument_checks import flag
 from .environment import read_flag
 from .locks import Lock
@@ -34,6 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 flags = Flags()
 
 
+NO_AUTOCAST: Mapping[str | None, Any] = {}
 MERGED_FIELDS = ("streams", "printing")  # settings that are dicts: inner blocks add to outer ones
 
 
@@ -52,6 +54,8 @@ class Settings:
     eager: bool = False  # each op runs at once
     vendor_products: bool | None = None  # products may use a vendor's routine; None: as the process
     fast_math: bool = False  # kernels that are planned now may contract, and divide approximately
+    # by device type, None for all others: the dtype of products; None where autocast is off
+    autocast: Mapping[str | None, Any] = field(default_factory=lambda: NO_AUTOCAST)
     grad: bool = True  # ops are recorded for gradients
     inference: bool = False  # no inner block may turn `grad` on
     anomaly: Any = None  # the `autograd.anomaly` object that checks each result
@@ -109,6 +113,8 @@ def _merge_blocks(entered: tuple[SettingsBlock, ...]) -> Settings:
     fields: dict[str, Any] = {}
     for block in entered:
         for name, value in block.changes.items():
+            if name == "autocast":
+                value = _merge_autocast(fields.get(name, NO_AUTOCAST), value)
             fields[name] = {**fields.get(name, {}), **value} if name in MERGED_FIELDS else value
     if fields.get("inference"):
         fields["grad"] = False
@@ -116,8 +122,19 @@ def _merge_blocks(entered: tuple[SettingsBlock, ...]) -> Settings:
     if settings.eager or settings.records_lines:
         require_eager_check(settings)
     if settings.fast_math:
-        _separate_plans(settings)
+        _announce("has_fast_math", settings)
+    if settings.autocast:
+        _announce("has_autocast", settings)
     return settings
+
+
+def _merge_autocast(
+    outer: Mapping[str | None, Any], inner: Mapping[str | None, Any]
+) -> Mapping[str | None, Any]:
+    """Return the dtypes of autocast inside an inner block; one of all devices replaces others."""
+    if None not in inner:
+        return {**outer, **inner}
+    return inner if any(inner.values()) else NO_AUTOCAST
 
 
 def set_recording(on: bool) -> None:
@@ -134,6 +151,15 @@ def set_recording(on: bool) -> None:
     a change of the setting and its bookkeeping; but not between a `finally` and a function of C.
     """
     _current.set(_merge_blocks((*current().blocks, _RECORDING_ON if on else _RECORDING_OFF)))
+
+
+def set_autocast(dtypes: Mapping[str | None, Any]) -> None:
+    """Set autocast to the setting `dtypes` of another time, for dovetail's own code.
+
+    Use it as `set_recording`; `NO_AUTOCAST` turns it off.
+    """
+    switch = Switch(autocast={None: None, **dtypes}) if dtypes else _AUTOCAST_OFF
+    _current.set(_merge_blocks((*current().blocks, switch)))
 
 
 restore = _current.set
@@ -192,6 +218,7 @@ def _run_generator(
 
 
 _RECORDING_ON, _RECORDING_OFF = Switch(grad=True), Switch(grad=False)
+_AUTOCAST_OFF = Switch(autocast={None: None})
 
 
 class eager(Switch):
@@ -271,23 +298,29 @@ def require_eager_check(reason: object) -> None:
         flags.depth = 0
 
 
-# Settings with `fast_math` that some context may have. While one lives, the cache of graphs reads
-# the settings.
-_fast_settings: set[ref[Any]] = set()
+# Settings with `fast_math` or `autocast` that some context may have, by flag. While one lives, the
+# cache of graphs, or the functions that cast, read the settings.
+_announced: dict[str, set[ref[Any]]] = {"has_autocast": set(), "has_fast_math": set()}
 
 
-def _separate_plans(settings: Settings) -> None:
-    """Keep plans of `fast_math` and other plans apart until `settings` is dead."""
+def _announce(flag: str, settings: Settings) -> None:
+    """Set a flag of the process until `settings` is dead."""
+    alive = _announced[flag]
 
     def discard(dead: ref[Any]) -> None:
         """Forget dead settings."""
         with _reasons_lock:
-            _fast_settings.discard(dead)
-            flags.has_fast_math = bool(_fast_settings)
+            alive.discard(dead)
+            set_flag()
+
+    def set_flag() -> None:
+        """Set the flag to whether such settings are alive, and the slot of Python functions."""
+        setattr(flags, flag, bool(alive))
+        callbacks.run_autocast = callbacks.call_under_autocast if flags.has_autocast else None
 
     with _reasons_lock:
-        _fast_settings.add(ref(settings, discard))
-        flags.has_fast_math = True
+        alive.add(ref(settings, discard))
+        set_flag()
 
 
 def is_eager() -> bool:

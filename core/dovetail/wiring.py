@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import callbacks
 from .autograd import engine, gradients, jit_backward, tape
 from .engine import events, programs
-from .functions import methods
+from .functions import autocast, methods
 from .functions.creation import from_values
 from .functions.io import einops_backend
 from .functions.random import generator
@@ -19,6 +19,9 @@ from .tensor import host
 callbacks.record_tape = tape.record_tape
 callbacks.before_write = engine.before_write
 callbacks.tapes = jit_backward.LoopTapes()
+
+callbacks.autocast_operand = autocast.cast_operand
+callbacks.call_under_autocast = autocast.run
 
 callbacks.as_tensor = from_values.asarray
 callbacks.view_storage = host.view_storage

@@ -163,7 +163,8 @@ EXEMPT: dict[str, str] = {
         ["F.gumbel_softmax", "dt.multinomial", "x.integers_", "x.normal_", "x.uniform_"], _RANDOM),
     **dict.fromkeys(["dt.load", "dt.load_function", "dt.save", "dt.save_function"], _FILES),
     **dict.fromkeys(
-        ["dt.default_device", "dt.get_default_dtype", "dt.get_num_threads", "dt.get_printoptions",
+        ["dt.default_device", "dt.get_autocast_dtype", "dt.get_default_dtype",
+         "dt.get_num_threads", "dt.get_printoptions", "dt.is_autocast_enabled",
          "dt.set_default_device", "dt.set_default_dtype", "dt.set_num_threads",
          "dt.set_printoptions"], _SETTING),
     **dict.fromkeys(

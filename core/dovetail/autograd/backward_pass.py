@@ -9,7 +9,7 @@ from ..functions.elementwise import op_functions as ew
 from ..graph.expr import spec
 from ..ops import table as ops
 from ..records import DEPTH_LIMIT
-from ..settings import current, restore, set_recording
+from ..settings import NO_AUTOCAST, current, restore, set_autocast, set_recording
 from ..tensor.host import evaluate
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, strided
@@ -176,6 +176,8 @@ def propagate_gradients(
     before = current()
     try:
         set_recording(create_graph)
+        if before.autocast:
+            set_autocast(NO_AUTOCAST)
         for t, g in roots:
             collector.gradient_ids.add(id(g._expr))
             queue.send(

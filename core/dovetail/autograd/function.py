@@ -11,7 +11,7 @@ from ..engine import tracer_api
 from ..errors import CaptureError, DTypeError, GradientError
 from ..functions import random
 from ..graph.expr import Expr, Spec, leaf
-from ..settings import current, restore, set_recording
+from ..settings import current, restore, set_autocast, set_recording
 from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor, required, strided
 from .backward_pass import check_gradient
 from .engine import backward, detach, grad, requires_grad_
@@ -430,7 +430,7 @@ class _Checkpoint(Function):
         ctx.args = [a if isinstance(a, Tensor) else None for a in args]
         ctx.save_for_backward(*ctx.args)
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
-        state = random.get_state()
+        state, ctx.autocast = random.get_state(), current().autocast
         result = function(*args)
         ctx.state = None if random.get_state() == state else state
         if ctx.state is not None and tracer_api.current() is not None and any(ctx.needs_input_grad):
@@ -484,10 +484,11 @@ def _rerun_argument(argument: Tensor, needs: bool, create_graph: bool) -> Tensor
 
 
 def _rerun_function(ctx: Any, args: list[Any]) -> Any:
-    """Run the function again, recorded, with the random state of the first run."""
+    """Run the function again, recorded, with the random state and autocast of the first run."""
     before, state = current(), random.get_state()
     try:
         set_recording(True)
+        set_autocast(ctx.autocast)
         if ctx.state is not None:
             random.set_state(ctx.state)
         return ctx.function(*args)

@@ -7,13 +7,13 @@ order in which the tape of a Python loop would add them, so that the bits are th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..engine.tracer_api import UnrolledLoop
 from ..functions.shape.copies import concat, stack
 from ..ops import table as ops
-from ..settings import current, restore, set_recording
+from ..settings import current, restore, set_autocast, set_recording
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor
 from .engine import detach, grad
@@ -51,6 +51,7 @@ class _LoopRecord(NamedTuple):
     taped_inputs: list[bool]
     closure: list[Tensor]
     untaped_reads: Sequence[Tensor]
+    autocast: Mapping[str | None, Any]
 
 
 class _RecordedBody:
@@ -147,6 +148,7 @@ def run_loop(
         has_tape,
         used,
         find_untaped_reads(),
+        settings.autocast,
     )
     taped_given = [t for t in inputs if t._expr.tape is not None]
     results = _LoopFunction.apply(loop_record, xs, [*after, *stacked], *used, *taped_given)
@@ -290,6 +292,7 @@ class _BackwardLoop:
         before = current()
         try:
             set_recording(True)
+            set_autocast(loop_record.autocast)
             inputs = _separate_inputs(inputs_given, taped, self.closure)
             after, ys = _run_body(loop_record.body, loop_record.closure, n, inputs)
             results = [*inputs[m:], *after, *ys]

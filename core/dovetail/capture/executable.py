@@ -179,6 +179,7 @@ class Inputs:
                 settings.eager
                 or settings.saved_value_hooks is not None
                 or settings.grad is not s.grad
+                or (settings.autocast is not s.autocast and settings.autocast != s.autocast)
                 or settings.device is not s.device
                 or settings.vendor_products is not s.vendor_products
                 or settings.fast_math is not s.fast_math

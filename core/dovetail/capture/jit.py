@@ -417,7 +417,8 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
 
 def _context(s: Settings) -> tuple[Hashable, ...]:
     """Return the settings, and the default dtype, that are part of the key of a capture."""
-    return s.grad, s.vendor_products, s.fast_math, s.device, get_default_dtype()
+    autocast = frozenset(s.autocast.items())
+    return s.grad, s.vendor_products, s.fast_math, s.device, autocast, get_default_dtype()
 
 
 def _key(name: str, flat: FlatTree, s: Settings) -> tuple[list[object], Hashable]:

@@ -330,7 +330,7 @@ def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
 @public(method=("__imatmul__",), wrap=False)
 def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
     """Write `self @ other` into `self` and return it. Raises: ShapeError if the shape differs."""
-    product = matrix_products.matmul(self, other)
+    product = variants.run_without_autocast(matrix_products.matmul, self, other)
     if product.shape != self.shape:  # it would be broadcast into `self`
         raise ShapeError(
             f"matmul in place: the result has shape {product.shape} and cannot be written into a "

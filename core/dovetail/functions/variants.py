@@ -13,6 +13,7 @@ from functools import cache as cache_results
 from inspect import Parameter, Signature, getdoc, signature
 from typing import Any
 
+from .. import callbacks, settings
 from ..argument_checks import sequence
 from ..compat.keywords import (
     Options,
@@ -55,6 +56,11 @@ def wrap_with_out(function: Function, widen: Widen, cache: Cache) -> Function:
 
     def call(*args: Any, out: Any = None, **options: Any) -> Any:
         """Call the function and write into `out` if given; translate other libraries' names."""
+        if (run := callbacks.run_autocast) is not None:
+            every = options if out is None else {**options, "out": out}
+            result = run(call, function.__name__, args, every)
+            if result is not callbacks.NOT_ACTIVE:
+                return result
         if out is not None:
             options = _options_like_out(out, parameters(function), options)
         try:
@@ -172,9 +178,21 @@ def in_place_method(function: Function) -> Function:
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
         """Write the function's result into the tensor and return it."""
         require_strided_target(name, required(name, x))
+        if callbacks.run_autocast is not None:  # as in PyTorch, a method that writes is not cast
+            return write_result(name, x, [run_without_autocast(function, x, *args, **options)])
         return write_result(name, x, [function(x, *args, **options)])
 
     return _attach_signature(method, function, own, IN_PLACE_DOC, ("out",))
+
+
+def run_without_autocast(function: Function, *args: Any, **options: Any) -> Any:
+    """Return a function's result with autocast off."""
+    before = settings.current()
+    try:
+        settings.set_autocast(settings.NO_AUTOCAST)
+        return function(*args, **options)
+    finally:
+        settings.restore(before)
 
 
 def _sampling_method(function: Function, own: Signature) -> Function:

@@ -19,12 +19,12 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 
 import dovetail as dt
-from dovetail.extend import arguments, hide_internal_frames
+from dovetail.extend import arguments, callbacks, hide_internal_frames
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,6 +67,10 @@ def explain(
     def call(*args: P.args, **named: P.kwargs) -> R:
         """Call the function; replace an error that an unfit argument explains."""
         try:
+            if (run := callbacks.run_autocast) is not None and title is None:
+                result: Any = run(call, function.__name__, args, named)
+                if result is not callbacks.NOT_ACTIVE:
+                    return cast(R, result)
             return function(*args, **named)
         except Exception as error:
             binds = type(error) is not TypeError or arguments.accepts_arguments(

@@ -8,6 +8,7 @@ otherwise. An assignment to `Tensor.__add__` restores the default slot.
 from cpython.object cimport PyObject
 
 from dovetail.graph.expr cimport Expr
+from dovetail.records cimport Flags
 from dovetail.tensor.host cimport as_bool, as_float, as_int
 from dovetail.tensor.operators cimport record_binary, record_reflected
 from dovetail.tensor.slicing cimport basic_leaf
@@ -15,6 +16,7 @@ from dovetail.tensor.c_fields cimport create_view
 from dovetail.tensor.writes cimport update_element, write_element, write_result, write_value
 
 from ..ops import table as ops
+from ..settings import flags as _process_flags
 
 cdef extern from "Python.h":
     ctypedef object (*Binary "binaryfunc")(object, object)
@@ -51,6 +53,7 @@ cdef extern from "Python.h":
 cdef enum:
     ADD, SUBTRACT, MULTIPLY, DIVIDE, COUNT
 
+cdef Flags _flags = _process_flags
 cdef type _tensor = None
 cdef Binary _default_subscript = NULL
 cdef Assignment _default_assignment = NULL
@@ -68,6 +71,8 @@ cdef inline object _binary(int k, object a, object b):
     if type(a) is _tensor:
         return _forward[k](a, b)
     if type(b) is _tensor and (type(a) is float or type(a) is int):
+        if k == DIVIDE and _flags.has_autocast:
+            return _reflected[k](b, a)
         return record_reflected(_ops[k], a, b)
     return _reflected[k](b, a) if type(b) is _tensor else NotImplemented
 

@@ -3,12 +3,14 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, binary_node, node
 from dovetail.identity_cache cimport IdentityCache
+from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport expr_of
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, view
 from dovetail.tensor.writes cimport update_element, write_result
 
 
+cdef Flags flags
 cdef IdentityCache recent_binary
 
 @cython.locals(a=Expr, b=Expr, inferred=tuple)

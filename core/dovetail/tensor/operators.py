@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import NotImplementedType
 
+from .. import callbacks
 from ..dtypes import bool_
 from ..errors import ShapeError
 from ..graph.expr import binary_node, node
 from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
+from ..settings import flags
 from .c_fields import expr_of
 from .primitives import apply, in_place, view
 from .promotion import PYTHON_NUMBERS, overrides_operators
@@ -116,16 +118,34 @@ COMPARISONS = {
 }
 UNARY = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
 
-_power = _build_binary_methods(ops.POW)[0]
+_power, _power_reflected, _ = _build_binary_methods(ops.POW)
+_divide_reflected = _build_binary_methods(ops.DIVIDE)[1]
 
 
 def power(self: Tensor, other: object) -> Result:
     """Return `self ** other`; the int 2 is recorded as a squaring, except of bools."""
+    if flags.has_autocast:
+        self = callbacks.autocast_operand("pow", self)
+        other = callbacks.autocast_operand("pow", other)
     if type(other) is int and other == 2:
         dtype = expr_of(self).spec.dtype if type(self) is Tensor else self.dtype
         if dtype is not bool_:
             return apply(ops.SQUARE, (self,))
     return _power(self, other)
+
+
+def power_reflected(self: Tensor, other: object) -> Result:
+    """Return `other ** self`."""
+    return _power_reflected(
+        callbacks.autocast_operand("pow", self) if flags.has_autocast else self, other
+    )
+
+
+def divide_reflected(self: Tensor, other: object) -> Result:
+    """Return `other / self`, which autocast treats as a reciprocal."""
+    return _divide_reflected(
+        callbacks.autocast_operand("reciprocal", self) if flags.has_autocast else self, other
+    )
 
 
 def divide_with_remainder(self: Tensor, other: object) -> tuple[Tensor, Tensor]:
@@ -192,7 +212,12 @@ def _build_operator_methods() -> dict[str, object]:
         }
     methods |= {f"__{name}__": _build_binary_methods(op)[0] for name, op in COMPARISONS.items()}
     methods |= {f"__{name}__": _build_unary_method(op) for name, op in UNARY.items()}
-    return {**methods, "__pow__": power}
+    return {
+        **methods,
+        "__pow__": power,
+        "__rpow__": power_reflected,
+        "__rtruediv__": divide_reflected,
+    }
 
 
 OPERATORS = _build_operator_methods()  # methods of Tensor

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from .. import callbacks
 from .. import layout as lay
 from ..argument_checks import DIMENSIONS
 from ..compat.keywords import MISSING
@@ -22,6 +23,7 @@ from ..layout import Move, Shape, StridedView
 from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
+from ..settings import flags
 from .c_fields import expr_of, record_alias
 from .promotion import PYTHON_NUMBERS, as_operand, number_as_tensor
 from .result_type import (
@@ -112,6 +114,8 @@ def apply(
 
 def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
     """Record an op of one operand, or write its result into `out`; a fast path of `apply`."""
+    if flags.has_autocast and out is None:
+        x = callbacks.autocast_operand(op.name, x)
     if out is None and type(x) is Tensor:
         e = expr_of(x)
         inferred = recent_unary.get(op, e.spec, None)

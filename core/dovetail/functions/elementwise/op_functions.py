@@ -15,6 +15,7 @@ from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, overload
 
+from ... import callbacks
 from ... import layout as lay
 from ...argument_checks import flag, integer
 from ...argument_checks import real as real_number
@@ -363,6 +364,8 @@ def pow(
     """
     if more or theirs:
         return rebind_keywords(pow, locals())
+    if callbacks.run_autocast is not None and out is None:
+        x1, x2 = (callbacks.autocast_operand("pow", x) for x in (x1, x2))
     if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not bool_:
         return apply(ops.SQUARE, (x1,), None, out)
     return apply(ops.POW, (x1, x2), None, out)

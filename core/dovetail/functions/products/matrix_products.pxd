@@ -2,9 +2,13 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
+from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport expr_of
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, reduce, view_node, view
+
+
+cdef Flags flags
 
 
 @cython.locals(left=Expr, right=Expr)

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+from ... import callbacks, settings
 from ... import layout as lay
-from ... import settings
 from ...argument_checks import flag, integer, integers, shown
 from ...compat.keywords import MISSING, rebind_keywords
 from ...device_class import opened as open_device
@@ -24,7 +24,7 @@ from ...layout import Shape
 from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import ASTYPE, COPY, MATMUL, MULTIPLY, NO_VENDOR_ATTRS, NOT_EQUAL, SUM
-from ...settings import current
+from ...settings import current, flags
 from ...tensor.c_fields import expr_of
 from ...tensor.primitives import (
     apply,
@@ -90,8 +90,11 @@ def matmul(
     """
     if more or theirs or x2 is MISSING:
         return rebind_keywords(matmul, locals())
-    x1, x2 = _cast_operands("matmul", x1, x2, dtype)
-    result = _matmul("matmul", x1, x2)
+    left, right = _cast_operands("matmul", x1, x2, dtype)
+    if flags.has_autocast and dtype is None and out is None:
+        left = callbacks.autocast_operand("matmul", left)
+        right = callbacks.autocast_operand("matmul", right)
+    result = _matmul("matmul", left, right)
     return result if out is None else write_out("matmul", out, result)
 
 
@@ -106,6 +109,9 @@ def _cast_operands(name: str, x1: Array, x2: Array, dtype: DTypeLike) -> tuple[T
 def matmul_operator(self: Tensor, other: Array) -> Tensor:
     """Return `self @ other`."""
     if type(other) is Tensor:
+        if flags.has_autocast:
+            left = callbacks.autocast_operand("matmul", self)
+            return _matmul("matmul", left, callbacks.autocast_operand("matmul", other))
         return _matmul("matmul", self, other)
     return NotImplemented if overrides_operators(other) else matmul(self, other)
 

@@ -2,10 +2,12 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
+from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport expr_of
 from dovetail.tensor.tensor cimport create_tensor
 
 
+cdef Flags flags
 cdef dict _young
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ... import callbacks
 from ... import layout as lay
 from ...argument_checks import flag, real
 from ...compat.keywords import MISSING, rebind_keywords
@@ -20,6 +21,7 @@ from ...layout import Shape
 from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import Op
+from ...settings import flags
 from ...tensor.c_fields import expr_of, is_strided
 from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.promotion import Array, as_operand
@@ -201,6 +203,8 @@ def sum(
     """
     if more or theirs:
         return rebind_keywords(sum, locals())
+    if flags.has_autocast and dtype is None and out is None:
+        x = callbacks.autocast_operand("sum", x)
     d = None if dtype is None else _accumulation_dtype("sum", dtype)
     if where is not None or initial is not None:
         return _reduce_where(ops.SUM, x, axis, keepdims, out, d, where, initial)
@@ -242,6 +246,8 @@ def prod(
     """
     if more or theirs:
         return rebind_keywords(prod, locals())
+    if flags.has_autocast and dtype is None and out is None:
+        x = callbacks.autocast_operand("prod", x)
     d = None if dtype is None else _accumulation_dtype("prod", dtype)
     if where is not None or initial is not None:
         return _reduce_where(ops.PROD, x, axis, keepdims, out, d, where, initial)

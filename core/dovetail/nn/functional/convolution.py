@@ -14,6 +14,7 @@ from dovetail.extend import (
     widen_halves,
 )
 
+from .precision import obey_autocast
 from .sizes import Sizes, check_sizes, with_batch, without_batch
 
 __all__ = [
@@ -282,6 +283,7 @@ def conv_transpose3d(
 # --- checks and calls of the ops ------------------------------------------------------------------
 
 
+@obey_autocast("conv1d")
 def _convolve(
     op: str,
     axes: int,
@@ -337,6 +339,7 @@ def _pointwise(x: Tensor, w: Tensor, b: Tensor | None, groups: int) -> Tensor:
     return convolved(rows, taps, b, rows.shape[2:], one).reshape((n, w.shape[0], *within))
 
 
+@obey_autocast("conv1d")
 def _transposed_convolution(
     op: str,
     axes: int,

@@ -11,7 +11,7 @@ from dovetail.extend import arguments, widen_halves
 
 from .attention import scaled_dot_product_attention
 from .dropouts import dropout
-from .precision import dtype_mismatch_error, require_tensors
+from .precision import dtype_mismatch_error, obey_autocast, require_tensors
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -19,6 +19,7 @@ Tensor: TypeAlias = dt.Tensor
 OP_NAME = "multi_head_attention_forward"
 
 
+@obey_autocast("multi_head_attention_forward")
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import dovetail as dt
-from dovetail.extend import widen_halves
+from dovetail.extend import callbacks, widen_halves
 
 __all__: list[str] = []
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Tensor: TypeAlias = dt.Tensor
 
 # These write into their arguments, and widen halves themselves.
@@ -45,6 +49,29 @@ def widen_functions(module: ModuleType) -> dict[str, Any]:
     for name in {*module.__all__} - NOT_WIDENED_FUNCTIONS:
         setattr(module, name, widen_halves(getattr(module, name), "first"))
     return {name: getattr(module, name) for name in module.__all__}
+
+
+def obey_autocast(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator of a function that layers call themselves; `name` is in autocast's lists.
+
+    The public functions of `dt.nn.functional` obey autocast in `explain`.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        """Return the function with operands cast under autocast."""
+
+        @wraps(function)
+        def call(*args: P.args, **options: P.kwargs) -> R:
+            """Call the function; under autocast, cast its operands first."""
+            if (run := callbacks.run_autocast) is not None:
+                result: Any = run(function, name, args, options)
+                if result is not callbacks.NOT_ACTIVE:
+                    return cast(R, result)
+            return function(*args, **options)
+
+        return call
+
+    return decorate
 
 
 def is_half(x: Tensor) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import dovetail as dt
 from dovetail.extend import is_mapping, widen_halves
 
+from .precision import obey_autocast
 from .recurrent_steps import gru_back, gru_step, lstm_back, lstm_step
 
 __all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]
@@ -158,6 +159,7 @@ def rnn_relu_cell(
     return run_cell("rnn_relu_cell", "RNN_RELU", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
+@obey_autocast("recurrent_layer")
 def run_cell(name: str, mode: str, x: Tensor, state: State, w: Weights) -> State:
     """Check the arguments of the function `name` and return the state after a step."""
     require_fitting(name, mode, x, state, w)
@@ -241,6 +243,7 @@ def _step_with_tensor_ops(mode: str, x: Tensor, state: State, w: Weights) -> Sta
 
 
 @widen_halves
+@obey_autocast("recurrent_layer")
 def run_layer(
     x: Tensor, state: State, weights: Weights, options: LayerOptions
 ) -> tuple[Tensor, State]:
