@@ -19,9 +19,9 @@ import pytest
 from dovetail import tracebacks
 
 PACKAGES = (
-    "autograd", "checkpoint", "comm", "data", "distributions", "distributions.constraints",
+    "amp", "autograd", "checkpoint", "comm", "data", "distributions", "distributions.constraints",
     "distributions.kl", "distributions.transforms", "extension", "fft", "func", "linalg", "memory",
-    "nn", "nn.functional", "nn.init", "nn.utils", "onnx", "optim", "optim.lr_scheduler",
+    "metrics", "nn", "nn.functional", "nn.init", "nn.utils", "onnx", "optim", "optim.lr_scheduler",
     "plugins", "random", "sparse", "sparse.linalg", "tensorboard",
 )  # fmt: skip
 IN_C = (dt.Storage, dt.memory.DataPtr)  # classes whose `__module__` cannot be set

@@ -166,7 +166,8 @@ DOORS = {"__init__", "__main__", "extend", "random", "wiring"}
 OUTSIDE_CORE = {
     "sparse": "", "nn": "", "comm": "", "extension": "",
     **dict.fromkeys(
-        ("optim", "data", "metrics", "distributions", "onnx", "checkpoint", "tensorboard"), "nn"
+        ("amp", "optim", "data", "metrics", "distributions", "onnx", "checkpoint", "tensorboard"),
+        "nn",
     ),
 }  # fmt: skip
 # `dt.memory`, ..., `dt.plugins`, and `pytest --pyargs`

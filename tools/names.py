@@ -26,9 +26,9 @@ ROOT = Path(__file__).parent.parent
 NAMES_FILE = ROOT / "tests" / "public_names.txt"
 RECORDS = "dovetail.records"  # the module of internal bases
 PACKAGES = (  # packages of `dt` that are loaded on first access, and their modules
-    "checkpoint", "comm", "data", "distributions", "extension", "metrics", "nn", "nn.functional",
-    "nn.init", "nn.utils", "onnx", "optim", "optim.lr_scheduler", "optim.swa_utils", "sparse",
-    "tensorboard", "tree",
+    "amp", "checkpoint", "comm", "data", "distributions", "extension", "metrics", "nn",
+    "nn.functional", "nn.init", "nn.utils", "onnx", "optim", "optim.lr_scheduler",
+    "optim.swa_utils", "sparse", "tensorboard", "tree",
 )  # fmt: skip
 
 

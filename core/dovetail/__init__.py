@@ -6,7 +6,8 @@
 - functions: `exp`, `add`, `where`, `sum`, `matmul`, `reshape`, `concat`, `take`, `sort`; most of
   them are methods, too; `linalg`, `fft`, `sparse`
 - gradients and transforms: `grad`, `no_grad`, `autograd`, `func`, `vmap`, `jit`, `cond`, `scan`
-- networks: `nn`, `optim`, `data`, `metrics`, `distributions`, `checkpoint`, `tensorboard`, `onnx`
+- networks: `nn`, `optim`, `amp`, `data`, `metrics`, `distributions`, `checkpoint`, `tensorboard`,
+  `onnx`
 - devices and memory: `device`, `devices`, `Stream`, `memory`, `comm`, `plugins`
 - kernels of one's own: `elementwise`, `kernel`, `custom_op`, `raw_kernel`, `extension`
 - what happens: `explain`, `profile`, `show`, `draw_graph`, `debug_nans`
@@ -437,6 +438,7 @@ __version__ = "0.1.0"  # the only source of the version: tools/metadata.py
 
 
 _PACKAGES = [
+    "amp",
     "checkpoint",
     "comm",
     "data",
@@ -465,6 +467,7 @@ def __dir__() -> list[str]:  # no other submodules, which importing them puts he
 
 
 if _typing.TYPE_CHECKING:
+    from . import amp as amp
     from . import checkpoint as checkpoint
     from . import comm as comm
     from . import data as data

@@ -7,7 +7,17 @@ from typing import Any
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, check_betas, check_minimums, number
+from .optimizer import (
+    Group,
+    Optimizer,
+    Parameters,
+    State,
+    check_betas,
+    check_minimums,
+    choose,
+    number,
+    one_minus_power,
+)
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "SparseAdam"]
 
@@ -118,8 +128,8 @@ class Adam(_Moments):
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return the common numbers, lr / (1 - b1**step), and (1 - b2**step)**-0.5."""
         b1, b2 = map(number, group["betas"])
-        rate = number(group["lr"]) / (1.0 - b1**step)
-        return (*self._common_numbers(group), rate, (1.0 - b2**step) ** -0.5)
+        rate = number(group["lr"]) / one_minus_power(b1, step)
+        return (*self._common_numbers(group), rate, one_minus_power(b2, step) ** -0.5)
 
     @staticmethod
     def rule(
@@ -279,7 +289,7 @@ class Adamax(_Moments):
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return the common numbers, followed by lr / (1 - b1**step)."""
-        rate = number(group["lr"]) / (1.0 - number(group["betas"][0]) ** step)
+        rate = number(group["lr"]) / one_minus_power(number(group["betas"][0]), step)
         return (*self._common_numbers(group), rate)
 
     @staticmethod
@@ -439,14 +449,18 @@ class RAdam(_Moments):
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return the common numbers and two rates, one of which is 0: plain or rectified."""
         b1, b2 = map(number, group["betas"])
-        rate = number(group["lr"]) / (1.0 - b1**step)
-        correction = 1.0 - b2**step
+        rate = number(group["lr"]) / one_minus_power(b1, step)
+        correction = one_minus_power(b2, step)
         end = 2.0 / (1.0 - b2) - 1.0
         length = end - 2.0 * step * b2**step / correction
-        if length <= 5.0:
+        is_plain = length <= 5.0
+        if is_plain is True:
             return (*self._common_numbers(group), rate, 0.0)
-        rectified = (length - 4) * (length - 2) * end / ((end - 4) * (end - 2) * length)
-        return (*self._common_numbers(group), 0.0, rate * rectified**0.5 * correction**0.5)
+        shown = choose(is_plain, end, length)  # the factor is not defined for short lengths
+        rectified = (shown - 4) * (shown - 2) * end / ((end - 4) * (end - 2) * shown)
+        adapted = rate * rectified**0.5 * correction**0.5
+        rates = choose(is_plain, rate, 0.0), choose(is_plain, 0.0, adapted)
+        return (*self._common_numbers(group), *rates)
 
     @staticmethod
     def rule(

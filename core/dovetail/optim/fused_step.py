@@ -66,12 +66,14 @@ def run_step(
     rule: Rule,
     plan: Sequence[StepOptions],
     tensors: Sequence[tuple[Tensors, Tensors, list[Tensors]]],
-    numbers: Sequence[Sequence[float]],
+    numbers: Sequence[Sequence[Any]],
+    skip: dt.Tensor | None = None,
     name: str = "step",
 ) -> None:
     """Update parameters and state tensors of several buckets in place, by few launches.
 
-    `name`: the function that errors name.
+    `skip`: a bool on the device; where it is True, all stay as they are. `name`: the function that
+    errors name.
     """
     for options, (params, grads, states), values in zip(plan, tensors, numbers, strict=True):
         for batch in _batches(params, states):
@@ -80,17 +82,18 @@ def run_step(
             for i in batch:
                 p = params[i].detach()
                 targets += [p, *states[i]]
-                results += _apply_rule(rule, options, values, p, grads[i], states[i])
+                results += _apply_rule(rule, options, values, p, grads[i], states[i], skip)
             write_together(name, targets, results)
 
 
 def _apply_rule(
     rule: Rule,
     options: StepOptions,
-    numbers: Sequence[float],
+    numbers: Sequence[Any],
     p: dt.Tensor,
     g: dt.Tensor,
     state: Tensors,
+    skip: dt.Tensor | None,
 ) -> Tensors:
     """Return the new parameter and state tensors; float16 and bfloat16 are computed in float32.
 
@@ -104,12 +107,18 @@ def _apply_rule(
         p = dt.where(master.astype(p.dtype) == p, master, p.astype(master.dtype))
     inputs = [x.astype(x.dtype.compute, copy=False) for x in (p, g, *state)]
     results = [*rule(options.rule, numbers, *inputs)]
+    if skip is not None:
+        skip = skip.to(p.device)
+        old = inputs[:1] + inputs[2:]
+        results = [dt.where(skip, x, new) for x, new in zip(old, results, strict=True)]
     if has_master:
         results.append(results[0])
     return [new.astype(d, copy=False) for d, new in zip(dtypes, results, strict=True)]
 
 
-def run_row_step(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
+def run_row_step(
+    rule: Rule, bucket: Bucket, numbers: Sequence[Any], skip: dt.Tensor | None = None
+) -> None:
     """Update in place the rows of parameters and states that sparse gradients contain."""
     for p, g, state in zip(*bucket.tensors(), strict=True):
         captured = is_capturing()
@@ -118,7 +127,7 @@ def run_row_step(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
         # without a reference from here, the reads of rows are fused with the rule
         state_rows = (rows_at(x, index) for x in state)
         rows = rows_at(targets[0], index)
-        results = _apply_rule(rule, bucket.options, numbers, rows, values, [*state_rows])
+        results = _apply_rule(rule, bucket.options, numbers, rows, values, [*state_rows], skip)
         if not captured:
             put_rows("step", targets, results, index)
             continue

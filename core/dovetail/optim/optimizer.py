@@ -6,6 +6,7 @@ import copy
 import difflib
 import functools
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -76,6 +77,7 @@ class Optimizer(Explained):
     param_groups: list[Group]
     state: dict[Any, State]
     stepped = False  # step() was called
+    found_inf: dt.Tensor | None = None  # a bool; the step changes nothing where it is True
 
     def __init__(
         self, params: Parameters, defaults: dict[str, Any], master_weights: bool = False
@@ -281,7 +283,9 @@ class Optimizer(Explained):
                 by_rows = type(g) is not dt.Tensor
                 if by_rows:
                     self._check_rows(group, g)
-                key = (i, by_rows, state["step"], *[state[n] for n in self.numbers_kept])
+                step = state["step"]
+                count = id(step) if _is_tensor(step) else step
+                key = (i, by_rows, count, *[state[n] for n in self.numbers_kept])
                 bucket = buckets.get(key)
                 if bucket is None:
                     bucket = buckets[key] = Bucket(group, options, by_rows)
@@ -299,18 +303,30 @@ class Optimizer(Explained):
 
     def _run_buckets(self, buckets: list[Bucket]) -> None:
         """Run the step of each bucket and count it; in a capture, at each call of the function."""
+        skip = self.found_inf
+        if skip is not None:
+            for b in buckets:
+                self._count_on_device(b)
         if not is_capturing():
             dense = [b for b in buckets if not b.by_rows]
             if dense:
                 plan = tuple([b.options for b in dense])
                 numbers = [self._next_numbers(b) for b in dense]
-                self._run(plan, [b.tensors() for b in dense], numbers)
+                self._run(plan, [b.tensors() for b in dense], numbers, skip)
             for b in buckets:
                 if b.by_rows:  # the number of rows differs between steps, so no launch is reused
-                    run_row_step(self.rule, b, self._next_numbers(b))
+                    run_row_step(self.rule, b, self._next_numbers(b), skip)
                 self._advance(b)
             return
         dt.evaluate(*[v for b in buckets for v in b.gradient_values()])
+        for b in [b for b in buckets if _is_tensor(self.state[b.params[0]]["step"])]:
+            buckets.remove(b)
+            device_numbers = self._numbers_on_device(b)
+            if b.by_rows:
+                run_row_step(self.rule, b, device_numbers, skip)
+            else:
+                run_step(self.rule, [b.options], [b.tensors()], [device_numbers], skip)
+            self._advance(b)
         counts = [len(self._next_numbers(b)) for b in buckets]
         read_numbers = functools.partial(self._read_numbers, [b.without_tensors() for b in buckets])
         all_numbers = [*read_each_call(read_numbers, sum(counts))]
@@ -329,9 +345,67 @@ class Optimizer(Explained):
 
     def _advance(self, b: Bucket) -> None:
         """Count a step of each parameter in a bucket."""
+        step = self.state[b.params[0]]["step"]
+        if _is_tensor(step):  # the parameters share it
+            step += 1.0 if self.found_inf is None else 1.0 - self.found_inf.to(step.device)
+            return
         changed = self._advanced_numbers(b.group, self.state[b.params[0]])
         for p in b.params:
             self.state[p].update(changed)
+
+    def _count_on_device(self, b: Bucket) -> None:
+        """Make a tensor of a bucket's count of steps: the host does not know which are skipped.
+
+        Raises: ArgumentError for an optimizer that keeps other numbers on the host.
+        """
+        step = self.state[b.params[0]]["step"]
+        if _is_tensor(step):
+            return
+        if self.numbers_kept:
+            raise dt.ArgumentError(
+                f"{self._name}: a GradScaler cannot skip its steps, because it keeps "
+                f"{', '.join(self.numbers_kept)} on the host; use optim.Adam or optim.SGD"
+            )
+        with uncaptured():
+            count = dt.full((), step, dtype=dt.float32, device=b.params[0].device)
+            dt.evaluate(count)
+        for p in b.params:
+            self.state[p]["step"] = count
+
+    def _numbers_on_device(self, b: Bucket) -> tuple[Any, ...]:
+        """Return the numbers of a captured step whose count is on the device, from that count.
+
+        The options of the group are read at each call.
+        """
+        device = b.params[0].device
+        names = [n for n, x in b.group.items() if _is_number(x)]
+        pairs = [n for n, x in b.group.items() if n != "params" and _is_pair(x)]
+
+        def read() -> list[float]:
+            """Return the options. Raises: CaptureError for changed ones that are no numbers."""
+            self._require_same_options(b)
+            values = [b.group[n] for n in names]
+            return [*map(float, values), *[float(x) for n in pairs for x in b.group[n]]]
+
+        values = [
+            dt.full((), x, dtype=dt.float32, device=device)
+            for x in read_each_call(read, len(names) + 2 * len(pairs))
+        ]
+        group = {**b.group, **dict(zip(names, values, strict=False))}
+        paired = values[len(names) :]
+        group |= {n: (paired[2 * i], paired[2 * i + 1]) for i, n in enumerate(pairs)}
+        state = self.state[b.params[0]]
+        numbers: tuple[Any, ...] = self._rule_numbers(group, state["step"] + 1.0, state)
+        dt.evaluate(*[x for x in numbers if _is_tensor(x)])  # else each element computes them
+        return numbers
+
+    def _require_same_options(self, b: Bucket) -> None:
+        """Raise CaptureError if options of a captured step that are no numbers have changed."""
+        if self._options(b.group) != b.options:
+            raise dt.CaptureError(
+                f"{self._name}: the groups must not change after the step was captured, but "
+                "options such as nesterov have; capture the function again with dt.jit(...)"
+            )
 
     def _read_numbers(self, buckets: list[Bucket]) -> list[float]:
         """Count and return the next step's numbers. Raises: CaptureError for changed options.
@@ -594,5 +668,36 @@ def check_pair(name: str, group: Mapping[str, Any], option: str) -> tuple[float,
 
 
 def number(x: Any) -> float:
-    """Return an option, which may be a tensor of one element, as a Python number."""
+    """Return an option, which may be a tensor of one element, as a Python number.
+
+    In a captured function, which cannot read it, a tensor stays one.
+    """
+    if is_capturing() and _is_tensor(x):
+        return x  # type: ignore[no-any-return]  # arithmetic is the same
     return float(x)
+
+
+def choose(condition: Any, x: Any, y: Any) -> Any:
+    """Return x if a condition of the step holds, else y; the step may be a tensor."""
+    if _is_tensor(condition):
+        return dt.where(condition, x, y)
+    return x if condition else y
+
+
+def one_minus_power(beta: Any, step: Any) -> Any:
+    """Return 1 - beta**step; of a step that is a tensor without cancellation, in float32."""
+    if not _is_tensor(step):
+        return 1.0 - beta**step
+    if _is_tensor(beta):
+        return -dt.expm1(step * dt.log(beta))
+    return -dt.expm1(step * (math.log(beta) if beta else -math.inf))
+
+
+def _is_number(x: object) -> bool:
+    """Return True for an option that is an int or a float."""
+    return isinstance(x, (int, float)) and not isinstance(x, bool)
+
+
+def _is_pair(x: object) -> bool:
+    """Return True for an option that is two numbers."""
+    return isinstance(x, (tuple, list)) and len(x) == 2 and all(map(_is_number, x))

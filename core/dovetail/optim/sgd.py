@@ -8,7 +8,7 @@ from typing import Any
 
 import dovetail as dt
 
-from .optimizer import Group, Optimizer, Parameters, State, check_minimums, number
+from .optimizer import Group, Optimizer, Parameters, State, check_minimums, choose, number
 
 __all__ = ["SGD"]
 
@@ -94,7 +94,7 @@ class SGD(Optimizer):
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return (lr, weight_decay, momentum, gain); gain: 1 at step 1, then 1 - dampening."""
-        gain = 1.0 if step == 1.0 else 1.0 - number(group["dampening"])
+        gain = choose(step == 1.0, 1.0, 1.0 - number(group["dampening"]))
         rates = number(group["lr"]), number(group["weight_decay"])
         return (*rates, number(group["momentum"]), gain)
 

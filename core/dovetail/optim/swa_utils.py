@@ -66,7 +66,7 @@ def _write_means(mean: Mean, averaged: Tensors, current: Tensors, num_averaged: 
     without_state: list[list[dt.Tensor]] = [[] for _ in averaged]
     tensors = [*averaged], [*current], without_state
     with dt.no_grad():
-        run_step(rule, [StepOptions(None, False)], [tensors], [()], "update_parameters")
+        run_step(rule, [StepOptions(None, False)], [tensors], [()], name="update_parameters")
 
 
 class _MultiMean:
