@@ -152,22 +152,11 @@ def test_hint_of_a_compressed_tensor_names_its_own_methods() -> None:
 def test_hint_without_an_equivalent_says_so() -> None:
     for name, closest in (
         ("nn.DataParallel", "dovetail has no nn.DataParallel"),
-        ("dt.GradScaler", "dovetail has no GradScaler: bfloat16 has float32's range"),
-        ("dt.autocast", "dovetail has no autocast; keep float32 weights"),
         ("dt.quantization", "dovetail has no quantization module; to halve"),
         ("dt.stft", "dovetail has no stft"),
     ):
         assert closest in _asked(name)
         assert "; use " not in _asked(name)
-
-
-def test_autocast_hint_runs() -> None:
-    with dt.device("reference"):
-        net, x = dt.nn.Linear(2, 3), dt.ones((1, 2))
-        code = re.search(r"dt\.nn\.utils\.functional_call.*", _asked("dt.autocast"))
-        assert code is not None
-        assert eval(code[0], {"dt": dt, "net": net, "x": x}).dtype is dt.bfloat16
-        assert net.weight.dtype is dt.float32
 
 
 def test_hint_for_cuda_names_an_equal_of_each_function() -> None:
