@@ -199,17 +199,17 @@ def test_dlpack_errors(device: dt.Device, call: Any, error: type[Exception], say
 
 def test_exported_memory_keeps_its_owner_alive(device: dt.Device) -> None:
     gc.collect()
-    live, out = dt.memory.stats().live_blocks, len(interop._live_exports)
+    live, out = dt.memory.stats().live_blocks, len(interop.live_exports)
     x = dt.ones(1000) * 2
     a = np.from_dlpack(x)
     del x
     gc.collect()
-    assert a.sum() == 2000 and len(interop._live_exports) == out + 1
+    assert a.sum() == 2000 and len(interop.live_exports) == out + 1
     unused = dt.ones(10).__dlpack__()
-    assert len(interop._live_exports) == out + 2
+    assert len(interop.live_exports) == out + 2
     del a, unused
     gc.collect()
-    assert len(interop._live_exports) == out and dt.memory.stats().live_blocks == live
+    assert len(interop.live_exports) == out and dt.memory.stats().live_blocks == live
     t = torch.full((1000,), 3.0)
     y = dt.from_dlpack(t)
     z = dt.reshape(y, (10, 100))

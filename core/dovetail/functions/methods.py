@@ -341,7 +341,12 @@ def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
 
 # --- methods of the class -------------------------------------------------------------------------
 
-PROPERTIES = {"real": property(real_part), "imag": property(imaginary_part)}
+PROPERTIES = {
+    "real": property(real_part),
+    "imag": property(imaginary_part),
+    "__array_interface__": property(interop.array_interface),
+    "__cuda_array_interface__": property(interop.cuda_array_interface),
+}
 
 
 def method_by_name(name: str) -> Function:

@@ -173,10 +173,11 @@ def view_storage(storage: Storage, requested_dtype: DType | str | None) -> Tenso
 def data_ptr(x: Tensor) -> int:
     """Return the address of the first element, as an int.
 
-    On a device whose memory the host cannot reach it is the driver's handle of the memory. When the
-    address is returned, the value and all pending readers of the memory have been computed, and the
-    device has finished its queue. dovetail does not notice writes by other code: before such a
-    write call `dt.evaluate` on results that were recorded since then, and `dt.synchronize`.
+    On a device whose memory the host cannot reach it is the device's own address, or the driver's
+    handle of the memory if it has no addresses. When the address is returned, the value and all
+    pending readers of the memory have been computed, and the device has finished its queue.
+    dovetail does not notice writes by other code: before such a write call `dt.evaluate` on results
+    that were recorded since then, and `dt.synchronize`.
     Units: bytes.
 
     >>> import dovetail as dt
@@ -194,7 +195,9 @@ def data_ptr(x: Tensor) -> int:
     ptr = storage.ptr
     at = ptr.offset + e.offset * x.itemsize
     address = device.backend.host_address(ptr.handle, at)
-    return int(address if address is not None else ptr.handle)
+    if address is None:  # only some drivers' handles are addresses
+        address = int(ptr.handle) + (0 if device.backend.dlpack_type is None else at)
+    return address
 
 
 # --- reads ----------------------------------------------------------------------------------------

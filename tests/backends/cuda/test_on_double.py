@@ -198,6 +198,21 @@ def test_pointers_are_device_addresses(gpu: GPU) -> None:
     assert np.array_equal(y.numpy(), X + 1) and not gpu.machine.faults
 
 
+def test_cuda_array_interface_describes_memory_of_the_device(gpu: GPU) -> None:
+    x = asarray(X, gpu)
+    y = x + 1
+    interface = y[1:].__cuda_array_interface__
+    start = y.data_ptr() + y[0].nbytes
+    assert interface == {
+        "shape": y[1:].shape, "typestr": "<f4", "data": (start, False), "strides": None,
+        "version": 3, "stream": None,
+    }  # fmt: skip
+    assert y.flip(0).__cuda_array_interface__["strides"][0] == -y[0].nbytes
+    assert x[:0].__cuda_array_interface__["data"][0] == 0
+    assert not hasattr(x.astype(dt.bfloat16), "__cuda_array_interface__")
+    assert not hasattr(x, "__array_interface__")
+
+
 # --- launches
 
 

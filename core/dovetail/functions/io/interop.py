@@ -9,7 +9,6 @@ Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/c_api.html
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 from collections.abc import Callable, Sequence
 from ctypes import (
@@ -24,7 +23,7 @@ from ctypes import (
     c_void_p,
 )
 from functools import lru_cache, partial
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -49,11 +48,12 @@ from ...memory.overlap import connect_foreign, register_visible
 from ...memory.storage import storage_at
 from ...ops.table import COPY
 from ...plugins.registry import devices
-from ...tensor.host import evaluate, evaluate_leaf, export_leaf, is_writable
+from ...tensor.host import data_ptr, evaluate, evaluate_leaf, export_leaf, is_writable, numpy
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, create_tensor, strided
 from ..creation.constructors import extents
 from ..datatypes import DeviceLike, DTypeLike, Kind, get_default_dtype, isdtype, move
+from .release_callbacks import RELEASE, live_exports, new_capsule
 
 
 class DLPackProducer(Protocol):
@@ -75,6 +75,7 @@ class HasDLPack(Protocol):
 
 __all__ = ["array_namespace_info", "from_blob", "from_dlpack"]
 
+DLPACK_CUDA = 2
 DLPACK_CPU = 1  # DLPack's device type of memory that the CPU reads and writes
 DLPACK_VERSION = (1, 0)
 READ_ONLY, COPIED = 1, 2  # flags of DLManagedTensorVersioned
@@ -138,15 +139,10 @@ _STRUCTS: dict[bytes, type[_DLManagedTensor] | type[_DLManagedTensorVersioned]] 
 }
 _USED_NAMES = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
 
-_capsule_destructor = ctypes.CFUNCTYPE(None, c_void_p)
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype = ctypes.py_object
-_new_capsule.argtypes = [c_void_p, ctypes.c_char_p, _capsule_destructor]
-# The destructor must not change the reference count of a dying capsule, so it gets its address.
 _is_capsule_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
-_capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
+capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 _rename_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
@@ -465,7 +461,7 @@ def _consume_capsule(capsule: object) -> _DLPackOwner:
     at = id(capsule)
     for name, form in _STRUCTS.items():
         if _is_capsule_valid(at, name):
-            managed = form.from_address(_capsule_pointer(at, name))
+            managed = form.from_address(capsule_pointer(at, name))
             if form is _DLManagedTensorVersioned and managed.major > DLPACK_VERSION[0]:
                 raise SharingError(
                     f"from_dlpack: expected DLPack {DLPACK_VERSION[0]}.x or older, got "
@@ -504,34 +500,6 @@ def _dlpack_code(d: DType) -> int:
 
 
 # --- export --------------------------------------------------------------------------------------
-
-_live_exports: dict[
-    int, tuple[_DLManagedTensor | _DLManagedTensorVersioned, *tuple[object, ...]]
-] = {}  # address of a struct -> the objects that must live as long as it
-
-
-def _release_export(address: int) -> None:
-    """Drop the references that keep an exported struct alive; ignore unknown addresses."""
-    _live_exports.pop(address, None)
-
-
-def _discard_capsule(capsule: int) -> None:
-    """Release the struct of a dying capsule, unless a consumer has taken it."""
-    for name in _STRUCTS:
-        if _is_capsule_valid(capsule, name):
-            _release_export(_capsule_pointer(capsule, name))
-
-
-_release_callback = _Deleter(_live_exports.pop)  # in C: Ctrl-C in a callback would be lost
-_discard_callback = _capsule_destructor(_discard_capsule)
-
-
-@atexit.register
-def _leak_exports() -> None:
-    """Make exported structs safe to release after Python has shut down: no callback runs then."""
-    for managed, *_ in _live_exports.values():
-        managed.deleter = None
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(managed))
 
 
 @public(method=("__dlpack_device__",), wrap=False)
@@ -573,7 +541,7 @@ def dlpack(
         x, flags = (apply(COPY, (x,)), COPIED) if copy else (x, 0)
     name = b"dltensor_versioned" if max_version is not None and max_version[0] >= 1 else b"dltensor"
     managed = _export_struct(x, name, flags)
-    return _new_capsule(ctypes.addressof(managed), name, _discard_callback)
+    return new_capsule(ctypes.addressof(managed), name)
 
 
 def _copy_to_host(x: Tensor, dlpack_device_pair: tuple[int, ...], copy: bool | None) -> Tensor:
@@ -621,11 +589,69 @@ def _export_struct(
         strides,
         0,
     )
-    managed.deleter = ctypes.cast(_release_callback, c_void_p)
+    managed.deleter = RELEASE
     if isinstance(managed, _DLManagedTensorVersioned):
         (managed.major, managed.minor), managed.flags = DLPACK_VERSION, flags
-    _live_exports[ctypes.addressof(managed)] = (managed, shape, strides, owner)
+    live_exports[ctypes.addressof(managed)] = (managed, shape, strides, owner)
     return managed
+
+
+# --- interfaces of arrays ------------------------------------------------------------------------
+
+
+def array_interface(x: Tensor) -> dict[str, object]:
+    """Return NumPy's `__array_interface__` of the memory; compute a pending value.
+
+    The address is valid while the tensor lives and has this memory; the rules of `data_ptr` apply.
+    Raises: AttributeError where the tensor supports no buffer: the host cannot reach the memory,
+    or NumPy lacks the dtype.
+    """
+    try:
+        values = np.asarray(memoryview(x))  # type: ignore[arg-type]  # it is a buffer
+    except (TypeError, BufferError) as error:
+        raise AttributeError(f"__array_interface__: {error}") from error
+    interface: dict[str, object] = values.__array_interface__
+    return interface
+
+
+def cuda_array_interface(x: Tensor) -> dict[str, object]:
+    """Return the CUDA array interface, version 3, of a computed and synchronised tensor.
+
+    Raises: AttributeError on other devices, and for dtypes that NumPy lacks.
+    Source: https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
+    """
+    dtype = x.dtype.__numpy_dtype__
+    if opened(x.device).backend.dlpack_type != DLPACK_CUDA or dtype is None:
+        raise AttributeError(
+            f"__cuda_array_interface__: expected a CUDA tensor of a dtype of NumPy, got "
+            f"{x.dtype.name} on {x.device}"
+        )
+    address, e = data_ptr(x), evaluate_leaf(x)
+    settle_before_read(storage_of(e))
+    return {
+        "shape": x.shape,
+        "typestr": dtype.str,
+        "data": (address if x.size else 0, not is_writable(e)),
+        "strides": None if x.is_contiguous() else tuple(n * x.itemsize for n in e.strides),
+        "version": 3,
+        "stream": None,  # the consumer need not wait
+    }
+
+
+@public(method=True, wrap=False)
+def tobytes(x: Tensor, order: Literal["C", "F", "A"] = "C") -> bytes:
+    """Return the bytes of the elements, in row-major order.
+
+    - `order`: "C" is row-major, "F" column-major; "A" is "F" for Fortran-contiguous tensors.
+
+    Dtypes: those of `Tensor.numpy`.
+    Raises: DTypeError for a dtype that NumPy and ml_dtypes lack.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([1, 2], dtype=dt.uint8).tobytes()
+    b'\x01\x02'
+    """
+    return numpy(x).tobytes(order)
 
 
 # --- inspection of the namespace (Array API) -----------------------------------------------------

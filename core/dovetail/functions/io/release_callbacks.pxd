@@ -1,0 +1,1 @@
+cpdef object new_capsule(size_t address, bytes name)
