@@ -155,6 +155,7 @@ MAY_IMPORT = {
 }
 GROUND = {
     "argument_checks", "build_info", "callbacks", "command_line", "compat", "declarations",
+    "decorated_functions",
     "device_class", "dtypes", "environment", "errors", "forks", "identity_cache", "install_source",
     "layout", "lazy_import", "locks", "lru_cache", "object_pool", "public_names", "records",
     "settings", "tracebacks", "weak_identity_map",

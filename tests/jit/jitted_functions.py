@@ -37,3 +37,22 @@ def captured_values(f: object, values: list[float]) -> list[float]:
     made = f(dt.asarray(values, device="reference"))  # type: ignore[operator]
     assert f.captures == 1  # type: ignore[attr-defined]
     return made.tolist()  # type: ignore[no-any-return]
+
+
+@dt.kernel
+def twice(x: dt.In, out: dt.Out) -> None:
+    for i in dt.grid(x.shape[0]):
+        out[i] = x[i] * 2
+
+
+@dt.elementwise
+def plus_one(x: float) -> float:
+    return x + 1
+
+
+def run_twice(kernel: object, values: list[float]) -> list[float]:
+    """Launch a kernel in another process."""
+    x = dt.asarray(values, device="reference")
+    out = dt.zeros_like(x)
+    kernel(x, out)  # type: ignore[operator]
+    return out.tolist()  # type: ignore[no-any-return]

@@ -17,13 +17,23 @@ from typing import Any
 import dovetail as dt
 import jitted_functions
 import pytest
-from jitted_functions import Scale, captured_values, double, power, triple, tripled
+from jitted_functions import (
+    Scale,
+    captured_values,
+    double,
+    plus_one,
+    power,
+    run_twice,
+    triple,
+    tripled,
+    twice,
+)
 
 X = dt.asarray([1.0, 2.0], device="reference")
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("f", [double, power, Scale.times])
+@pytest.mark.parametrize("f", [double, power, Scale.times, twice, plus_one])
 def test_decorated_function_unpickles_to_itself(f: Any, protocol: int) -> None:
     name = f.__qualname__
     assert pickle.loads(pickle.dumps(f, protocol)) is f
@@ -61,6 +71,7 @@ def test_functions_run_in_a_spawned_process() -> None:
             pool.submit(captured_values, f, [1.0, 2.0]) for f in (double, tripled, Scale(5.0).times)
         ]
         assert [r.result() for r in runs] == [[2.0, 4.0], [3.0, 6.0], [5.0, 10.0]]
+        assert pool.submit(run_twice, twice, [1.0, 2.0]).result() == [2.0, 4.0]
 
 
 def test_closure_runs_in_a_dask_process() -> None:
@@ -112,6 +123,45 @@ def test_functions_of_main_are_pickled_by_value(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SEND]
     data = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path).stdout
     assert in_new_process(RECEIVE, data, tmp_path) == "[8.0, 16.0] [5.0, 10.0] 1"
+
+
+SEND_KERNELS = """
+import dovetail as dt, cloudpickle, sys
+
+@dt.elementwise(result=dt.int32)
+def rounded(x):
+    return x + 0.5
+
+@dt.kernel
+def scaled(x: dt.In, out: dt.Out, factor: float):
+    for i in dt.grid(x.shape[0]):
+        out[i] = x[i] * factor
+
+sys.stdout.buffer.write(cloudpickle.dumps((rounded, scaled)))
+"""
+RECEIVE_KERNELS = """
+import dovetail as dt
+rounded, scaled = pickle.loads(data)
+x = dt.asarray([1.6, 2.0], device="reference")
+out = dt.zeros_like(x)
+scaled(x, out, 2.0)
+print(rounded(x).tolist(), out.tolist() == (x * 2).tolist())
+"""
+
+
+def test_kernels_of_main_travel_with_their_source(tmp_path: Path) -> None:
+    pytest.importorskip("cloudpickle")
+    script = tmp_path / "kernels.py"
+    script.write_text(SEND_KERNELS)
+    data = subprocess.run([sys.executable, str(script)], capture_output=True, check=True).stdout
+    script.unlink()
+    assert in_new_process(RECEIVE_KERNELS, data, tmp_path) == "[2, 2] True"
+
+
+def test_raw_kernel_pickles_by_its_source() -> None:
+    kernel = dt.raw_kernel("source", "cuda", "scale(x: r float32, out: w float32)")
+    again = pickle.loads(pickle.dumps(kernel))
+    assert (again.source, again.arguments) == (kernel.source, kernel.arguments)
 
 
 def test_closures_and_lambdas_are_pickled_by_value(tmp_path: Path) -> None:

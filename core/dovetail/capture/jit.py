@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter, signature
-from types import FunctionType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -26,6 +24,7 @@ import numpy as np
 from ..argument_checks import function as callable_
 from ..argument_checks import refused
 from ..compat.keywords import rebind_keywords
+from ..decorated_functions import reduce_decorated
 from ..engine import evaluate as run
 from ..engine import tracer_api
 from ..errors import ArgumentError, ArgumentTypeError, DovetailError, DTypeError
@@ -135,17 +134,8 @@ class Captured(RecentExecutables, Generic[P, R]):
         return f"<dt.jit of {self.__name__}, captured {self.captures} times>"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
-        """Pickle by the function and its options; the receiver captures anew.
-
-        A decorated function is no longer what its own name leads to, which `pickle` wants: that is
-        this object. So it is given the name by which this object leads to it.
-        """
-        name = getattr(self, "__qualname__", None)
-        if isinstance(name, str) and _look_up(self.__module__, name) is self:
-            if protocol.__index__() < 4:  # which finds nothing in what another name leads to
-                return name
-            self._function.__qualname__ = f"{name}.__wrapped__"
-        return _jitted, (self._function, self._static_names, name)
+        """Pickle by the function and its options; the receiver captures anew."""
+        return reduce_decorated(self, protocol, self._static_names)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -321,26 +311,6 @@ class _BoundCaptured(Generic[P, R]):
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.__func__, name)
-
-
-def _jitted(
-    function: Callable[..., Any], static_argnames: frozenset[str], name: str | None
-) -> Captured[..., Any]:
-    """Unpickle a captured function: return the one that its module has, else a new one."""
-    existing = None if name is None else _look_up(function.__module__, name)
-    if isinstance(existing, Captured) and existing._function is function:
-        return existing
-    if isinstance(function, FunctionType) and name is not None:
-        function.__qualname__ = name
-    return Captured(function, static_argnames)
-
-
-def _look_up(module: str, name: str) -> object:
-    """Return the object at a dotted name in an imported module; None if it is missing."""
-    value: object = sys.modules.get(module)
-    for part in name.split("."):
-        value = getattr(value, part, None)
-    return value
 
 
 def constant(x: Tensor, /) -> Tensor:

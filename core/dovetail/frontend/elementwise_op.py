@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..argument_checks import function as callable_
 from ..argument_checks import shown
 from ..autograd.tape import OPERAND_NAMES
 from ..compat.keywords import MISSING
+from ..decorated_functions import reduce_decorated
 from ..device_class import device
 from ..dtypes import DType, bool_, complex64, complex128, dtype, float64
 from ..engine.traced_numbers import TracedFloat
@@ -93,8 +94,11 @@ class Elementwise:
     def __repr__(self) -> str:
         return f"<elementwise {self.name}({', '.join(self.operands)})>"
 
-    def __reduce__(self) -> str:
-        return str(getattr(self.function, "__qualname__", self.name))  # by its name, as a function
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
+        if self._rules is not None or self.examples is not None or callable(self._dtypes):
+            return str(getattr(self.function, "__qualname__", self.name))  # lambdas have no pickles
+        options = self.name, self._dtypes, self._result, None, None
+        return reduce_decorated(self, protocol, *options)
 
     def __call__(
         self,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
 from ..argument_checks import flag
 from ..argument_checks import function as callable_
 from ..backend.faults import IndexPurpose
+from ..decorated_functions import reduce_decorated
 from ..device_class import opened as open_device
 from ..engine import launch_eager, programs, tracer_api
 from ..engine.launching import BoundKernel
@@ -79,6 +80,9 @@ class LoopKernel:
 
     def __repr__(self) -> str:
         return f"<dt.kernel {self.__name__}({', '.join(p.name for p in self._parameters)})>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
+        return reduce_decorated(self, protocol, self._debug)
 
     def __call__(self, *args: Any, **named: Any) -> None:
         """Launch it on these arguments, in the order of other work on the same tensors.

@@ -74,6 +74,7 @@ class RawKernel:
             self.source, self._first_line = head + text, head.count("\n")
             options = (*options, f"-I{self.file.parent}")
         self.device_type, self._options = device_type, options
+        self._signature = signature
         self.__name__, self.arguments = _parse_signature(signature)
         self._strided = strided
         self._tensors = tuple(k for k, a in enumerate(self.arguments) if a.access)
@@ -92,6 +93,10 @@ class RawKernel:
 
     def __repr__(self) -> str:
         return f"<dt.raw_kernel {self.__name__} of {self.device_type}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        options = self.source, self.device_type, self._signature, self._options, self._strided
+        return RawKernel, options
 
     def __call__(self, *args: Any, grid: PointCounts = None, group: PointCounts = None) -> None:
         """Launch it on these arguments, in the order of other work on the same tensors.

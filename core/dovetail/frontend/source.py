@@ -7,9 +7,12 @@ import builtins
 import inspect
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from ..errors import DovetailError, KernelError
+
+_SOURCE = "__dovetail_source__"  # the attribute by which cloudpickle sends a function's lines
 
 
 class FunctionSource:
@@ -21,14 +24,17 @@ class FunctionSource:
     def __init__(self, function: Callable[..., object], kernel: str) -> None:
         self.function, self.kernel, self.name = function, kernel, function.__name__
         self.file = function.__code__.co_filename
+        self.lines: list[str]
         try:
-            self.lines, first = inspect.getsourcelines(function)
+            self.lines, first = getattr(function, _SOURCE, None) or inspect.getsourcelines(function)
         except (OSError, TypeError) as error:
             raise KernelError(
                 f"{kernel}: the source of {self.name} is not available; define it in a file or a "
                 "notebook cell"
             ) from error
         self.first_line = max(first, 1)
+        with suppress(AttributeError):  # of bound methods
+            setattr(function, _SOURCE, (self.lines, first))
         tree = ast.parse(textwrap.dedent("".join(self.lines))).body[0]
         if not isinstance(tree, ast.FunctionDef):
             raise KernelError(f"{kernel}: {self.name} must be a function defined with def")

@@ -1,0 +1,47 @@
+"""Pickles of the objects that decorators return: by the function and its options."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, SupportsIndex
+
+
+def reduce_decorated(
+    wrapper: Any, protocol: SupportsIndex, *options: object
+) -> str | tuple[object, ...]:
+    """Return what `__reduce_ex__` of a decorated function returns.
+
+    `__wrapped__` of the wrapper is the function. Its own name leads to the wrapper, but `pickle`
+    wants a name that leads to the function. So it gets the name of the wrapper's attribute.
+    """
+    function, name = wrapper.__wrapped__, getattr(wrapper, "__qualname__", None)
+    if isinstance(name, str) and look_up(wrapper.__module__, name) is wrapper:
+        if protocol.__index__() < 4:  # which finds nothing in what another name leads to
+            return name
+        function.__qualname__ = f"{name}.__wrapped__"
+    return decorate_again, (type(wrapper), function, options, name)
+
+
+def decorate_again(
+    kind: Callable[..., Any],
+    function: Callable[..., object],
+    options: tuple[object, ...],
+    name: str | None,
+) -> object:
+    """Unpickle a decorated function: return the one that its module has, else a new one."""
+    existing: Any = None if name is None else look_up(function.__module__, name)
+    if type(existing) is kind and existing.__wrapped__ is function:
+        return existing
+    if isinstance(function, FunctionType) and name is not None:
+        function.__qualname__ = name
+    return kind(function, *options)
+
+
+def look_up(module: str, name: str) -> object:
+    """Return the object at a dotted name in an imported module; None if it is missing."""
+    value: object = sys.modules.get(module)
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    return value
