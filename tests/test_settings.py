@@ -247,3 +247,37 @@ def test_default_device_and_generator_belong_to_the_process() -> None:
         dt.set_default_device(before)
         dt.random.set_state(state)
     assert found == [dt.device("reference"), (5, 0)]
+
+
+def test_deterministic_switch_holds_in_all_threads_and_for_captures() -> None:
+    seen = []
+
+    @dt.jit
+    def product(x: dt.Tensor) -> dt.Tensor:
+        seen.append(uses_no_vendor())
+        return dt.matmul(x, x)
+
+    m = dt.ones((2, 2), device="reference")
+    answers: list[bool] = []
+    assert not dt.are_deterministic_algorithms_enabled()
+    try:
+        with dt.no_grad():
+            dt.use_deterministic_algorithms(False)
+            product(m)
+            dt.use_deterministic_algorithms(True, warn_only=True)
+            product(m)
+            assert uses_no_vendor()
+        thread = threading.Thread(target=lambda: answers.append(uses_no_vendor()))
+        thread.start()
+        thread.join()
+        assert uses_no_vendor() and answers == [True]
+        assert dt.are_deterministic_algorithms_enabled()
+        with dt.vendor_products(True):
+            assert not uses_no_vendor()
+    finally:
+        dt.use_deterministic_algorithms(False)
+    with dt.no_grad():
+        product(m)
+    assert seen == [False, True] and product.captures == 2 and not uses_no_vendor()
+    with pytest.raises(dt.ArgumentTypeError, match="mode"):
+        dt.use_deterministic_algorithms("warn")  # type: ignore[arg-type]

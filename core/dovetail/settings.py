@@ -87,6 +87,15 @@ def uses_vendor_products() -> bool:
     return allows_vendor_products() if chosen is None else chosen
 
 
+def set_vendor_products(allowed: bool | None) -> None:
+    """Set the default of all threads outside of blocks; None is as the environment says.
+
+    The caller drops captures that were matched by these settings.
+    """
+    object.__setattr__(_DEFAULTS, "vendor_products", allowed)  # other contexts refer to it
+    _apply_blocks(current().blocks)
+
+
 def enter_block(block: SettingsBlock) -> None:
     """Append `block` to the blocks of this context, and apply its changes."""
     _apply_blocks((*current().blocks, block))
@@ -110,7 +119,7 @@ def _merge_blocks(entered: tuple[SettingsBlock, ...]) -> Settings:
     """Return the settings of entered blocks, inner ones last; make ops check for eager ones."""
     if not entered:
         return _DEFAULTS
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"vendor_products": _DEFAULTS.vendor_products}
     for block in entered:
         for name, value in block.changes.items():
             if name == "autocast":

@@ -166,7 +166,8 @@ EXEMPT: dict[str, str] = {
         ["dt.default_device", "dt.get_autocast_dtype", "dt.get_default_dtype",
          "dt.get_num_threads", "dt.get_printoptions", "dt.is_autocast_enabled",
          "dt.set_default_device", "dt.set_default_dtype", "dt.set_num_threads",
-         "dt.set_printoptions"], _SETTING),
+         "dt.set_printoptions", "dt.are_deterministic_algorithms_enabled",
+         "dt.use_deterministic_algorithms"], _SETTING),
     **dict.fromkeys(
         ["dt.__array_namespace_info__", "dt.can_cast", "dt.device", "dt.devices",
          "dt.element_size", "dt.finfo", "dt.iinfo", "dt.storage_index", "dt.isdtype",

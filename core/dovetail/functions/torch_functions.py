@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import layout as lay
+from .. import settings
 from ..argument_checks import flag, integer, integers
 from ..dtypes import bool_, float64
 from ..engine import tracer_api
@@ -21,7 +22,7 @@ from ..tensor.promotion import Array, Operand, as_tensors
 from ..tensor.tensor import Tensor, required, strided
 from .creation.constructors import empty, eye, full, ones, zeros
 from .creation.from_values import asarray
-from .datatypes import DeviceLike, DTypeLike
+from .datatypes import DeviceLike, DTypeLike, default_dtype_listeners
 from .elementwise.op_functions import add, divide, log1p, multiply, pow, where
 from .indexing.index_reads import take, take_along_axis
 from .indexing.insert_delete import compress
@@ -44,6 +45,7 @@ __all__ = [
     "addmv",
     "amax",
     "amin",
+    "are_deterministic_algorithms_enabled",
     "baddbmm",
     "diag_embed",
     "float_power",
@@ -57,7 +59,48 @@ __all__ = [
     "repeat_interleave",
     "take_along_dim",
     "unflatten",
+    "use_deterministic_algorithms",
 ]
+
+
+@public(widen=False)
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Require one order of sums in the whole process, as PyTorch's switch does.
+
+    dovetail's own kernels always have one order. So True only turns off vendors' routines for
+    products, as `vendor_products(False)` does in a context. A thread that is in a context of
+    settings follows when it leaves that.
+
+    - `mode`: True turns vendors' routines off; False is the default of the process again.
+    - `warn_only`: accepted for PyTorch, without an effect: no function lacks a deterministic form.
+
+    Raises: ArgumentTypeError for others than bools.
+    See also: `vendor_products`, `are_deterministic_algorithms_enabled`.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
+
+    >>> import dovetail as dt
+    >>> dt.use_deterministic_algorithms(True)
+    >>> dt.are_deterministic_algorithms_enabled()
+    True
+    >>> dt.use_deterministic_algorithms(False)
+    """
+    flag("use_deterministic_algorithms", warn_only, "warn_only")
+    is_required = flag("use_deterministic_algorithms", mode, "mode")
+    settings.set_vendor_products(False if is_required else None)
+    for forget in default_dtype_listeners:  # caches that were matched by the old settings
+        forget()
+
+
+@public(widen=False)
+def are_deterministic_algorithms_enabled() -> bool:
+    """Return True if products use no vendor's routine here: all results have one order of sums.
+
+    >>> import dovetail as dt
+    >>> with dt.vendor_products(False):
+    ...     dt.are_deterministic_algorithms_enabled()
+    True
+    """
+    return not settings.uses_vendor_products()
 
 
 @public(widen=False)
