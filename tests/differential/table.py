@@ -161,7 +161,8 @@ EXEMPT: dict[str, str] = {
         _MEMORY),
     **dict.fromkeys(
         ["F.gumbel_softmax", "dt.multinomial", "x.integers_", "x.normal_", "x.uniform_"], _RANDOM),
-    **dict.fromkeys(["dt.load", "dt.load_function", "dt.save", "dt.save_function"], _FILES),
+    **dict.fromkeys(
+        ["dt.load", "dt.load_function", "dt.load_metadata", "dt.save", "dt.save_function"], _FILES),
     **dict.fromkeys(
         ["dt.default_device", "dt.get_autocast_dtype", "dt.get_default_dtype",
          "dt.get_num_threads", "dt.get_printoptions", "dt.is_autocast_enabled",

@@ -120,18 +120,86 @@ def test_only_selects_by_name_and_pattern(form: str, file: Path) -> None:
 
 def test_safetensors_dtype_that_dovetail_lacks_blocks_no_other_tensor(tmp_path: Path) -> None:
     header = {
-        "a.x": {"dtype": "F8_E5M2", "shape": [8], "data_offsets": [0, 8]},
+        "a.x": {"dtype": "F8_E8M0", "shape": [8], "data_offsets": [0, 8]},
         "a.y": {"dtype": "F32", "shape": [2], "data_offsets": [8, 16]},
     }
     file = tmp_path / "x.safetensors"
     file.write_bytes(safetensors_bytes(header))
     for wanted in (None, "a.x", ["a.x", "a.*"]):
-        with pytest.raises(dt.DTypeError, match=r"'a\.x' .* F8_E5M2.*only="):
+        with pytest.raises(dt.DTypeError, match=r"'a\.x' .* F8_E8M0.*only="):
             dt.load(file, only=wanted)
     for wanted in ("a.y", "a.*"):
         assert {name: y.tolist() for name, y in dt.load(file, only=wanted).items()} == {
             "a.y": [0.0, 0.0]
         }
+
+
+@pytest.mark.parametrize("code", ["F8_E4M3", "F8_E5M2"])
+def test_cast_reads_float8_exactly_without_a_plugin(tmp_path: Path, code: str) -> None:
+    header = {
+        "x": {"dtype": code, "shape": [2, 128], "data_offsets": [0, 256]},
+        "y": {"dtype": "F32", "shape": [1], "data_offsets": [256, 260]},
+    }
+    file = tmp_path / "x.safetensors"
+    file.write_bytes(safetensors_bytes(header, bytes(range(256)) + b"\0" * 4))
+    x = dt.load(file, cast=dt.float32, device="reference")["x"].numpy()
+    known = {"F8_E4M3": (2.0**-9, 448.0), "F8_E5M2": (2.0**-16, 57344.0)}[code]
+    assert x[0, 1] == known[0] and np.nanmax(x[np.isfinite(x)]) == known[1] and x[0, 0] == 0
+    assert np.signbit(x[1, 0]) and np.isnan(x[:, 127]).all()
+    assert np.isinf(x).any() == (code == "F8_E5M2")
+    if (ml_dtypes := pytest.importorskip("ml_dtypes")) is not None:
+        theirs = {"F8_E4M3": ml_dtypes.float8_e4m3fn, "F8_E5M2": ml_dtypes.float8_e5m2}[code]
+        wanted = np.arange(256, dtype="u1").view(theirs).astype("f4").reshape(2, 128)
+        assert np.array_equal(x, wanted, equal_nan=True)
+    assert dt.load(file, cast=dt.float16, device="reference")["y"].dtype is dt.float16
+    with pytest.raises(dt.SharingError, match="needs a copy"):
+        dt.load(file, cast=dt.float32, copy=False)
+
+
+@each
+def test_files_at_urls_are_written_and_read(form: str, file: Path) -> None:
+    pytest.importorskip("fsspec", reason="fsspec is not installed")
+    url = f"memory://{file.name}-folder/{file.name}"
+    dt.save(url, {"old": dt.ones(1)})
+    dt.save(url, {"w": dt.arange(3), "b": dt.ones(1)})
+    assert dt.load(url).keys() == {"w", "b"}
+    assert dt.load(url, only="w")["w"].tolist() == [0, 1, 2]
+    with pytest.raises(dt.SharingError, match="URL"):
+        dt.load(url, copy=False)
+    with pytest.raises(FileNotFoundError):
+        dt.load(f"memory://nowhere/{file.name}")
+
+
+def test_shards_at_urls_are_read(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+    for i in (1, 2):
+        dt.save(f"memory://shards/m-{i}.safetensors", {f"w{i}": dt.ones(i)}, metadata={"i": str(i)})
+    index = "memory://shards/m.safetensors.index.json"
+    with fsspec.open(index, "w") as opened:
+        json.dump({"weight_map": {f"w{i}": f"m-{i}.safetensors" for i in (1, 2, 3)}}, opened)
+    assert {n: x.shape for n, x in dt.load(index, only=["w1", "w2"]).items()} == {
+        "w1": (1,), "w2": (2,)
+    }  # fmt: skip
+    with pytest.raises(FileNotFoundError):
+        dt.load(index)
+    assert dt.load_metadata("memory://shards/m-2.safetensors") == {"i": "2"}
+
+
+def test_metadata_of_safetensors_are_written_and_read(tmp_path: Path) -> None:
+    file = tmp_path / "x.safetensors"
+    dt.save(file, {"w": dt.ones(2)}, metadata={"format": "pt", "epoch": "3"})
+    assert dt.load_metadata(file) == {"format": "pt", "epoch": "3"}
+    assert dt.load(file)["w"].tolist() == [1, 1]
+    with safetensors.safe_open(file, "np") as opened:
+        assert opened.metadata() == {"format": "pt", "epoch": "3"}
+    dt.save(file, {"w": dt.ones(2)})
+    assert dt.load_metadata(file) == {}
+    with pytest.raises(dt.ArgumentTypeError, match="metadata must be a dict from strings"):
+        dt.save(file, {}, metadata={"epoch": 3})  # type: ignore[dict-item]
+    with pytest.raises(dt.ArgumentError, match="metadata needs"):
+        dt.save(tmp_path / "x.npz", {}, metadata={})
+    with pytest.raises(dt.ArgumentError, match=r"expected a \*\.safetensors"):
+        dt.load_metadata(tmp_path / "x.npz")
 
 
 def test_npz_dtype_that_dovetail_lacks_blocks_no_other_tensor(tmp_path: Path) -> None:

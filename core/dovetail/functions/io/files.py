@@ -10,10 +10,13 @@ import errno
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -43,29 +46,35 @@ from ..shape.copies import contiguous
 from .interop import address, wrap_memory
 from .progress import bar
 
-__all__ = ["load", "save"]
+__all__ = ["load", "load_metadata", "save"]
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 
 
 @public(widen=False)
 def save(
-    file: str | os.PathLike[str], tensors: Mapping[str, Tensor | Mapping[str, object]], /
+    file: str | os.PathLike[str],
+    tensors: Mapping[str, Tensor | Mapping[str, object]],
+    /,
+    *,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write named tensors to a file, in the format of its extension.
 
     An existing file is replaced when the new one is complete; a folder *.zarr at once.
 
     - `file`: the path: *.safetensors (by the library of that name), *.npz, or *.zarr (by the
-      library zarr).
+      library zarr). A URL such as "s3://bucket/model.safetensors" needs the package fsspec.
     - `tensors`: a dict from names to tensors. A dict within it is flattened: `{"a": {"w": x}}`
       becomes "a.w".
+    - `metadata`: texts by name for the header of a *.safetensors file, which `load_metadata` reads.
+      Hugging Face's transformers expects `{"format": "pt"}`. None writes none.
 
     Shapes: any.
     Dtypes: safetensors has all but complex128, the other formats all but bfloat16.
     Raises: ArgumentError for another extension, DTypeError, LayoutError, ArgumentTypeError,
     OSError; ModuleNotFoundError without the library.
-    See also: `load`, `checkpoint.save`.
+    See also: `load`, `load_metadata`, `checkpoint.save`.
     Source: https://huggingface.co/docs/safetensors, https://zarr.readthedocs.io
 
     >>> import os, tempfile
@@ -86,7 +95,37 @@ def save(
         if name in flat:
             raise ArgumentError(f"save: two tensors have the name {name!r}; rename one of them")
         flat[name] = contiguous(strided("save", x))
-    form.save(path, flat)
+    write = form.save if metadata is None else _with_metadata(form, metadata)
+    if not _is_url(file):
+        write(path, flat)
+        return
+    with TemporaryDirectory() as folder:
+        local = Path(folder) / path.name
+        write(local, flat)
+        system, remote = _open_url(file)
+        if not local.is_dir():
+            system.put(str(local), remote)
+            return
+        if system.exists(remote):
+            system.rm(remote, recursive=True)
+        system.put(f"{local}/", remote, recursive=True)
+
+
+def _with_metadata(
+    form: FileFormat, metadata: Mapping[str, str]
+) -> Callable[[Path, dict[str, Tensor]], None]:
+    """Return the function that writes a file with texts in its header.
+
+    Raises: ArgumentError for a format without; ArgumentTypeError unless all are strings.
+    """
+    if form.save is not _save_safetensors:
+        raise ArgumentError("save: metadata needs a file name that ends in .safetensors")
+    is_text = isinstance(metadata, Mapping) and all(
+        isinstance(text, str) for item in metadata.items() for text in item
+    )
+    if not is_text:
+        raise refused("save", "metadata", "a dict from strings to strings", metadata)
+    return partial(_save_safetensors, metadata=dict(metadata))
 
 
 def _flatten(tensors: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, Any]]:
@@ -119,12 +158,14 @@ def load(
     on first access, and writes change the tensor, not the file. The file must not change meanwhile.
 
     - `file`: the path: *.safetensors, *.npz or *.zarr; or the index of a checkpoint in several
-      files, *.safetensors.index.json, which reads the files beside it.
+      files, *.safetensors.index.json, which reads the files beside it. A file at a URL such as
+      "s3://bucket/model.safetensors" is copied first, by the package fsspec.
     - `only`: the names of the tensors to load, as a string or several: full names, or patterns of
       `fnmatch` such as "encoder.*". A pattern skips tensors of a dtype that dovetail lacks. None
       loads all.
-    - `cast`: a floating dtype for all floating tensors; integers and bools keep theirs. None keeps
-      the dtypes of the file.
+    - `cast`: a floating dtype for all floating tensors; integers and bools keep theirs. It reads
+      both float8 dtypes of safetensors without a plugin for them. None keeps the dtypes of the
+      file.
     - `copy`: True reads all at once; False fails if a copy is needed. None maps a safetensors file
       if possible.
 
@@ -133,7 +174,7 @@ def load(
     Raises: ArgumentError for another extension, a damaged file, or a name or pattern that no tensor
     has; DTypeError; SharingError (`copy`); OSError if the file cannot be opened;
     ModuleNotFoundError without the library.
-    See also: `save`, `checkpoint.load`.
+    See also: `save`, `load_metadata`, `checkpoint.load`.
 
     >>> import os, tempfile
     >>> import dovetail as dt
@@ -142,16 +183,48 @@ def load(
     >>> sorted(dt.load(file)), sorted(dt.load(file, only="a.*"))
     (['a.b', 'a.w', 'c'], ['a.b', 'a.w'])
     """
-    path = _path("load", file)
-    is_index = path.name.lower().endswith(_INDEX_SUFFIX)
-    read = _load_shards if is_index else _format_of("load", path).load
+    name = _path("load", file)
+    is_index = name.name.lower().endswith(_INDEX_SUFFIX)
+    read = _load_shards if is_index else _format_of("load", name).load
     options = LoadOptions(
         usable(device, "load"),
         copy if copy is None else flag("load", copy, "copy"),
         None if only is None else _patterns(only),
+        None if cast is None else D.dtype(cast, "load"),
     )
-    tensors = read(path, options)
-    return tensors if cast is None else _cast_floats(tensors, D.dtype(cast, "load"), options.copy)
+    with _local_path("load", file) as path:
+        if _is_url(file):
+            if options.copy is False:
+                raise SharingError("load: a file at a URL is copied, and copy=False forbids it")
+            options = options._replace(copy=True, url=file)
+        tensors = read(path, options)
+    return tensors if options.cast is None else _cast_floats(tensors, options.cast, options.copy)
+
+
+@public(widen=False)
+def load_metadata(file: str | os.PathLike[str], /) -> dict[str, str]:
+    """Return the texts in the header of a safetensors file, by name; read no tensor.
+
+    - `file`: the path of a *.safetensors file.
+
+    Raises: ArgumentError for another extension or a damaged file; OSError if it cannot be opened;
+    ModuleNotFoundError without the library safetensors.
+    See also: `save`, `load`.
+    Source: https://huggingface.co/docs/safetensors
+
+    >>> import os, tempfile
+    >>> import dovetail as dt
+    >>> file = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> dt.save(file, {"w": dt.ones(2)}, metadata={"format": "pt"})
+    >>> dt.load_metadata(file)
+    {'format': 'pt'}
+    """
+    name = _path("load_metadata", file)
+    if _format_of("load_metadata", name).load is not _load_safetensors:
+        raise ArgumentError(f"load_metadata: expected a *.safetensors file, got {name.name!r}")
+    with _local_path("load_metadata", file) as path:
+        texts: dict[str, str] = _read_header(path)[0].get("__metadata__", {})
+    return texts
 
 
 def _patterns(only: object) -> tuple[str, ...]:
@@ -183,6 +256,8 @@ class LoadOptions(NamedTuple):
     device: Device
     copy: bool | None
     only: tuple[str, ...] | None
+    cast: DType | None
+    url: str = ""  # of the file, if `load` reads a copy
 
     def select(self, path: Path, names: Collection[str]) -> list[str]:
         """Return the names in a file to load. Raises: ArgumentError if a pattern matches none."""
@@ -235,6 +310,41 @@ def _format_order_error(tensors: object, file: object) -> str:
 def _path(op: str, file: object) -> Path:
     """Return the argument `file` as a path."""
     return Path(os.fsdecode(file_name(op, file, "file")))
+
+
+def _is_url(file: object) -> TypeGuard[str]:
+    """Return True for an address such as "s3://bucket/model.safetensors"."""
+    return isinstance(file, str) and "://" in file
+
+
+def _open_url(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, as the package fsspec has it, and the path in it."""
+    try:
+        library: Any = import_module("fsspec.core")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"URLs need the package fsspec: {install_command('dovetail-tensor[files]')}"
+        ) from error
+    system, path = library.url_to_fs(url)
+    return system, path
+
+
+def _fetch(url: str, folder: Path) -> Path:
+    """Copy a file, or a folder *.zarr, from a URL into a folder; return its path there."""
+    system, remote = _open_url(url)
+    local = folder / url.rpartition("/")[2]
+    system.get(remote, str(local), recursive=local.suffix == ".zarr")
+    return local
+
+
+@contextmanager
+def _local_path(op: str, file: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the path of a file; for a URL that of a temporary copy."""
+    if not _is_url(file):
+        yield _path(op, file)
+        return
+    with TemporaryDirectory() as folder:
+        yield _fetch(file, Path(folder))
 
 
 def _format_of(op: str, path: Path) -> FileFormat:
@@ -348,7 +458,9 @@ def _dtype_of_code(code: str) -> DType | None:
     return next((d for d, names in theirs if names is not None and names[0] == code), None)
 
 
-def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
+def _save_safetensors(
+    path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
     """Replace a .safetensors file by tensors.
 
     Raises: ArgumentError for the name "__metadata__", DTypeError for a dtype that the format lacks,
@@ -374,7 +486,7 @@ def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
             dtype=code, shape=x.shape, data_ptr=address(raw), data_len=raw.nbytes
         )
     try:
-        _replace_file(path, lambda temporary: library.serialize_file(specs, temporary))
+        _replace_file(path, lambda temporary: library.serialize_file(specs, temporary, metadata))
     except library.SafetensorError as error:
         raise OSError(f"save: {path} cannot be written: {error}") from error
 
@@ -387,18 +499,7 @@ def _load_safetensors(
     names: the tensors that an index expects in the file; None selects by the options.
     Raises: ArgumentError if the file is damaged or lacks a name.
     """
-    library = _import_library("safetensors")
-    with path.open("rb"):  # raises OSError if it cannot be opened
-        pass
-    try:  # the library checks that the parts cover the file without gaps and overlaps
-        with library.safe_open(path, framework="np"):
-            pass
-        raw = np.memmap(path, np.uint8, mode="c")
-        start = 8 + int.from_bytes(raw[:8].tobytes(), "little")
-        header = json.loads(raw[8:start].tobytes())
-    except Exception as error:  # the library's errors, and those of a file that changes meanwhile
-        _raise_unless_damaged(path, error)
-        raise _file_error(path, error) from error
+    header, raw, start = _read_header(path)
     header.pop("__metadata__", None)
     tensors = {}
     with bar(f"loading {path.name}", raw.size - start) as advance:
@@ -410,13 +511,58 @@ def _load_safetensors(
             if dtype is not None:
                 part, shape = raw[start + low : start + high], tuple(entry["shape"])
                 tensors[name] = _map_tensor(name, part, dtype, shape, options.device, options.copy)
+            elif entry["dtype"] in _FLOAT8_CODES and options.cast is not None:
+                if options.copy is False:
+                    raise SharingError(
+                        f"load: {name!r} as {options.cast.name} needs a copy, and copy=False "
+                        "forbids it"
+                    )
+                values = _decode_float8(entry["dtype"], raw[start + low : start + high])
+                values = values.reshape(entry["shape"])
+                tensors[name] = from_host(values, D.float32, options.device)
             elif not options.skips(name):
+                way = "pass cast= (a floating dtype), or " * (entry["dtype"] in _FLOAT8_CODES)
                 raise DTypeError(
                     f"load: {name!r} of {path} has dtype {entry['dtype']}, "
-                    f"which dovetail cannot read; {_ONLY_ADVICE}"
+                    f"which dovetail cannot read; {way}{_ONLY_ADVICE}"
                 )
             advance(high - low)
     return tensors
+
+
+def _read_header(path: Path) -> tuple[dict[str, Any], np.ndarray, int]:
+    """Return the header of a safetensors file, the mapped file, and the start of its data.
+
+    Raises: ArgumentError if the file is damaged.
+    """
+    library = _import_library("safetensors")
+    with path.open("rb"):  # raises OSError if it cannot be opened
+        pass
+    try:  # the library checks that the parts cover the file without gaps and overlaps
+        with library.safe_open(path, framework="np"):
+            pass
+        raw = np.memmap(path, np.uint8, mode="c")
+        start = 8 + int.from_bytes(raw[:8].tobytes(), "little")
+        return json.loads(raw[8:start].tobytes()), raw, start
+    except Exception as error:  # the library's errors, and those of a file that changes meanwhile
+        _raise_unless_damaged(path, error)
+        raise _file_error(path, error) from error
+
+
+_FLOAT8_CODES = ("F8_E4M3", "F8_E5M2")
+
+
+def _decode_float8(code: str, raw: np.ndarray) -> np.ndarray:
+    """Return float8 numbers as float32, exactly.
+
+    Source: Micikevicius et al., FP8 Formats for Deep Learning, https://arxiv.org/abs/2209.05433
+    """
+    bits = np.asarray(raw).astype(np.uint16)
+    if code == "F8_E5M2":  # the upper byte of a float16
+        return (bits << 8).view(np.float16).astype(np.float32)
+    size = bits & 0x7F
+    halves = ((bits & 0x80) << 8 | size << 7).view(np.float16)  # their exponents' bias is 8 more
+    return np.where(size == 0x7F, np.float32(np.nan), halves.astype(np.float32) * 256)
 
 
 def _load_shards(path: Path, options: LoadOptions) -> dict[str, Tensor]:
@@ -440,6 +586,8 @@ def _load_shards(path: Path, options: LoadOptions) -> dict[str, Tensor]:
         names_of.setdefault(file_of[name], []).append(name)
     tensors: dict[str, Tensor] = {}
     for file, names in names_of.items():
+        if options.url:
+            _fetch(f"{options.url.rpartition('/')[0]}/{file}", path.parent)
         tensors |= _load_safetensors(path.with_name(file), options, names)
     return tensors
 
