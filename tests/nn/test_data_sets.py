@@ -277,3 +277,60 @@ def test_default_collate_equals_pytorch() -> None:
                 same(x, y)
 
     same(mine, theirs)
+
+
+class Numbered:
+    """Items by index, as data sets of PyTorch have them: foreign tensors in containers."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        if i >= 3:
+            raise IndexError(i)
+        return {"x": self.library(np.full(2, i, "f4")), "i": i}
+
+
+class Exported:
+    """An array of another library, which has only DLPack."""
+
+    def __init__(self, a: np.ndarray) -> None:
+        self.a = a
+
+    def __dlpack__(self, **options: Any) -> object:
+        return self.a.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.a.__dlpack_device__()
+
+
+def test_loader_collates_foreign_tensors(device: dt.Device) -> None:
+    for batch in dt.data.DataLoader(Numbered(Exported), batch_size=3):
+        assert type(batch["x"]) is dt.Tensor and batch["x"].device is dt.default_device()
+        assert batch["x"].tolist() == [[0, 0], [1, 1], [2, 2]] and batch["i"].tolist() == [0, 1, 2]
+
+
+def test_loader_takes_data_sets_of_pytorch() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is one of the peers")
+    x = torch.arange(6.0).reshape(3, 2).requires_grad_()
+    rows = torch.utils.data.TensorDataset(x, torch.tensor([1, 2, 3]))
+    ours = [(a.tolist(), b.tolist()) for a, b in dt.data.DataLoader(rows, batch_size=2)]
+    theirs = [(a.tolist(), b.tolist()) for a, b in torch.utils.data.DataLoader(rows, batch_size=2)]
+    assert ours == theirs
+    bf = dt.data.default_collate([torch.ones(2, dtype=torch.bfloat16)] * 2)
+    assert bf.dtype is dt.bfloat16 and bf.shape == (2, 2)
+
+    class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc]  # of no known type
+        def __iter__(self) -> Any:
+            return iter(torch.arange(3))
+
+    loader = dt.data.DataLoader(Stream(), batch_size=2)
+    assert [x.tolist() for x in loader] == [x.tolist() for x in loader] == [[0, 1], [2]]
+
+
+def test_loader_refuses_an_iterator_which_has_one_epoch() -> None:
+    with pytest.raises((TypeError, dt.ArgumentError)):
+        list(dt.data.DataLoader(iter([1, 2]), batch_size=2))

@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "number": (bool, int, float, complex, np.bool_, np.number),
     "mapping": (Mapping,),
     "sequence": (Sequence,),
+    "foreign": (),  # any other class with `__dlpack__`
 }
 
 
@@ -41,9 +42,10 @@ def default_collate(batch: Sequence[Any]) -> Any:
     - `batch`: at least one item.
 
     The new axis is the first. Items may be nested in tuples, lists and mappings; the batch has the
-    same structure, with lists for tuples. Strings and bytes are collected in a list. As in PyTorch,
-    Python floats become float64 and ints int64. Tensors of several dtypes become one of the
-    promoted dtype. Those that NumPy can read go to the default device.
+    same structure, with lists for tuples. Tensors of PyTorch and JAX become dovetail's. Strings and
+    bytes are collected in a list. As in PyTorch, Python floats become float64 and ints int64.
+    Tensors of several dtypes become one of the promoted dtype. Those that NumPy can read go to the
+    default device.
     Raises: ArgumentTypeError for other types and for items of different kinds, ArgumentError for
     different keys, ShapeError for different shapes or lengths.
 
@@ -68,6 +70,8 @@ def collate_on_host(batch: Sequence[Any]) -> Any:
             return dt.stack([x.detach() for x in batch])
         dtype = dt.result_type(*{x.dtype for x in batch})
         return _stack([x.detach().numpy() for x in batch], dtype)
+    if kind == "foreign":
+        return collate_on_host([_share(x) for x in batch])
     if kind == "array":
         return _stack(batch, None)
     if kind == "number":
@@ -109,7 +113,13 @@ def _kind(cls: type) -> str | None:
     """Return the kind of items of a class, a key of `KINDS`; None if they cannot be collated."""
     if issubclass(cls, np.timedelta64):  # a subclass of np.signedinteger
         return None
-    return next((kind for kind, classes in KINDS.items() if issubclass(cls, classes)), None)
+    known = next((kind for kind, classes in KINDS.items() if issubclass(cls, classes)), None)
+    return "foreign" if known is None and hasattr(cls, "__dlpack__") else known
+
+
+def _share(x: Any) -> dt.Tensor:
+    """Return a tensor over the host memory of another library's tensor, or over a copy of it."""
+    return dt.from_dlpack(x.detach() if hasattr(x, "detach") else x, device="reference")
 
 
 def _require_equal_keys(batch: Sequence[Mapping[Any, Any]]) -> None:

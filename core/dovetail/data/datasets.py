@@ -71,6 +71,12 @@ class IterableDataset(Dataset[T]):
         return ChainDataset([self, other])
 
 
+def is_iterable(dataset: object) -> bool:
+    """Return True for a data set that is only iterated over, of dovetail or of PyTorch."""
+    has_items = hasattr(dataset, "__len__") or hasattr(dataset, "__next__")
+    return isinstance(dataset, IterableDataset) or (hasattr(dataset, "__iter__") and not has_items)
+
+
 class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
     """A data set of tensor rows: item i is a tuple of row i of each tensor.
 

@@ -19,7 +19,7 @@ from dovetail.extend import arguments
 
 from ..nn.constructor_errors import Explained
 from .collate import default_collate, to_device
-from .datasets import Generator, IterableDataset
+from .datasets import Generator, is_iterable
 from .progress import Track
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from .source_check import MAIN_GUARD_HINT, explain_unimportable, main_names
@@ -52,7 +52,8 @@ class DataLoader(Explained):
     """An iterable over the batches of a data set: `for x, y in loader`.
 
     - `dataset`: a `Dataset`, or any object with `__getitem__` and `__len__` such as a list or a
-      tensor; or an `IterableDataset`.
+      tensor; or an `IterableDataset`, or another object with `__iter__` and no length. Data sets of
+      PyTorch are accepted.
     - `batch_size`: the number of items in a batch; None yields single items.
     - `shuffle`: True uses a random order, which is new in each epoch.
     - `sampler`: an iterable of indices that replaces the order.
@@ -133,7 +134,7 @@ class DataLoader(Explained):
         self.device = None if device is None else dt.device(device)
         self.multiprocessing_context = _process_context(multiprocessing_context, num_workers)
         self._check_workers(prefetch_factor)
-        self._is_iterable = isinstance(dataset, IterableDataset)
+        self._is_iterable = is_iterable(dataset)
         self._check_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.batch_size: int | None = batch_size
         self.drop_last, self.sampler, self.batch_sampler = drop_last, sampler, batch_sampler

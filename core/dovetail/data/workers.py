@@ -27,7 +27,7 @@ import dovetail as dt
 from dovetail.extend import Lock
 
 from .collate import collate_on_host, default_collate, gather_rows
-from .datasets import IterableDataset
+from .datasets import is_iterable
 
 __all__ = ["get_worker_info"]
 
@@ -99,7 +99,7 @@ class Fetcher:
         """
         self.options, self.on_host = options, on_host
         self.items: Iterator[Any] | None = None
-        if isinstance(options.dataset, IterableDataset):
+        if is_iterable(options.dataset):
             self.items = iter(options.dataset)
 
     def batch(self, indices: Any) -> Any:
