@@ -113,8 +113,8 @@ def _kind(cls: type) -> str | None:
     """Return the kind of items of a class, a key of `KINDS`; None if they cannot be collated."""
     if issubclass(cls, np.timedelta64):  # a subclass of np.signedinteger
         return None
-    known = next((kind for kind, classes in KINDS.items() if issubclass(cls, classes)), None)
-    return "foreign" if known is None and hasattr(cls, "__dlpack__") else known
+    kind = next((kind for kind, classes in KINDS.items() if issubclass(cls, classes)), None)
+    return "foreign" if kind is None and hasattr(cls, "__dlpack__") else kind
 
 
 def _share(x: Any) -> dt.Tensor:

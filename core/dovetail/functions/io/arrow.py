@@ -29,10 +29,19 @@ from .interop import address, capsule_pointer
 from .release_callbacks import RELEASE_ARRAY, RELEASE_SCHEMA, live_exports, new_capsule
 
 _FORMATS = {
-    "bool": b"b", "int8": b"c", "uint8": b"C", "int16": b"s", "uint16": b"S", "int32": b"i",
-    "uint32": b"I", "int64": b"l", "uint64": b"L", "float16": b"e", "float32": b"f",
+    "bool": b"b",
+    "int8": b"c",
+    "uint8": b"C",
+    "int16": b"s",
+    "uint16": b"S",
+    "int32": b"i",
+    "uint32": b"I",
+    "int64": b"l",
+    "uint64": b"L",
+    "float16": b"e",
+    "float32": b"f",
     "float64": b"g",
-}  # fmt: skip
+}
 _NULLABLE = 2  # the flag that all fields of other libraries have by default
 
 
@@ -88,7 +97,7 @@ def arrow_array(x: Tensor, requested_schema: object = None) -> tuple[object, obj
         raise ShapeError(
             "__arrow_c_array__: expected at least 1 dimension, got (); use x.flatten()"
         )
-    values = np.ascontiguousarray(host_array(x, own), _requested_cast(own, requested_schema))
+    values = np.ascontiguousarray(host_array(x, own), _find_cast(own, requested_schema))
     data = np.packbits(values, bitorder="little") if values.dtype.kind == "b" else values
     if not RELEASE_ARRAY:
         return _export_by_pyarrow(values, data)
@@ -97,7 +106,7 @@ def arrow_array(x: Tensor, requested_schema: object = None) -> tuple[object, obj
     return _wrap(schema, b"arrow_schema"), _wrap(array, b"arrow_array")
 
 
-def _requested_cast(own: np.dtype, requested_schema: object) -> np.dtype | None:
+def _find_cast(own: np.dtype, requested_schema: object) -> np.dtype | None:
     """Return the dtype of a requested schema if values of dtype `own` can be cast, else None."""
     if requested_schema is None:
         return None

@@ -42,7 +42,7 @@ cdef dict _live = live_exports
 
 
 cdef void _pop(size_t key) noexcept with gil:
-    """Drop the references of an export, whatever exception is pending."""
+    """Drop the references of an export; keep the pending exception."""
     cdef PyObject *kind, *value, *traceback
     PyErr_Fetch(&kind, &value, &traceback)
     _live.pop(key, None)
