@@ -16,11 +16,15 @@ def reduce_decorated(
     `__wrapped__` of the wrapper is the function. Its own name leads to the wrapper, but `pickle`
     wants a name that leads to the function. So it gets the name of the wrapper's attribute.
     """
-    function, name = wrapper.__wrapped__, getattr(wrapper, "__qualname__", None)
-    if isinstance(name, str) and look_up(wrapper.__module__, name) is wrapper:
+    function: Any = wrapper.__wrapped__
+    name = getattr(wrapper, "__qualname__", None)
+    existing = look_up(wrapper.__module__, name) if isinstance(name, str) else None
+    if existing is wrapper:
         if protocol.__index__() < 4:  # which finds nothing in what another name leads to
-            return name
+            return str(name)
         function.__qualname__ = f"{name}.__wrapped__"
+    elif getattr(existing, "__wrapped__", wrapper) is function:
+        name = function.__qualname__ = f"{name}.__wrapped__"  # decorated twice
     return decorate_again, (type(wrapper), function, options, name)
 
 
