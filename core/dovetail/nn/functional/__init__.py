@@ -33,6 +33,7 @@ from . import (
     attention,
     classes,
     convolution,
+    ctc,
     distances,
     dropouts,
     embeddings,
@@ -51,6 +52,7 @@ from .adaptive import *
 from .attention import *
 from .classes import *
 from .convolution import *
+from .ctc import *
 from .distances import *
 from .dropouts import *
 from .embeddings import *
@@ -73,6 +75,7 @@ __all__ += attention.__all__
 __all__ += score_functions.__all__
 __all__ += classes.__all__
 __all__ += convolution.__all__
+__all__ += ctc.__all__
 __all__ += distances.__all__
 __all__ += dropouts.__all__
 __all__ += embeddings.__all__
@@ -92,6 +95,7 @@ for _module in (
     score_functions,
     classes,
     convolution,
+    ctc,
     distances,
     dropouts,
     embeddings,

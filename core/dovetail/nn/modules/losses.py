@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import dovetail as dt
@@ -17,6 +17,7 @@ from .module import Module
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CTCLoss",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
@@ -477,6 +478,45 @@ class HingeEmbeddingLoss(_Margin):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Apply `dt.nn.functional.hinge_embedding_loss`."""
         return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
+
+
+class CTCLoss(_Loss):
+    """The loss of sequences without an alignment, for speech and handwriting: `ctc_loss`.
+
+    - `blank`: the class that stands between labels, and for none.
+    - `zero_infinity`: replace infinite losses, of targets that are too long, by 0.
+
+    See also: `dt.nn.functional.ctc_loss`, `LogSoftmax`.
+
+    >>> import dovetail as dt
+    >>> x = dt.log_softmax(dt.zeros((2, 1, 3)), axis=-1)
+    >>> round(dt.nn.CTCLoss()(x, dt.asarray([[1]]), (2,), (1,)).item(), 4)
+    1.0986
+    """
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(
+        self,
+        log_probs: Tensor,
+        targets: Tensor,
+        input_lengths: Tensor | Sequence[int],
+        target_lengths: Tensor | Sequence[int],
+    ) -> Tensor:
+        """Apply `dt.nn.functional.ctc_loss`."""
+        return F.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
+        )
 
 
 class MarginRankingLoss(_Margin):
