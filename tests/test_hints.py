@@ -41,11 +41,6 @@ TORCH = f"""
 dt.range | torch.range(start, end, step) | dt.arange(start, end + step / 2, step)
 dt.unsafe_chunk | torch.unsafe_chunk(x, n) | dt.split(x, -(-x.shape[0] // n))
 dt.rsub | torch.rsub(x, y) | y - x
-dt.hann_window | torch.hann_window(n) | dt.hann(n, sym=False)
-dt.hamming_window | torch.hamming_window(n) | dt.hamming(n, sym=False)
-dt.blackman_window | torch.blackman_window(n) | dt.blackman(n, sym=False)
-dt.bartlett_window | torch.bartlett_window(n) | dt.bartlett(n, sym=False)
-dt.kaiser_window | torch.kaiser_window(n, True, beta) | dt.kaiser(n, beta, sym=False)
 dt.addr | torch.addr(square, line[:3], line[:3]) | x + dt.outer(a, b)
 dt.frac | torch.frac(x) | x - dt.trunc(x)
 dt.special.entr | torch.special.entr(x) | dt.where(x < 0, -dt.inf, -dt.xlogy(x, x))
@@ -124,17 +119,6 @@ def test_hints_for_numpy_names_equal_numpy() -> None:
         _compare(row, {"np": np, "scipy": scipy}, np.asarray)
 
 
-def test_hint_for_stft_equals_pytorch() -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-    ours = "dt.fft.rfft(x.unfold(-1, n, step) * dt.hann(n, sym=False))"
-    assert ours in _asked("dt.stft") and ours in _asked("x.stft")
-    line = np.arange(20.0) % 7
-    with dt.device("reference"):
-        found = eval(ours, {"dt": dt, "x": dt.asarray(line), "n": 8, "step": 4})
-    window = torch.hann_window(8, dtype=torch.float64)
-    options: dict[str, Any] = {"window": window, "center": False, "return_complex": True}
-    expected = torch.stft(torch.from_numpy(line), 8, 4, **options).numpy().T
-    np.testing.assert_allclose(np.asarray(found), expected, atol=1e-5)
 
 
 def test_hints_for_ambiguous_dtypes_name_one() -> None:
@@ -153,7 +137,6 @@ def test_hint_without_an_equivalent_says_so() -> None:
     for name, closest in (
         ("nn.DataParallel", "dovetail has no nn.DataParallel"),
         ("dt.quantization", "dovetail has no quantization module; to halve"),
-        ("dt.stft", "dovetail has no stft"),
     ):
         assert closest in _asked(name)
         assert "; use " not in _asked(name)

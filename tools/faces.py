@@ -43,7 +43,7 @@ SHIPPED_LAYOUTS = ("sparse.plugin",)  # their methods are in the stub of Tensor
 EXPORTED_MODULES = (
     "autograd.nan_checks", "backend.naming", "backend.streams", "backend.threads",
     "capture.control_flow", "capture.jit", "capture.serialize", "device_class", "dtypes",
-    "engine.provenance", "errors", "frontend.custom_op", "frontend.dsl",
+    "engine.provenance", "errors", "fft.short_time", "frontend.custom_op", "frontend.dsl",
     "frontend.elementwise_op", "frontend.loop_kernel", "frontend.raw_source", "functions.autocast",
     "functions.creation.constructors", "functions.creation.from_values",
     "functions.creation.grids", "functions.creation.windows", "functions.datatypes",

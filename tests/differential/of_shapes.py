@@ -166,6 +166,11 @@ ROWS = [
         dt.blackman(8, dtype=dt.float64) | np.blackman(8)
         dt.bartlett(8, dtype=dt.float64) | np.bartlett(8)
         dt.kaiser(8, 3.0, dtype=dt.float64) | np.kaiser(8, 3.0)
+        dt.hann_window(8, dtype=dt.float64) | np.hanning(9)[:-1]
+        dt.hamming_window(8, dtype=dt.float64) | np.hamming(9)[:-1]
+        dt.blackman_window(8, dtype=dt.float64) | np.blackman(9)[:-1]
+        dt.bartlett_window(8, False, dtype=dt.float64) | np.bartlett(8)
+        dt.kaiser_window(8, True, 3.0, dtype=dt.float64) | np.kaiser(9, 3.0)[:-1]
         dt.fft.fftfreq(7, d=0.5, dtype=dt.float64) | np.fft.fftfreq(7, 0.5)
         dt.fft.rfftfreq(8, dtype=dt.float64) | np.fft.rfftfreq(8)
         """,

@@ -135,6 +135,9 @@ EXEMPT: dict[str, str] = {
          "dt.mode", "dt.renorm", "dt.scatter_add", "dt.segment_max", "dt.segment_mean",
          "dt.segment_min", "dt.segment_prod", "dt.segment_sum", "dt.unique_consecutive"],
         _INDEXED),
+    **dict.fromkeys(
+        ["dt.istft", "dt.stft"], "compared with PyTorch and SciPy (tests/fft/test_short_time.py)"
+    ),
     "F.ctc_loss": "compared with PyTorch and its definition (tests/nn/test_ctc_loss.py)",
     **dict.fromkeys(["F.create_block_mask", "F.flex_attention", "dt.linalg.norm"], _TORCH),
     **dict.fromkeys(

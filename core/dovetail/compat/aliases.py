@@ -102,7 +102,7 @@ ALIASES: dict[str, dict[str, str]] = {  # package of `dt`, or Tensor -> {ours: t
     },
 }
 
-FUNCTION_METHODS = frozenset(["argwhere", "outer", "searchsorted"])
+FUNCTION_METHODS = frozenset(["argwhere", "istft", "outer", "searchsorted", "stft"])
 """Functions of `dt` that are methods in NumPy or PyTorch; so are the synonyms in `linalg`."""
 
 DEVICE_METHODS = frozenset(["cpu", "cuda", "mps", "xpu"])

@@ -1,4 +1,4 @@
-"""Window functions under SciPy's names; symmetric by default."""
+"""Window functions under SciPy's names, symmetric by default, and under PyTorch's, periodic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,18 @@ from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dty
 from ..variants import public
 from .constructors import arange, ones
 
-__all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
+__all__ = [
+    "bartlett",
+    "bartlett_window",
+    "blackman",
+    "blackman_window",
+    "hamming",
+    "hamming_window",
+    "hann",
+    "hann_window",
+    "kaiser",
+    "kaiser_window",
+]
 
 
 def _evaluate_window(
@@ -183,3 +194,140 @@ def kaiser(
         return apply(i0, (inside,)) / apply(i0, (x * 0.0 + b,))
 
     return _evaluate_window("kaiser", n, sym, dtype, device, bessel)
+
+
+@public(widen=False)
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return the Hann window of `hann(n, sym=False)`, PyTorch's `hann_window`.
+
+    - `window_length`: the number of points.
+    - `periodic`: True gives one period, for spectra; False the symmetric window.
+
+    Shapes: (window_length,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative length, DTypeError, DeviceError.
+    See also: `hann`, `stft`.
+
+    >>> import dovetail as dt
+    >>> dt.hann_window(4).tolist()
+    [0.0, 0.5, 1.0, 0.5]
+    """
+    sym = not flag("hann_window", periodic, "periodic")
+    return hann(window_length, sym=sym, dtype=dtype, device=device)
+
+
+@public(widen=False)
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return the window alpha + beta times a cosine, PyTorch's `hamming_window`.
+
+    - `window_length`: the number of points.
+    - `periodic`: True gives one period, for spectra; False the symmetric window.
+    - `alpha`, `beta`: the mean, and the factor of the cosine.
+
+    Shapes: (window_length,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative length, DTypeError, DeviceError.
+    See also: `hamming`, `stft`.
+
+    >>> import dovetail as dt
+    >>> round(dt.hamming_window(4)[0].item(), 4)
+    0.08
+    """
+    op = "hamming_window"
+    a, b = real(op, alpha, "alpha"), real(op, beta, "beta")
+    sym = not flag(op, periodic, "periodic")
+    return _evaluate_window(op, window_length, sym, dtype, device, lambda x: _sum_cosines(x, a, b))
+
+
+@public(widen=False)
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return the Blackman window of `blackman(n, sym=False)`, PyTorch's `blackman_window`.
+
+    - `window_length`: the number of points.
+    - `periodic`: True gives one period, for spectra; False the symmetric window.
+
+    Shapes: (window_length,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative length, DTypeError, DeviceError.
+    See also: `blackman`, `stft`.
+
+    >>> import dovetail as dt
+    >>> round(dt.blackman_window(4)[1].item(), 4)
+    0.34
+    """
+    sym = not flag("blackman_window", periodic, "periodic")
+    return blackman(window_length, sym=sym, dtype=dtype, device=device)
+
+
+@public(widen=False)
+def bartlett_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return the triangle of `bartlett(n, sym=False)`, PyTorch's `bartlett_window`.
+
+    - `window_length`: the number of points.
+    - `periodic`: True gives one period, for spectra; False the symmetric window.
+
+    Shapes: (window_length,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative length, DTypeError, DeviceError.
+    See also: `bartlett`, `stft`.
+
+    >>> import dovetail as dt
+    >>> dt.bartlett_window(4).tolist()
+    [0.0, 0.5, 1.0, 0.5]
+    """
+    sym = not flag("bartlett_window", periodic, "periodic")
+    return bartlett(window_length, sym=sym, dtype=dtype, device=device)
+
+
+@public(widen=False)
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return the Kaiser window of `kaiser(n, beta, sym=False)`, PyTorch's `kaiser_window`.
+
+    - `window_length`: the number of points.
+    - `periodic`: True gives one period, for spectra; False the symmetric window.
+    - `beta`: larger values give a narrower window; 0 is a rectangle.
+
+    Shapes: (window_length,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for a negative length, DTypeError, DeviceError.
+    See also: `kaiser`, `stft`.
+
+    >>> import dovetail as dt
+    >>> dt.kaiser_window(4)[2].item()
+    1.0
+    """
+    sym = not flag("kaiser_window", periodic, "periodic")
+    return kaiser(window_length, beta, sym=sym, dtype=dtype, device=device)
