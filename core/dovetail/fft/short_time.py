@@ -18,13 +18,17 @@ from ..functions.variants import public
 from ..tensor.primitives import slice_along
 from ..tensor.tensor import Tensor, required, strided
 from .real_transforms import irfft, rfft
+from .transform_arguments import Norm
 from .transforms import fft, ifft
 
 __all__ = ["istft", "stft"]
 
 PAD_MODES = {  # PyTorch's names, and those of `pad`
-    "reflect": "reflect", "constant": "constant", "replicate": "edge", "circular": "wrap",
-}  # fmt: skip
+    "reflect": "reflect",
+    "constant": "constant",
+    "replicate": "edge",
+    "circular": "wrap",
+}
 ENVELOPE_MIN = 1e-11  # PyTorch's bound of the sum of squared windows
 
 
@@ -152,9 +156,7 @@ def istft(
     """
     op = "istft"
     if strided(op, required(op, x)).dtype.kind != "c":
-        raise DTypeError(
-            f"{op}: x must be complex, got {x.dtype.name}; use x.astype(dt.complex64)"
-        )
+        raise DTypeError(f"{op}: x must be complex, got {x.dtype.name}; use x.astype(dt.complex64)")
     n, hop = _parse_hop(op, n_fft, hop_length)
     sizes = x.shape[-2:]
     one = sizes[:1] != (n,) if onesided is None else onesided
@@ -171,7 +173,7 @@ def istft(
     if not return_complex and factors.dtype.kind == "c":
         raise ArgumentError(f"{op}: return_complex must be True for a complex window, got False")
 
-    norm = "ortho" if normalized else "backward"
+    norm: Norm = "ortho" if normalized else "backward"
     spectra = swapaxes(x, -1, -2)
     if return_complex:
         frames = ifft(spectra, norm=norm)

@@ -8,10 +8,10 @@ from .. import clipping
 from ..call_errors import explain_all
 from ..clipping import *
 from ..missing_names import make_module_getattr
-from . import parameter_functions, rnn
+from . import parameter_functions, parametrizations, parametrize, rnn
 from .parameter_functions import *
 
-__all__: list[str] = ["rnn"]
+__all__: list[str] = ["parametrizations", "parametrize", "rnn"]
 __all__ += clipping.__all__
 __all__ += parameter_functions.__all__
 
