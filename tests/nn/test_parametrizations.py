@@ -232,7 +232,12 @@ def test_training_agrees_with_pytorch(name: str, shape: tuple[int, int]) -> None
     ours = APPLY[name](named, nn.Linear(*shape, dtype=dt.float64))
     state = {k: dt.asarray(v.numpy()) for k, v in theirs.state_dict().items()}
     ours.load_state_dict(state)
-    x = np.random.default_rng(1).standard_normal((6, shape[0]))
+    train_both(torch, theirs, ours, shape[0])
+
+
+def train_both(torch: Any, theirs: Any, ours: Any, n: int) -> None:
+    """Compare the losses of three steps, and the states after them."""
+    x = np.random.default_rng(1).standard_normal((6, n))
     steps = [torch.optim.SGD(theirs.parameters(), 0.1), dt.optim.SGD(ours.parameters(), 0.1)]
     for _ in range(3):
         losses = []
@@ -247,3 +252,41 @@ def test_training_agrees_with_pytorch(name: str, shape: tuple[int, int]) -> None
         np.testing.assert_allclose(losses[1], losses[0], rtol=1e-10)
     for key, value in theirs.state_dict().items():
         np.testing.assert_allclose(ours.state_dict()[key].numpy(), value.numpy(), atol=1e-10)
+
+
+# --- the older functions --------------------------------------------------------------------------
+
+OLDER: dict[str, Callable[[Any, Any], Any]] = {
+    "weight_norm": lambda lib, m: lib.weight_norm(m, dim=None),
+    "weight_norm of rows": lambda lib, m: lib.weight_norm(m),
+    "spectral_norm": lambda lib, m: lib.spectral_norm(m, n_power_iterations=2),
+}
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_older_norms_compute_the_weight_from_tensors_of_the_module(name: str) -> None:
+    layer = OLDER[name](utils, nn.Linear(4, 3))
+    assert "weight" not in layer.state_dict() and not parametrize.is_parametrized(layer)
+    layer(dt.ones((2, 4))).sum().backward()
+    assert all(p.grad is not None for p in layer.parameters())
+    layer.eval()
+    want = layer(dt.ones((2, 4))).tolist()
+    for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert twin(dt.ones((2, 4))).tolist() == want
+    with pytest.raises(dt.ArgumentError, match="Linear: cannot assign to weight"):
+        layer.weight = dt.zeros((3, 4))
+    remove = getattr(utils, f"remove_{name.split()[0]}")
+    assert remove(layer) is layer and type(layer) is nn.Linear
+    assert {*layer.state_dict()} == {"bias", "weight"} and layer(dt.ones((2, 4))).tolist() == want
+    with pytest.raises(dt.ArgumentError, match="must have a norm of this kind"):
+        remove(layer)
+
+
+@pytest.mark.parametrize("name", OLDER)
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+def test_older_norms_train_as_in_pytorch(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    theirs = OLDER[name](torch.nn.utils, torch.nn.Linear(5, 3).double())
+    ours = OLDER[name](utils, nn.Linear(5, 3, dtype=dt.float64))
+    ours.load_state_dict({k: dt.asarray(v.numpy()) for k, v in theirs.state_dict().items()})
+    train_both(torch, theirs, ours, 5)

@@ -8,11 +8,13 @@ from .. import clipping
 from ..call_errors import explain_all
 from ..clipping import *
 from ..missing_names import make_module_getattr
-from . import parameter_functions, parametrizations, parametrize, rnn
+from . import older_norms, parameter_functions, parametrizations, parametrize, rnn
+from .older_norms import *
 from .parameter_functions import *
 
 __all__: list[str] = ["parametrizations", "parametrize", "rnn"]
 __all__ += clipping.__all__
+__all__ += older_norms.__all__
 __all__ += parameter_functions.__all__
 
 explain_all(globals(), __all__)

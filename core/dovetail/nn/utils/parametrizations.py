@@ -20,7 +20,7 @@ ORTHOGONAL_MAPS = ("matrix_exp", "cayley", "householder")
 FIRST_POWER_ITERATIONS = 15  # PyTorch's, at the registration
 
 
-def _require_tensor(op: str, module: Module, name: str) -> Tensor:
+def require_tensor(op: str, module: Module, name: str) -> Tensor:
     """Return a tensor of a module. Raises: ArgumentError if there is none of the name."""
     weight = getattr(module, name, None)
     if not isinstance(weight, dt.Tensor):
@@ -72,7 +72,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     >>> [*layer.state_dict()]
     ['bias', 'parametrizations.weight.original0', 'parametrizations.weight.original1']
     """
-    _require_tensor("weight_norm", module, name)
+    require_tensor("weight_norm", module, name)
     register_parametrization(module, name, WeightNorm(dim), unsafe=True)
     module.register_load_state_dict_pre_hook(functools.partial(_rename_old_state, name))
     return module
@@ -94,6 +94,7 @@ def _rename_old_state(
 class SpectralNorm(Module):
     """A tensor divided by its largest singular value, by power iterations in training."""
 
+    begins_with_v = False  # the order of an iteration in the older function
     _u: Tensor
     _v: Tensor
 
@@ -129,8 +130,11 @@ class SpectralNorm(Module):
     def iterate(self, matrix: Tensor, u: Tensor, v: Tensor, n: int) -> tuple[Tensor, Tensor]:
         """Return the singular vectors after n more power iterations."""
         for _ in range(n):
+            if self.begins_with_v:
+                v = self.normalize(dt.conj(matrix.mT) @ u)
             u = self.normalize(matrix @ v)
-            v = self.normalize(dt.conj(matrix.mT) @ u)
+            if not self.begins_with_v:
+                v = self.normalize(dt.conj(matrix.mT) @ u)
         return u, v
 
     def forward(self, weight: Tensor) -> Tensor:
@@ -175,11 +179,18 @@ def spectral_norm(
     >>> round(dt.linalg.matrix_norm(layer.weight, ord=2).item(), 3)
     1.0
     """
-    weight = _require_tensor("spectral_norm", module, name)
+    weight = require_tensor("spectral_norm", module, name)
+    norm = create_spectral_norm(module, weight, n_power_iterations, eps, dim)
+    return register_parametrization(module, name, norm)
+
+
+def create_spectral_norm(
+    module: Module, weight: Tensor, n_power_iterations: int, eps: float, dim: int | None
+) -> SpectralNorm:
+    """Return the norm of a module's weight; transposed convolutions have outputs along axis 1."""
     if dim is None:
         dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
-    created = SpectralNorm(weight, n_power_iterations, dim, eps)
-    return register_parametrization(module, name, created)
+    return SpectralNorm(weight, n_power_iterations, dim, eps)
 
 
 # --- orthogonal -----------------------------------------------------------------------------------
@@ -280,7 +291,7 @@ def orthogonal(
     True
     """
     op = "orthogonal"
-    weight = _require_tensor(op, module, name)
+    weight = require_tensor(op, module, name)
     if weight.ndim < 2:
         raise dt.ShapeError(f"{op}: {name} must be a matrix or a batch of them, got {weight.shape}")
     is_complex = weight.dtype.kind == "c"

@@ -6,7 +6,7 @@ when it is read; the module's tensors are under the keys `parametrizations.NAME.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
@@ -133,29 +133,29 @@ class ParametrizationList(Module):
 
 
 class _Parametrized:
-    """The methods of parametrized modules, which read and write tensors by their lists."""
+    """The methods of modules with tensors that `_computed` computes: a function by name."""
+
+    _computed: dict[str, Callable[[], Tensor]]
 
     def __getattr__(self, name: str) -> Any:
-        lists = self.__dict__["_modules"].get(LISTS, ())
-        if name not in lists:
+        compute = self.__dict__["_computed"].get(name)
+        if compute is None:
             return super().__getattr__(name)  # type: ignore[misc]  # that of Module
         results = _cache.get()
         if results is None:
-            return lists[name]()
-        key = id(lists[name])
-        if key not in results:
-            results[key] = lists[name]()
-        return results[key]
+            return compute()
+        if id(compute) not in results:
+            results[id(compute)] = compute()
+        return results[id(compute)]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        lists = self.__dict__["_modules"].get(LISTS, ())
-        if name in lists:
-            lists[name].right_inverse(value)
+        if name in self.__dict__["_computed"]:
+            self.__dict__["_computed"][name].right_inverse(value)
         else:
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.__dict__["_modules"].get(LISTS, ())})
+        return sorted({*super().__dir__(), *self.__dict__["_computed"]})
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         return _create_empty, (type(self).__bases__[1],), self.__dict__
@@ -175,6 +175,27 @@ def _create_empty(base: type[Module]) -> Module:
     """Return a parametrized module of a class without any attribute, for pickle and deepcopy."""
     kind = _make_class(base)
     return kind.__new__(kind)
+
+
+def compute_tensor(module: Module, name: str, compute: Callable[[], Tensor]) -> None:
+    """Remove a tensor of a module, and compute it at each read."""
+    delattr(module, name)
+    if not isinstance(module, _Parametrized):
+        module.__dict__["_computed"] = {}
+        module.__class__ = _make_class(type(module))
+    module.__dict__["_computed"][name] = compute
+
+
+def restore_tensor(module: Module, name: str, x: Tensor) -> None:
+    """Make a computed tensor a parameter or buffer again, and restore the class."""
+    del module.__dict__["_computed"][name]
+    if not module.__dict__["_computed"]:
+        object.__setattr__(module, "__class__", type_before_parametrizations(module))
+        del module.__dict__["_computed"]
+    if isinstance(x, Parameter):
+        module.register_parameter(name, x)
+    else:
+        module.register_buffer(name, x)
 
 
 @contextmanager
@@ -241,9 +262,8 @@ def register_parametrization(
     if not unsafe:
         with dt.no_grad():
             _check_result(op, dt.empty(shape, dtype=dtype), created())
-    delattr(module, tensor_name)
-    if not is_parametrized(module):
-        module.__class__ = _make_class(type(module))
+    compute_tensor(module, tensor_name, created)
+    if LISTS not in module._modules:
         module.add_module(LISTS, ModuleDict())
     module._modules[LISTS][tensor_name] = created  # type: ignore[index]
     return module
@@ -273,7 +293,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     >>> dt.nn.utils.parametrize.is_parametrized(dt.nn.Linear(2, 2))
     False
     """
-    lists: Any = module._modules.get(LISTS) if isinstance(module, _Parametrized) else ()
+    lists: Any = module._modules.get(LISTS, ()) if isinstance(module, _Parametrized) else ()
     return len(lists) > 0 if tensor_name is None else tensor_name in lists
 
 
@@ -320,11 +340,7 @@ def remove_parametrizations(
     del lists[tensor_name]
     if not len(lists):
         del module._modules[LISTS]
-        module.__class__ = type_before_parametrizations(module)
-    if isinstance(first, Parameter):
-        module.register_parameter(tensor_name, first)
-    else:
-        module.register_buffer(tensor_name, first)
+    restore_tensor(module, tensor_name, first)
     return module
 
 
