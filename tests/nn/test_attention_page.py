@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 def test_code_of_the_page_runs() -> None:
     page = (ROOT / "docs" / "attention.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict[str, object] = {}
     before = dt.default_device()
     try:
