@@ -119,8 +119,6 @@ def test_hints_for_numpy_names_equal_numpy() -> None:
         _compare(row, {"np": np, "scipy": scipy}, np.asarray)
 
 
-
-
 def test_hints_for_ambiguous_dtypes_name_one() -> None:
     assert "dt.int32" in _asked("dt.int") and "dt.float64" in _asked("dt.float_")
 

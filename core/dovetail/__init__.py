@@ -72,6 +72,7 @@ if _typing.TYPE_CHECKING:
         PluginError, ReadOnlyError, ShapeError, SharingError, SlowDeviceWarning, TransformError,
         UnavailableError, UnsupportedAttributeError, UnsupportedError, ValueOverflowError,
     )
+    from .fft.short_time import istft, stft
     from .frontend.custom_op import custom_op
     from .frontend.dsl import (
         In, InOut, Out, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, grid,
@@ -80,10 +81,14 @@ if _typing.TYPE_CHECKING:
     from .frontend.loop_kernel import kernel
     from .frontend.raw_source import raw_kernel
     from .func.vectorize import vmap
+    from .functions.autocast import autocast, get_autocast_dtype, is_autocast_enabled
     from .functions.creation.constructors import arange, eye, linspace, meshgrid, tril, triu
     from .functions.creation.from_values import array
     from .functions.creation.grids import fromfunction, geomspace, indices, logspace, mgrid, ogrid
-    from .functions.creation.windows import bartlett, blackman, hamming, hann, kaiser
+    from .functions.creation.windows import (
+        bartlett, bartlett_window, blackman, blackman_window, hamming, hamming_window, hann,
+        hann_window, kaiser, kaiser_window,
+    )
     from .functions.datatypes import (
         can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
     )
@@ -110,13 +115,17 @@ if _typing.TYPE_CHECKING:
         triu_indices_from, unravel_index,
     )
     from .functions.indexing.index_reads import searchsorted
+    from .functions.indexing.index_reductions import (
+        index_copy, index_fill, index_reduce, masked_scatter, scatter_add, scatter_reduce,
+        segment_max, segment_mean, segment_min, segment_prod, segment_sum,
+    )
     from .functions.indexing.index_writes import index_add, scatter
     from .functions.indexing.insert_delete import (
-        block, copyto, extract, fill_diagonal, flatnonzero, place, putmask, resize, trim_zeros,
+        block, copyto, extract, fill_diagonal, flatnonzero, place, putmask, resize,
     )
     from .functions.indexing.masks import argwhere, nonzero
     from .functions.indexing.selection import choose, piecewise, put, select, vectorize
-    from .functions.io.files import load, save
+    from .functions.io.files import load, load_metadata, save
     from .functions.io.interop import (
         array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
     )
@@ -156,11 +165,14 @@ if _typing.TYPE_CHECKING:
     from .functions.sorting.set_operations import intersect1d, setdiff1d, setxor1d, union1d
     from .functions.sorting.stable_sort import sort
     from .functions.torch_functions import (
-        addcdiv, addcmul, addmm, addmv, baddbmm, diag_embed, float_power, gather, index_select,
-        is_tensor, lerp, masked_select, multinomial, narrow, repeat_interleave, take_along_dim,
-        unflatten,
+        addcdiv, addcmul, addmm, addmv, are_deterministic_algorithms_enabled, baddbmm, diag_embed,
+        float_power, gather, index_select, is_tensor, lerp, masked_select, multinomial, narrow,
+        repeat_interleave, take_along_dim, unflatten, use_deterministic_algorithms,
     )
     from .functions.torch_methods import cat, chunk, masked_fill, t
+    from .functions.torch_order_functions import (
+        bucketize, cummax, cummin, histc, kthvalue, mode, unique_consecutive,
+    )
     from .insight.explain import explain
     from .insight.graph import draw_graph
     from .insight.profile import profile
@@ -169,7 +181,7 @@ if _typing.TYPE_CHECKING:
     from .linalg.polynomials import (
         poly, polyadd, polyder, polyfit, polyint, polymul, polysub, roots,
     )
-    from .linalg.torch_functions import cdist, logdet
+    from .linalg.torch_functions import cdist, logdet, renorm
     from .memory.storage import Storage
     from .plugins.registry import devices
     from .settings import eager, fast_math, poison_empty
@@ -186,7 +198,7 @@ if _typing.TYPE_CHECKING:
         nansum, nanvar, ones, ones_like, partition, percentile, permute_dims, pow, prod, ptp,
         put_along_axis, quantile, repeat, reshape, roll, sliding_window_view, softmax, split,
         squeeze, stack, std, sum, swapaxes, take, take_along_axis, topk, transpose, trapezoid,
-        unique, unstack, unwrap, var, vecdot, where, zeros, zeros_like,
+        trim_zeros, unique, unstack, unwrap, var, vecdot, where, zeros, zeros_like,
     )
     from .capture.jit import jit as compile
     from .device_class import default_device as get_default_device
@@ -250,18 +262,22 @@ _PUBLIC_MODULES = {
         "InternalError KernelError LayoutError LinAlgError OutOfMemoryError OutOfRangeError "
         "PluginError ReadOnlyError ShapeError SharingError SlowDeviceWarning TransformError "
         "UnavailableError UnsupportedAttributeError UnsupportedError ValueOverflowError",
+    "fft.short_time": "istft stft",
     "frontend.custom_op": "custom_op",
     "frontend.dsl": "In InOut Out atomic_add atomic_and atomic_max atomic_min atomic_or grid",
     "frontend.elementwise_op": "elementwise",
     "frontend.loop_kernel": "kernel",
     "frontend.raw_source": "raw_kernel",
     "func.vectorize": "vmap",
+    "functions.autocast": "autocast get_autocast_dtype is_autocast_enabled",
     "functions.creation.constructors":
         "arange empty empty_like eye full full_like linspace meshgrid ones ones_like tril triu "
         "zeros zeros_like",
     "functions.creation.from_values": "array asarray",
     "functions.creation.grids": "fromfunction geomspace indices logspace mgrid ogrid",
-    "functions.creation.windows": "bartlett blackman hamming hann kaiser",
+    "functions.creation.windows":
+        "bartlett bartlett_window blackman blackman_window hamming hamming_window hann "
+        "hann_window kaiser kaiser_window",
     "functions.datatypes":
         "astype can_cast finfo get_default_dtype iinfo isdtype result_type set_default_dtype",
     "functions.elementwise.composed":
@@ -283,13 +299,16 @@ _PUBLIC_MODULES = {
         "diag_indices_from ix_ mask_indices ravel_multi_index tril_indices_from triu_indices_from"
         " unravel_index",
     "functions.indexing.index_reads": "searchsorted take take_along_axis",
+    "functions.indexing.index_reductions":
+        "index_copy index_fill index_reduce masked_scatter scatter_add scatter_reduce segment_max"
+        " segment_mean segment_min segment_prod segment_sum",
     "functions.indexing.index_writes": "index_add scatter",
     "functions.indexing.insert_delete":
         "append block compress copyto delete extract fill_diagonal flatnonzero insert place "
         "putmask resize trim_zeros",
     "functions.indexing.masks": "argwhere nonzero",
     "functions.indexing.selection": "choose piecewise put put_along_axis select vectorize",
-    "functions.io.files": "load save",
+    "functions.io.files": "load load_metadata save",
     "functions.io.interop": "__array_namespace_info__:array_namespace_info from_blob from_dlpack",
     "functions.io.transfer": "pin_memory",
     "functions.products.einsum": "einsum",
@@ -329,17 +348,19 @@ _PUBLIC_MODULES = {
     "functions.sorting.stable_sort": "argsort sort topk",
     "functions.sorting.unique": "unique",
     "functions.torch_functions":
-        "addcdiv addcmul addmm addmv amax amin baddbmm diag_embed float_power gather index_select"
-        " is_tensor lerp masked_select multinomial narrow repeat_interleave take_along_dim "
-        "unflatten",
+        "addcdiv addcmul addmm addmv amax amin are_deterministic_algorithms_enabled baddbmm "
+        "diag_embed float_power gather index_select is_tensor lerp masked_select multinomial "
+        "narrow repeat_interleave take_along_dim unflatten use_deterministic_algorithms",
     "functions.torch_methods": "cat chunk masked_fill t",
+    "functions.torch_order_functions":
+        "bucketize cummax cummin histc kthvalue mode unique_consecutive",
     "insight.explain": "explain",
     "insight.graph": "draw_graph",
     "insight.profile": "profile",
     "insight.show": "show",
     "layout": "sparse_bsr sparse_coo sparse_csc sparse_csr strided",
     "linalg.polynomials": "poly polyadd polyder polyfit polyint polymul polysub roots",
-    "linalg.torch_functions": "cdist logdet",
+    "linalg.torch_functions": "cdist logdet renorm",
     "memory.storage": "Storage",
     "plugins.registry": "devices",
     "settings": "eager fast_math poison_empty",
@@ -357,39 +378,43 @@ __all__ = [
     "Stream", "Tensor", "TransformError", "UnavailableError", "UnsupportedAttributeError",
     "UnsupportedError", "ValueOverflowError", "__array_namespace_info__", "abs", "acos", "acosh",
     "add", "addcdiv", "addcmul", "addmm", "addmv", "all", "allclose", "amax", "amin", "angle",
-    "any", "append", "arange", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array",
-    "array_equal", "array_equiv", "array_split", "as_strided", "asarray", "asin", "asinh", "astype",
-    "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "atomic_add", "atomic_and",
-    "atomic_max", "atomic_min", "atomic_or", "autograd", "average", "baddbmm", "bartlett", "beta",
-    "bfloat16", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
-    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool",
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cat", "cbrt", "cdist",
-    "ceil", "choose", "chunk", "clip", "column_stack", "complex64", "complex128", "compress",
-    "concat", "cond", "conj", "constant", "contiguous", "contiguous_strides", "convolve", "copy",
-    "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross",
-    "cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "current_stream", "custom_op",
-    "debug_nans", "default_device", "default_stream", "deg2rad", "delete", "device", "devices",
-    "diag", "diag_embed", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff",
-    "digamma", "digitize", "divide", "divmod", "dot", "draw_graph", "dsplit", "dstack", "e",
-    "eager", "ediff1d", "einsum", "element_size", "elementwise", "empty", "empty_like",
-    "enable_grad", "equal", "erf", "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims",
-    "expit", "explain", "expm1", "extract", "eye", "fast_math", "fft", "fill_diagonal", "finfo",
-    "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64",
-    "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "fold", "fori_loop", "frexp",
-    "from_blob", "from_dlpack", "fromfunction", "full", "full_like", "func", "gamma", "gather",
-    "gcd", "geomspace", "get_default_dtype", "get_num_threads", "get_printoptions", "grad",
-    "gradient", "greater", "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram",
-    "histogram2d", "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag",
-    "index_add", "index_select", "indices", "inf", "inference_mode", "inner", "insert", "int8",
-    "int16", "int32", "int64", "interp", "intersect1d", "is_complex", "is_contiguous",
+    "any", "append", "arange", "are_deterministic_algorithms_enabled", "argmax", "argmin",
+    "argpartition", "argsort", "argwhere", "array", "array_equal", "array_equiv", "array_split",
+    "as_strided", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d",
+    "atleast_2d", "atleast_3d", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
+    "autocast", "autograd", "average", "baddbmm", "bartlett", "bartlett_window", "beta", "bfloat16",
+    "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "blackman_window", "block",
+    "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cat",
+    "cbrt", "cdist", "ceil", "choose", "chunk", "clip", "column_stack", "complex64", "complex128",
+    "compress", "concat", "cond", "conj", "constant", "contiguous", "contiguous_strides",
+    "convolve", "copy", "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh",
+    "count_nonzero", "cov", "cross", "cummax", "cummin", "cumulative_logsumexp", "cumulative_prod",
+    "cumulative_sum", "current_stream", "custom_op", "debug_nans", "default_device",
+    "default_stream", "deg2rad", "delete", "device", "devices", "diag", "diag_embed",
+    "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digamma", "digitize",
+    "divide", "divmod", "dot", "draw_graph", "dsplit", "dstack", "e", "eager", "ediff1d", "einsum",
+    "element_size", "elementwise", "empty", "empty_like", "enable_grad", "equal", "erf", "erfc",
+    "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain", "expm1", "extract",
+    "eye", "fast_math", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr",
+    "flipud", "float16", "float32", "float64", "float_power", "floor", "floor_divide", "fmax",
+    "fmin", "fmod", "fold", "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction",
+    "full", "full_like", "func", "gamma", "gather", "gcd", "geomspace", "get_autocast_dtype",
+    "get_default_dtype", "get_num_threads", "get_printoptions", "grad", "gradient", "greater",
+    "greater_equal", "grid", "hamming", "hamming_window", "hann", "hann_window", "heaviside",
+    "histc", "histogram", "histogram2d", "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0",
+    "i1", "iinfo", "imag", "index_add", "index_copy", "index_fill", "index_reduce", "index_select",
+    "indices", "inf", "inference_mode", "inner", "insert", "int8", "int16", "int32", "int64",
+    "interp", "intersect1d", "is_autocast_enabled", "is_complex", "is_contiguous",
     "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor", "isclose",
     "iscomplex", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
-    "ix_", "jit", "kaiser", "kernel", "kron", "lcm", "ldexp", "lerp", "less", "less_equal",
-    "lexsort", "lgamma", "linalg", "linspace", "load", "load_function", "log", "log1p", "log2",
-    "log10", "log_softmax", "logaddexp", "logaddexp2", "logdet", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "mask_indices", "masked_fill",
-    "masked_select", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean", "median",
-    "memory", "meshgrid", "mgrid", "min", "minimum", "modf", "moveaxis", "multinomial", "multiply",
+    "istft", "ix_", "jit", "kaiser", "kaiser_window", "kernel", "kron", "kthvalue", "lcm", "ldexp",
+    "lerp", "less", "less_equal", "lexsort", "lgamma", "linalg", "linspace", "load",
+    "load_function", "load_metadata", "log", "log1p", "log2", "log10", "log_softmax", "logaddexp",
+    "logaddexp2", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit",
+    "logspace", "logsumexp", "mask_indices", "masked_fill", "masked_scatter", "masked_select",
+    "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "memory",
+    "meshgrid", "mgrid", "min", "minimum", "mode", "modf", "moveaxis", "multinomial", "multiply",
     "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
     "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
     "narrow", "ndtr", "ndtri", "negative", "newaxis", "nextafter", "no_grad", "nonzero",
@@ -398,20 +423,23 @@ __all__ = [
     "polyadd", "polyder", "polyfit", "polygamma", "polyint", "polymul", "polysub", "polyval",
     "positive", "pow", "printoptions", "prod", "profile", "ptp", "put", "put_along_axis", "putmask",
     "quantile", "rad2deg", "random", "ravel", "ravel_multi_index", "raw_kernel", "real",
-    "reciprocal", "record_lines", "relu", "remainder", "repeat", "repeat_interleave", "reshape",
-    "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save", "save_function",
-    "scan", "scatter", "searchsorted", "select", "set_default_device", "set_default_dtype",
-    "set_grad_enabled", "set_num_threads", "set_printoptions", "setdiff1d", "setxor1d", "show",
-    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sliding_window_view", "softmax", "sort",
-    "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "storage_index", "stream", "strided", "subtract", "sum", "swapaxes",
-    "synchronize", "t", "take", "take_along_axis", "take_along_dim", "tan", "tanh", "tensordot",
-    "tile", "topk", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices",
-    "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from", "trunc",
-    "uint8", "uint16", "uint32", "uint64", "unflatten", "unfold", "union1d", "unique", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack", "unwrap",
-    "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vendor_products", "vmap", "vsplit",
-    "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
+    "reciprocal", "record_lines", "relu", "remainder", "renorm", "repeat", "repeat_interleave",
+    "reshape", "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save",
+    "save_function", "scan", "scatter", "scatter_add", "scatter_reduce", "searchsorted",
+    "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum", "select",
+    "set_default_device", "set_default_dtype", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "setdiff1d", "setxor1d", "show", "sigmoid", "sign", "signbit", "sin",
+    "sinc", "sinh", "sliding_window_view", "softmax", "sort", "sparse_bsr", "sparse_coo",
+    "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze", "stack", "std", "stft",
+    "storage_index", "stream", "strided", "subtract", "sum", "swapaxes", "synchronize", "t", "take",
+    "take_along_axis", "take_along_dim", "tan", "tanh", "tensordot", "tile", "topk", "trace",
+    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
+    "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64",
+    "unflatten", "unfold", "union1d", "unique", "unique_all", "unique_consecutive", "unique_counts",
+    "unique_inverse", "unique_values", "unravel_index", "unstack", "unwrap",
+    "use_deterministic_algorithms", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize",
+    "vendor_products", "vmap", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros",
+    "zeros_like", "zeta",
 ]
 if _typing.TYPE_CHECKING:
     __all__ += [

@@ -4,10 +4,16 @@ Written by tools/faces.py.
 """
 
 LAZY_METHODS = {  # module -> methods
+    ".linalg.torch_functions": "renorm renorm_",
     "elementwise.composed": "fmax_ fmin_ fmod_ logaddexp2_ unwrap_",
     "elementwise.decompose": "frexp nan_to_num nan_to_num_",
     "elementwise.special_functions": "expit_",
+    "indexing.index_reductions": (
+        "index_copy index_copy_ index_fill index_fill_ index_reduce index_reduce_ masked_scatter "
+        "masked_scatter_ scatter_add scatter_reduce scatter_reduce_"
+    ),
     "indexing.selection": "choose put put_along_axis",
+    "io.arrow": "__arrow_c_array__",
     "products.vector_products": "cross dot inner kron vdot",
     "random.discrete_samplers": "binomial_ poisson_",
     "random.samplers": "bernoulli_ exponential_ laplace_ truncated_normal_",
@@ -26,4 +32,5 @@ LAZY_METHODS = {  # module -> methods
         "new_empty new_full new_ones new_tensor new_zeros repeat_interleave select take_along_dim"
         " unflatten unfold view_as where"
     ),
+    "torch_order_functions": "bucketize cummax cummin histc kthvalue mode unique_consecutive",
 }

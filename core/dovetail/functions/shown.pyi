@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dovetail.functions.creation.constructors import Fill, ShapeLike
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.indexing.insert_delete import PositionsLike
-from dovetail.functions.reductions.statistics import Axis
+from dovetail.functions.reductions.statistics import Axis, Mask
 from dovetail.functions.shape.joining import SplitPoints
 from dovetail.functions.shape.manipulation import Axes, Sizes
 from dovetail.functions.shape.patches import PerAxis
@@ -224,22 +224,33 @@ def where(
 ) -> Tensor: ...
 @overload
 def take(
-    x: Tensor, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
+    x: Tensor,
+    indices: Array,
+    /,
+    axis: int | None = None,
+    *,
+    mode: str = "raise",
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the elements of `x` at `indices` along `axis`, which the axes of `indices`
     replace."""
 @overload
 def take(
-    input: Tensor, indices: Array, dim: int | None = None, *, out: Tensor | None = None
+    input: Tensor,
+    indices: Array,
+    dim: int | None = None,
+    *,
+    mode: str = "raise",
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def take_along_axis(
-    x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
+    x: Tensor, indices: Array, /, axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
     """Return the elements of `x` whose positions along `axis` are `indices`."""
 @overload
 def take_along_axis(
-    input: Tensor, indices: Array, dim: int = -1, *, out: Tensor | None = None
+    input: Tensor, indices: Array, dim: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor: ...
 @overload
 def append(
@@ -282,6 +293,13 @@ def insert(
     dim: int | None = None,
     *,
     out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def trim_zeros(filt: Tensor, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Tensor:
+    """Return a view without the zeros at the ends of some axes."""
+@overload
+def trim_zeros(
+    filt: Tensor, trim: str = "fb", dim: int | Sequence[int] | None = None
 ) -> Tensor: ...
 @overload
 def put_along_axis(
@@ -463,30 +481,67 @@ def nancumsum(
 ) -> Tensor: ...
 @overload
 def nanmax(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the largest element over `axis` that is not NaN; NaN if all are."""
 @overload
 def nanmax(
-    input: Tensor, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+    input: Tensor,
+    dim: Axis = None,
+    *,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def nanmean(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the mean over `axis` of the elements that are not NaN; NaN if there are none."""
 @overload
 def nanmean(
-    input: Tensor, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+    input: Tensor,
+    dim: Axis = None,
+    *,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def nanmin(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the smallest element over `axis` that is not NaN; NaN if all are."""
 @overload
 def nanmin(
-    input: Tensor, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+    input: Tensor,
+    dim: Axis = None,
+    *,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def nanprod(
@@ -497,6 +552,8 @@ def nanprod(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the product over `axis` of the elements that are not NaN; 1 if there are
     none."""
@@ -508,6 +565,8 @@ def nanprod(
     dtype: DTypeLike = None,
     keepdim: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def nanstd(
@@ -518,6 +577,7 @@ def nanstd(
     correction: float = 0.0,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the standard deviation over `axis` of the elements that are not NaN."""
 @overload
@@ -528,6 +588,7 @@ def nanstd(
     correction: float = 0.0,
     keepdim: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def nansum(
@@ -538,6 +599,8 @@ def nansum(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the sum over `axis` of the elements that are not NaN; 0 if there are none."""
 @overload
@@ -548,6 +611,8 @@ def nansum(
     dtype: DTypeLike = None,
     keepdim: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def nanvar(
@@ -558,6 +623,7 @@ def nanvar(
     correction: float = 0.0,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the variance over `axis` of the elements that are not NaN."""
 @overload
@@ -568,6 +634,7 @@ def nanvar(
     correction: float = 0.0,
     keepdim: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def gradient(
@@ -627,6 +694,7 @@ def nanpercentile(
     axis: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -638,6 +706,7 @@ def nanpercentile(
     dim: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdim: bool = False,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -649,6 +718,7 @@ def nanquantile(
     axis: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -660,6 +730,7 @@ def nanquantile(
     dim: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdim: bool = False,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -671,6 +742,7 @@ def percentile(
     axis: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -682,6 +754,7 @@ def percentile(
     dim: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdim: bool = False,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -693,6 +766,7 @@ def quantile(
     axis: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -705,26 +779,49 @@ def quantile(
     dim: Axis = None,
     *,
     method: str = "linear",
+    weights: Array | None = None,
     keepdim: bool = False,
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def all(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return True for each position where every element over `axis` is nonzero."""
 @overload
 def all(
-    input: Tensor, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+    input: Tensor,
+    dim: Axis = None,
+    *,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def any(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return True for each position where some element over `axis` is nonzero."""
 @overload
 def any(
-    input: Tensor, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+    input: Tensor,
+    dim: Axis = None,
+    *,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def argmax(
@@ -765,12 +862,25 @@ def logsumexp(
 ) -> Tensor: ...
 @overload
 def max(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the largest element over `axis`; NaN if one of them is NaN."""
 @overload
 def max(
-    input: Tensor, axis: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+    input: Tensor,
+    axis: Axis = None,
+    *,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def mean(
@@ -781,6 +891,7 @@ def mean(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the arithmetic mean of the elements over `axis`."""
 @overload
@@ -791,15 +902,29 @@ def mean(
     dtype: DTypeLike = None,
     keepdim: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def min(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the smallest element over `axis`; NaN if one of them is NaN."""
 @overload
 def min(
-    input: Tensor, axis: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+    input: Tensor,
+    axis: Axis = None,
+    *,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def prod(
@@ -810,6 +935,8 @@ def prod(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the product of the elements over `axis`."""
 @overload
@@ -820,6 +947,8 @@ def prod(
     dtype: DTypeLike = None,
     keepdim: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def std(
@@ -830,6 +959,7 @@ def std(
     correction: float = 0.0,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the standard deviation over `axis`: the square root of `var`."""
 @overload
@@ -840,6 +970,7 @@ def std(
     correction: float = 0.0,
     keepdim: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def sum(
@@ -850,6 +981,8 @@ def sum(
     dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the sum of the elements over `axis`."""
 @overload
@@ -860,6 +993,8 @@ def sum(
     dtype: DTypeLike = None,
     keepdim: bool = False,
     out: Tensor | None = None,
+    initial: Fill | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 @overload
 def var(
@@ -870,6 +1005,7 @@ def var(
     correction: float = 0.0,
     keepdims: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor:
     """Return the variance over `axis`: the mean of the squared distances from the mean."""
 @overload
@@ -880,6 +1016,7 @@ def var(
     correction: float = 0.0,
     keepdim: bool = False,
     out: Tensor | None = None,
+    where: Mask = None,
 ) -> Tensor: ...
 def concat(
     arrays: Sequence[Array],
@@ -887,6 +1024,8 @@ def concat(
     axis: int | None = 0,
     *,
     dim: int | None = None,
+    dtype: DTypeLike = None,
+    casting: str = "same_kind",
     out: Tensor | None = None,
 ) -> Tensor:
     """Concatenate tensors along an existing axis."""
@@ -923,10 +1062,25 @@ def roll(
     input: Tensor, shift: Axes, dim: Axes | None = None, *, out: Tensor | None = None
 ) -> Tensor: ...
 @overload
-def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
+def stack(
+    arrays: Sequence[Array],
+    /,
+    axis: int = 0,
+    *,
+    dtype: DTypeLike = None,
+    casting: str = "same_kind",
+    out: Tensor | None = None,
+) -> Tensor:
     """Stack tensors along a new axis."""
 @overload
-def stack(arrays: Sequence[Array], dim: int = 0, *, out: Tensor | None = None) -> Tensor: ...
+def stack(
+    arrays: Sequence[Array],
+    dim: int = 0,
+    *,
+    dtype: DTypeLike = None,
+    casting: str = "same_kind",
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def array_split(
     x: Tensor, indices_or_sections: SplitPoints, /, *, axis: int = 0

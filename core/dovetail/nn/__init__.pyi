@@ -3,6 +3,7 @@
 from . import functional as functional
 from . import init as init
 from . import utils as utils
+from .model_summary import summary as summary
 from .modules import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from .modules import AdaptiveAvgPool2d as AdaptiveAvgPool2d
 from .modules import AdaptiveAvgPool3d as AdaptiveAvgPool3d
@@ -21,6 +22,7 @@ from .modules import BatchNorm3d as BatchNorm3d
 from .modules import Bilinear as Bilinear
 from .modules import Buffer as Buffer
 from .modules import CELU as CELU
+from .modules import CTCLoss as CTCLoss
 from .modules import ChannelShuffle as ChannelShuffle
 from .modules import CircularPad1d as CircularPad1d
 from .modules import CircularPad2d as CircularPad2d
@@ -145,3 +147,4 @@ from .modules import UpsamplingNearest2d as UpsamplingNearest2d
 from .modules import ZeroPad1d as ZeroPad1d
 from .modules import ZeroPad2d as ZeroPad2d
 from .modules import ZeroPad3d as ZeroPad3d
+from .torch_modules import from_torch as from_torch

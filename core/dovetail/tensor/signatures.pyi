@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dovetail.autograd.engine import Tensors
 from dovetail.autograd.tape import HookHandle, Node
 from dovetail.device_class import Device
+from dovetail.functions.creation.constructors import Fill
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.elementwise.op_functions import Number
 from dovetail.functions.indexing.index_keys import Key
@@ -16,17 +17,18 @@ from dovetail.functions.numpy.same_names import Function
 from dovetail.functions.random.generator import Generator
 from dovetail.functions.random.samplers import Parameter
 from dovetail.functions.reductions.histograms import Bins, Histogram, Range
-from dovetail.functions.reductions.statistics import Axis
+from dovetail.functions.reductions.statistics import Axis, Mask
 from dovetail.functions.shape.manipulation import Axes, Sizes
 from dovetail.functions.sorting.distinct import UniqueAll, UniqueCounts, UniqueInverse
 from dovetail.functions.sorting.stable_sort import TopK
+from dovetail.functions.torch_order_functions import ValuesIndices
 from dovetail.sparse.blocks import BSR
 from dovetail.sparse.compressed import CSC, CSR
 from dovetail.sparse.tensor import COO
 from dovetail.tensor.promotion import Array, Operand
 from dovetail.tensor.tensor import Tensor
 from types import ModuleType
-from typing import SupportsIndex, overload
+from typing import Literal, SupportsIndex, overload
 
 class Methods:
     def __array_function__(
@@ -37,6 +39,7 @@ class Methods:
         keywords: dict[str, object],
     ) -> object:
         """Call dovetail's function for a function of NumPy that got a tensor."""
+    __array_interface__: dict[str, object]
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """Return this library, for code written for the Array API."""
     def __array_ufunc__(
@@ -48,8 +51,11 @@ class Methods:
         **keywords: object,
     ) -> object:
         """Call dovetail's function for a ufunc of NumPy with a tensor as an operand or `out=`."""
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Return Arrow's capsules of a schema and of an array, for `pyarrow.array(x)`."""
     def __copy__(self) -> Tensor:
         """Return a copy of the tensor in new memory, for `copy.copy`."""
+    __cuda_array_interface__: dict[str, object]
     def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         """Return a view of a copy of the tensor's storage, for `copy.deepcopy`."""
     def __dlpack__(
@@ -146,12 +152,22 @@ class Methods:
         """Write the result of `dt.addmv` into this tensor's memory and return the tensor."""
     @overload
     def all(
-        self, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdims: bool = False,
+        out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return True for each position where every element over `axis` is nonzero."""
     @overload
     def all(
-        self, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+        self,
+        dim: Axis = None,
+        *,
+        keepdim: bool = False,
+        out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def allclose(
@@ -186,12 +202,22 @@ class Methods:
         """Return the angle to the positive real axis in radians, in -pi..pi."""
     @overload
     def any(
-        self, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdims: bool = False,
+        out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return True for each position where some element over `axis` is nonzero."""
     @overload
     def any(
-        self, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+        self,
+        dim: Axis = None,
+        *,
+        keepdim: bool = False,
+        out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def argmax(
@@ -297,7 +323,9 @@ class Methods:
         """Write the result of `dt.beta` into this tensor's memory and return the tensor."""
     @overload
     def beta_(self, other: Operand) -> Tensor: ...
-    def bincount(self, weights: Array | None = None, minlength: int = 0) -> Tensor:
+    def bincount(
+        self, weights: Array | None = None, minlength: int = 0, *, length: int | None = None
+    ) -> Tensor:
         """Count the occurrences of each of 0, 1, 2, ... in a vector of integers."""
     def binomial_(
         self, n: Array | int, p: Parameter, *, generator: Generator | None = None
@@ -365,6 +393,16 @@ class Methods:
     def bitwise_xor_(self, other: Operand) -> Tensor: ...
     def broadcast_to(self, shape: Sizes, *sizes: Sizes) -> Tensor:
         """Return a read-only view of `x` in which axes of size 1 repeat without using memory."""
+    def bucketize(
+        self,
+        boundaries: Array,
+        *,
+        out_int32: bool = False,
+        right: bool = False,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Return for each element the number of boundaries below it: `dt.searchsorted(boundaries,
+        x)`."""
     def cbrt(self, *, out: Tensor | None = None) -> Tensor:
         """Return the cube root, also of negative numbers."""
     def cbrt_(self) -> Tensor:
@@ -462,6 +500,10 @@ class Methods:
         """Return the cross products of vectors of three elements along an axis."""
     @overload
     def cross(self, other: Array, *, dim: int = -1, out: Tensor | None = None) -> Tensor: ...
+    def cummax(self, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> ValuesIndices:
+        """Return the largest elements up to each one along `dim`: (values, indices)."""
+    def cummin(self, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> ValuesIndices:
+        """Return the smallest elements up to each one along `dim`: (values, indices)."""
     @overload
     def cumprod(
         self, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
@@ -798,6 +840,10 @@ class Methods:
         """Write the result of `dt.heaviside` into this tensor's memory and return the tensor."""
     @overload
     def heaviside_(self, other: Operand) -> Tensor: ...
+    def histc(
+        self, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None
+    ) -> Tensor:
+        """Count the elements in each of `bins` bins of equal width from `min` to `max`."""
     def histogram(
         self,
         bins: Bins = 10,
@@ -833,6 +879,35 @@ class Methods:
         """Return a copy of `x` with slices of `source` added at `index` along `dim`."""
     def index_add_(self, dim: int, index: Operand, source: Operand) -> Tensor:
         """Add slices of `source` to the slices of `x` at `index` along `dim`, and return `x`."""
+    def index_copy(
+        self, dim: int, index: Operand, source: Operand, *, out: Tensor | None = None
+    ) -> Tensor:
+        """Return a copy of `x` with slices of `source` written at `index` along `dim`."""
+    def index_copy_(self, dim: int, index: Operand, source: Operand) -> Tensor:
+        """Write slices of `source` to the slices of `x` at `index` along `dim`, and return
+        `x`."""
+    def index_fill(
+        self, dim: int, index: Operand, value: Operand, *, out: Tensor | None = None
+    ) -> Tensor:
+        """Return a copy of `x` with one value written to the slices at `index` along `dim`."""
+    def index_fill_(self, dim: int, index: Operand, value: Operand) -> Tensor:
+        """Write one value to the slices of `x` at `index` along `dim`, and return `x`."""
+    def index_reduce(
+        self,
+        dim: int,
+        index: Operand,
+        source: Operand,
+        reduce: str,
+        *,
+        include_self: bool = True,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Return a copy of `x` with slices of `source` reduced into it at `index` along `dim`."""
+    def index_reduce_(
+        self, dim: int, index: Operand, source: Operand, reduce: str, *, include_self: bool = True
+    ) -> Tensor:
+        """Write the result of `dt.index_reduce` into this tensor's memory and return the
+        tensor."""
     def index_select(self, dim: int, index: Array) -> Tensor:
         """Return the rows of `x` at `index` along axis `dim`: `dt.take(x, index, axis=dim)`."""
     @overload
@@ -880,12 +955,25 @@ class Methods:
         """Return True where x is neither infinite nor NaN."""
     @overload
     def isin(
-        self, x2: Tensor | int | float, /, *, invert: bool = False, out: Tensor | None = None
+        self,
+        x2: Tensor | int | float,
+        /,
+        *,
+        invert: bool = False,
+        assume_unique: bool = False,
+        kind: str | None = None,
+        out: Tensor | None = None,
     ) -> Tensor:
         """Return True for each element of `x1` that is an element of `x2`."""
     @overload
     def isin(
-        self, other: Tensor | int | float, *, invert: bool = False, out: Tensor | None = None
+        self,
+        other: Tensor | int | float,
+        *,
+        invert: bool = False,
+        assume_unique: bool = False,
+        kind: str | None = None,
+        out: Tensor | None = None,
     ) -> Tensor: ...
     def isinf(self, *, out: Tensor | None = None) -> Tensor:
         """Return True where x is inf or -inf."""
@@ -897,6 +985,15 @@ class Methods:
         `x2`."""
     @overload
     def kron(self, other: Array, *, out: Tensor | None = None) -> Tensor: ...
+    def kthvalue(
+        self,
+        k: int,
+        dim: int = -1,
+        keepdim: bool = False,
+        *,
+        out: tuple[Tensor, Tensor] | None = None,
+    ) -> ValuesIndices:
+        """Return the k-th smallest elements along `dim`: (values, indices)."""
     def laplace_(
         self, loc: Parameter = 0.0, scale: Parameter = 1.0, *, generator: Generator | None = None
     ) -> Tensor:
@@ -1051,6 +1148,12 @@ class Methods:
         """Return `dt.where(mask, value, x)` in the dtype of `x`."""
     def masked_fill_(self, mask: Array, value: Operand) -> Tensor:
         """Write `value` into `x` where the mask is true, and return `x`."""
+    def masked_scatter(self, mask: Array, source: Array, *, out: Tensor | None = None) -> Tensor:
+        """Return a copy of `x` with the first elements of `source` where `mask` is true, in
+        order."""
+    def masked_scatter_(self, mask: Array, source: Array) -> Tensor:
+        """Write the result of `dt.masked_scatter` into this tensor's memory and return the
+        tensor."""
     def masked_select(self, mask: Array) -> Tensor:
         """Return a vector of the elements of `x` where `mask` is True, after both are
         broadcast."""
@@ -1064,12 +1167,24 @@ class Methods:
     ) -> Tensor: ...
     @overload
     def max(
-        self, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdims: bool = False,
+        out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the largest element over `axis`; NaN if one of them is NaN."""
     @overload
     def max(
-        self, axis: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdim: bool = False,
+        out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def maximum(self, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
@@ -1089,6 +1204,7 @@ class Methods:
         dtype: DTypeLike = None,
         keepdims: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the arithmetic mean of the elements over `axis`."""
     @overload
@@ -1099,6 +1215,7 @@ class Methods:
         dtype: DTypeLike = None,
         keepdim: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def median(
@@ -1112,12 +1229,24 @@ class Methods:
     ) -> Tensor: ...
     @overload
     def min(
-        self, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdims: bool = False,
+        out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the smallest element over `axis`; NaN if one of them is NaN."""
     @overload
     def min(
-        self, axis: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdim: bool = False,
+        out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def minimum(self, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
@@ -1129,6 +1258,10 @@ class Methods:
         """Write the result of `dt.minimum` into this tensor's memory and return the tensor."""
     @overload
     def minimum_(self, other: Operand) -> Tensor: ...
+    def mode(
+        self, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None
+    ) -> ValuesIndices:
+        """Return the most common elements along `dim`: (values, indices)."""
     def moveaxis(self, source: Axes, destination: Axes) -> Tensor:
         """Return a view of `x` with some axes moved to other positions."""
     def movedim(self, source: Axes, destination: Axes) -> Tensor:
@@ -1201,21 +1334,43 @@ class Methods:
         """Write the result of `dt.nancumsum` into this tensor's memory and return the tensor."""
     @overload
     def nanmax(
-        self, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdims: bool = False,
+        out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the largest element over `axis` that is not NaN; NaN if all are."""
     @overload
     def nanmax(
-        self, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+        self,
+        dim: Axis = None,
+        *,
+        keepdim: bool = False,
+        out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def nanmean(
-        self, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdims: bool = False,
+        out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the mean over `axis` of the elements that are not NaN; NaN if there are none."""
     @overload
     def nanmean(
-        self, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+        self,
+        dim: Axis = None,
+        *,
+        keepdim: bool = False,
+        out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def nanmedian(
@@ -1229,12 +1384,24 @@ class Methods:
     ) -> Tensor: ...
     @overload
     def nanmin(
-        self, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+        self,
+        axis: Axis = None,
+        *,
+        keepdims: bool = False,
+        out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the smallest element over `axis` that is not NaN; NaN if all are."""
     @overload
     def nanmin(
-        self, dim: Axis = None, *, keepdim: bool = False, out: Tensor | None = None
+        self,
+        dim: Axis = None,
+        *,
+        keepdim: bool = False,
+        out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def nanquantile(
@@ -1244,6 +1411,7 @@ class Methods:
         axis: Axis = None,
         *,
         method: str = "linear",
+        weights: Array | None = None,
         keepdims: bool = False,
         out: Tensor | None = None,
     ) -> Tensor:
@@ -1255,6 +1423,7 @@ class Methods:
         dim: Axis = None,
         *,
         method: str = "linear",
+        weights: Array | None = None,
         keepdim: bool = False,
         out: Tensor | None = None,
     ) -> Tensor: ...
@@ -1266,6 +1435,7 @@ class Methods:
         correction: float = 0.0,
         keepdims: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the standard deviation over `axis` of the elements that are not NaN."""
     @overload
@@ -1276,6 +1446,7 @@ class Methods:
         correction: float = 0.0,
         keepdim: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def nansum(
@@ -1285,6 +1456,8 @@ class Methods:
         dtype: DTypeLike = None,
         keepdims: bool = False,
         out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the sum over `axis` of the elements that are not NaN; 0 if there are none."""
     @overload
@@ -1295,6 +1468,8 @@ class Methods:
         dtype: DTypeLike = None,
         keepdim: bool = False,
         out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def nanvar(
@@ -1304,6 +1479,7 @@ class Methods:
         correction: float = 0.0,
         keepdims: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the variance over `axis` of the elements that are not NaN."""
     @overload
@@ -1314,6 +1490,7 @@ class Methods:
         correction: float = 0.0,
         keepdim: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
         """Return a view of `length` places of axis `dim` from `start` on."""
@@ -1372,7 +1549,7 @@ class Methods:
         """Write the result of `dt.nextafter` into this tensor's memory and return the tensor."""
     @overload
     def nextafter_(self, other: Operand) -> Tensor: ...
-    def nonzero(self) -> tuple[Tensor, ...]:
+    def nonzero(self, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
         """Return for each axis the positions of the nonzero elements, in row-major order."""
     def normal_(
         self, mean: complex = 0.0, std: float = 1.0, *, generator: Generator | None = None
@@ -1396,6 +1573,7 @@ class Methods:
         axis: Axis = None,
         *,
         method: str = "linear",
+        weights: Array | None = None,
         keepdims: bool = False,
         out: Tensor | None = None,
     ) -> Tensor:
@@ -1407,6 +1585,7 @@ class Methods:
         dim: Axis = None,
         *,
         method: str = "linear",
+        weights: Array | None = None,
         keepdim: bool = False,
         out: Tensor | None = None,
     ) -> Tensor: ...
@@ -1445,6 +1624,8 @@ class Methods:
         dtype: DTypeLike = None,
         keepdims: bool = False,
         out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the product of the elements over `axis`."""
     @overload
@@ -1455,6 +1636,8 @@ class Methods:
         dtype: DTypeLike = None,
         keepdim: bool = False,
         out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def ptp(
@@ -1486,6 +1669,7 @@ class Methods:
         axis: Axis = None,
         *,
         method: str = "linear",
+        weights: Array | None = None,
         keepdims: bool = False,
         out: Tensor | None = None,
     ) -> Tensor:
@@ -1498,6 +1682,7 @@ class Methods:
         dim: Axis = None,
         *,
         method: str = "linear",
+        weights: Array | None = None,
         keepdim: bool = False,
         out: Tensor | None = None,
     ) -> Tensor: ...
@@ -1529,6 +1714,11 @@ class Methods:
         """Write the result of `dt.remainder` into this tensor's memory and return the tensor."""
     @overload
     def remainder_(self, other: Operand) -> Tensor: ...
+    def renorm(self, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
+        """Return `x` with each slice along `dim` whose p-norm exceeds `maxnorm` scaled to that
+        norm."""
+    def renorm_(self, p: float, dim: int, maxnorm: float) -> Tensor:
+        """Write the result of `dt.renorm` into this tensor's memory and return the tensor."""
     @overload
     def repeat(
         self,
@@ -1591,8 +1781,29 @@ class Methods:
         """Return a copy of `x` with the elements of `src` written at `index` along `dim`."""
     def scatter_(self, dim: int, index: Operand, src: Operand) -> Tensor:
         """Write the elements of `src` to `x` at `index` along `dim`, and return `x`."""
+    def scatter_add(
+        self, dim: int, index: Operand, src: Operand, *, out: Tensor | None = None
+    ) -> Tensor:
+        """Return a copy of `x` with the elements of `src` added at `index` along `dim`."""
     def scatter_add_(self, dim: int, index: Operand, src: Operand) -> Tensor:
         """Add the elements of `src` to `x` at `index` along `dim`, and return `x`."""
+    def scatter_reduce(
+        self,
+        dim: int,
+        index: Operand,
+        src: Operand,
+        reduce: str,
+        *,
+        include_self: bool = True,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Return a copy of `x` with the elements of `src` reduced into it at `index` along
+        `dim`."""
+    def scatter_reduce_(
+        self, dim: int, index: Operand, src: Operand, reduce: str, *, include_self: bool = True
+    ) -> Tensor:
+        """Write the result of `dt.scatter_reduce` into this tensor's memory and return the
+        tensor."""
     def select(self, dim: int, index: int) -> Tensor:
         """Return a view of one place of axis `dim`, without that axis: `x[..., index, ...]`."""
     def set_(self, source: Tensor, /) -> Tensor:
@@ -1667,6 +1878,7 @@ class Methods:
         correction: float = 0.0,
         keepdims: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the standard deviation over `axis`: the square root of `var`."""
     @overload
@@ -1677,6 +1889,7 @@ class Methods:
         correction: float = 0.0,
         keepdim: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def sub(self, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
@@ -1706,6 +1919,8 @@ class Methods:
         dtype: DTypeLike = None,
         keepdims: bool = False,
         out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the sum of the elements over `axis`."""
     @overload
@@ -1716,6 +1931,8 @@ class Methods:
         dtype: DTypeLike = None,
         keepdim: bool = False,
         out: Tensor | None = None,
+        initial: Fill | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return a view of `x` with `axis1` and `axis2` exchanged."""
@@ -1724,22 +1941,33 @@ class Methods:
         itself."""
     @overload
     def take(
-        self, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
+        self,
+        indices: Array,
+        /,
+        axis: int | None = None,
+        *,
+        mode: str = "raise",
+        out: Tensor | None = None,
     ) -> Tensor:
         """Return the elements of `x` at `indices` along `axis`, which the axes of `indices`
         replace."""
     @overload
     def take(
-        self, indices: Array, dim: int | None = None, *, out: Tensor | None = None
+        self,
+        indices: Array,
+        dim: int | None = None,
+        *,
+        mode: str = "raise",
+        out: Tensor | None = None,
     ) -> Tensor: ...
     @overload
     def take_along_axis(
-        self, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
+        self, indices: Array, /, axis: int | None = -1, *, out: Tensor | None = None
     ) -> Tensor:
         """Return the elements of `x` whose positions along `axis` are `indices`."""
     @overload
     def take_along_axis(
-        self, indices: Array, dim: int = -1, *, out: Tensor | None = None
+        self, indices: Array, dim: int | None = -1, *, out: Tensor | None = None
     ) -> Tensor: ...
     def take_along_dim(self, indices: Array, dim: int | None = None) -> Tensor:
         """Return the elements of `x` at `indices` along axis `dim`; None flattens both first."""
@@ -1775,6 +2003,8 @@ class Methods:
         """Convert a matrix to compressed columns; a strided matrix gives its nonzero elements."""
     def to_sparse_csr(self) -> CSR:
         """Convert a matrix to compressed rows; a strided matrix gives its nonzero elements."""
+    def tobytes(self, order: Literal['C', 'F', 'A'] = "C") -> bytes:
+        """Return the bytes of the elements, in row-major order."""
     @overload
     def topk(
         self,
@@ -1862,6 +2092,10 @@ class Methods:
     ) -> Tensor | tuple[Tensor, ...]: ...
     def unique_all(self) -> UniqueAll:
         """Return the distinct elements, their first positions, the inverse, and their counts."""
+    def unique_consecutive(
+        self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Tensor | tuple[Tensor, ...]:
+        """Return the first element of each run of equal elements."""
     def unique_counts(self) -> UniqueCounts:
         """Return the distinct elements in ascending order and their counts: (values, counts)."""
     def unique_inverse(self) -> UniqueInverse:
@@ -1890,6 +2124,7 @@ class Methods:
         correction: float = 0.0,
         keepdims: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor:
         """Return the variance over `axis`: the mean of the squared distances from the mean."""
     @overload
@@ -1900,6 +2135,7 @@ class Methods:
         correction: float = 0.0,
         keepdim: bool = False,
         out: Tensor | None = None,
+        where: Mask = None,
     ) -> Tensor: ...
     @overload
     def vdot(self, x2: Array, /, *, out: Tensor | None = None) -> Tensor:

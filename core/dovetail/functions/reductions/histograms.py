@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...argument_checks import choice, flag, integer, real, refused, sequence, shown
+from ...argument_checks import choice, flag, integer, real, refused, sequence
 from ...dtypes import DType, float32, float64, int32, int64, uint8, uint64
 from ...engine import tracer_api
 from ...errors import ArgumentError, CaptureError, DTypeError, ShapeError

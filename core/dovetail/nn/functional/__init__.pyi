@@ -41,6 +41,7 @@ from .convolution import conv3d as conv3d
 from .convolution import conv_transpose1d as conv_transpose1d
 from .convolution import conv_transpose2d as conv_transpose2d
 from .convolution import conv_transpose3d as conv_transpose3d
+from .ctc import ctc_loss as ctc_loss
 from .distances import cosine_embedding_loss as cosine_embedding_loss
 from .distances import hinge_embedding_loss as hinge_embedding_loss
 from .distances import margin_ranking_loss as margin_ranking_loss

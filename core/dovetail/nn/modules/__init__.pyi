@@ -53,6 +53,7 @@ from .linear import Bilinear as Bilinear
 from .linear import Linear as Linear
 from .losses import BCELoss as BCELoss
 from .losses import BCEWithLogitsLoss as BCEWithLogitsLoss
+from .losses import CTCLoss as CTCLoss
 from .losses import CosineEmbeddingLoss as CosineEmbeddingLoss
 from .losses import CosineSimilarity as CosineSimilarity
 from .losses import CrossEntropyLoss as CrossEntropyLoss
