@@ -84,7 +84,8 @@ def parameters(value: Any) -> list[str]:
     ("name", "text"),
     [
         ("sum", "(x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, "
-         "keepdims: bool = False, out: Tensor | None = None) -> Tensor"),
+         "keepdims: bool = False, out: Tensor | None = None, initial: Fill | None = None, "
+             "where: Mask = None) -> Tensor"),
         ("exp", "(x: Tensor, /, *, out: Tensor | None = None) -> Tensor"),
         ("nn.Dropout", "(p: float = 0.5, inplace: bool = False) -> None"),
         ("nn.functional.relu", "(input: Tensor, inplace: bool = False) -> Tensor"),

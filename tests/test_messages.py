@@ -158,6 +158,7 @@ def test_in_place_forms_that_no_library_has_are_gone(name: str) -> None:
 # Python's own errors: contexts, settings, and functions that are called once for a program
 INFRASTRUCTURE = """
     custom_op constant current_stream default_device default_stream device devices draw_graph
+    get_autocast_dtype is_autocast_enabled
     elementwise evaluate explain grad grid is_grad_enabled is_inference_mode_enabled jit kernel
     load_function get_num_threads profile raw_kernel save_function set_num_threads show stream
     synchronize vmap get_default_dtype set_default_dtype get_printoptions set_printoptions

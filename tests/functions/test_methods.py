@@ -22,7 +22,12 @@ def test_lazy_methods_are_the_functions(name: str) -> None:
     method = getattr(x, name)
     function = declarations.METHODS[name]  # of `dt`, or a method only
     assert method.__self__ is x and method.__func__ is function
-    assert getattr(dt, name, function) is function or name in ("select", "where", "compress")
+    assert getattr(dt, name, function) is function or name in (
+        "select",
+        "where",
+        "compress",
+        "unfold",
+    )
     assert (
         inspect.signature(method).parameters.keys() <= inspect.signature(function).parameters.keys()
     )

@@ -52,6 +52,12 @@ def test_concat_subset_and_stack_datasets() -> None:
             wrong()
 
 
+@pytest.mark.parametrize("index", [2, -3, [0, 2], (0, 2)])
+def test_subset_names_an_index_that_is_out_of_range(index: object) -> None:
+    with pytest.raises(dt.OutOfRangeError, match=r"Subset: index (2|-3) is out of range for 2"):
+        dt.data.Subset("abcd", [3, 0])[index]  # type: ignore[index]
+
+
 def test_base_class_names_the_missing_method() -> None:
     with pytest.raises(NotImplementedError, match="__getitem__"):
         data.Dataset()[0]

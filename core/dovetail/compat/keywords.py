@@ -341,9 +341,7 @@ def translate(
             and p.kind not in VARIADIC_KINDS
             and p.default in (Parameter.empty, MISSING)
         ):
-            raise ArgumentTypeError(
-                f"{name}: missing argument {n}; the parameters are {_format_parameters(own)}"
-            )
+            raise ArgumentTypeError(f"{name}: missing argument {n}; {_name_parameters(own)}")
     if alpha != 1:
         values["x2"] = alpha * values["x2"]
     return _split(own, values, extra)
@@ -427,7 +425,7 @@ def translate_keyword(
         if name == "transpose"
         else FUNCTION_KEYWORD_ADVICE.get((name, keyword)) or KEYWORD_ADVICE.get(keyword)
     )
-    says = f"; {way}" if way else f"; the parameters are {_format_parameters(own)}"
+    says = f"; {way}" if way else f"; {_name_parameters(own)}"
     raise ArgumentTypeError(f"{name}: has no parameter {keyword}{says}")
 
 
@@ -448,8 +446,8 @@ def require_same_results(name: str, options: Options) -> None:
         )
 
 
-def _format_parameters(own_parameters: Parameters) -> str:
-    """Return parameters as text for an error: "x, *more, axis=", or "nothing" without any."""
+def _name_parameters(own_parameters: Parameters) -> str:
+    """Return parameters as text for an error: "the parameters are x, *more, axis="."""
     own_parameters = {n: p for n, p in own_parameters.items() if n != "self"}
     named = [f"*{n}" if p.kind is p.VAR_POSITIONAL else n for n, p in own_parameters.items()]
     by_place = [
@@ -458,7 +456,8 @@ def _format_parameters(own_parameters: Parameters) -> str:
         if p.kind is p.POSITIONAL_ONLY
     ]
     rest = [n if n.startswith("*") else f"{n}=" for n in named if n not in by_place]
-    return ", ".join([*by_place, *rest]) or "nothing"
+    text = ", ".join([*by_place, *rest])
+    return f"the parameters are {text}" if text else "it has no parameters"
 
 
 def _too_many_arguments_error(

@@ -253,12 +253,16 @@ class Subset(Dataset[Any]):
 
     def __getitem__(self, index: int | list[int]) -> Any:
         if isinstance(index, (list, tuple)):
-            return self.dataset[[self.indices[i] for i in index]]
+            return self.dataset[[self._index_of(i) for i in index]]
+        return self.dataset[self._index_of(index)]
+
+    def _index_of(self, index: int) -> int:
+        """Return the index of an item in the whole data set. Raises: OutOfRangeError."""
         if isinstance(index, int) and not -len(self) <= index < len(self):
             raise dt.OutOfRangeError(
                 f"data.Subset: index {index} is out of range for {len(self)} items"
             )
-        return self.dataset[self.indices[index]]
+        return self.indices[index]
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
         selected = [self.indices[i] for i in indices]

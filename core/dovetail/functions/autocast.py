@@ -108,7 +108,7 @@ def _half_dtype(dtype: DTypeLike) -> DType:
 
 def _device_type(op: str, device_type: object) -> str | None:
     """Return the name of a device type, None for None. Raises: DeviceError for other names."""
-    return None if device_type is None else device_named(device_type, op).type  # type: ignore[arg-type]
+    return None if device_type is None else device_named(device_type, op).type  # type: ignore[arg-type]  # checked there
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:

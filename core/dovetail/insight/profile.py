@@ -257,7 +257,7 @@ def _format_row(line: ProfileRow, total_seconds: float) -> tuple[str, ...]:
     return line.name, str(line.count), f"{line.seconds * 1e3:.3f}", f"{mean * 1e6:.1f}", share, rate
 
 
-def profile(path: str | os.PathLike[str] | None = None, *, modules: Any = None) -> Profile:
+def profile(path: str | os.PathLike[str] | None = None, *, modules: object = None) -> Profile:
     """Return a context that waits for and times each launch; write the trace to `path`, if given.
 
     While a profile is taken every launch is waited for, so that its time is its own; results are

@@ -65,7 +65,7 @@ def _make_spread(name: str) -> Callable[..., Tensor]:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         n = correction if unbiased else 0
-        return getattr(dt, name)(x, axis=dim, correction=n, keepdims=keepdim)  # type: ignore[no-any-return]
+        return getattr(dt, name)(x, axis=dim, correction=n, keepdims=keepdim)  # type: ignore[no-any-return]  # a tensor
 
     return call
 
@@ -115,7 +115,7 @@ def _find_function(target: Any) -> Callable[..., Any] | None:
     """Return the function for one of PyTorch's or Python's, or None if there is none."""
     name, module = target.__name__, target.__module__ or ""
     if module in PYTHON_MODULES:
-        return target  # type: ignore[no-any-return]
+        return target  # type: ignore[no-any-return]  # of fx
     if name in _TRANSLATIONS:
         return _TRANSLATIONS[name]
     homes = (functional, dt) if module == "torch.nn.functional" else (dt, functional)

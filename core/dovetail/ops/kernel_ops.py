@@ -74,8 +74,13 @@ def sum_of_products(length: Value, extent: int, dtype: DType, factors: Factors) 
 
     Floats: a block of PRODUCT_BLOCK products starts at 0 and takes one fused multiply-add per k;
     the sums of blocks are added as by `sum_of_blocks`. The sum of no products is 0. Integers wrap,
-    so their order does not matter. `extent`: the length as a number, by which loops are left out
-    that would run once; it does not change the sum.
+    so their order does not matter.
+
+    - `length`: the number of products, at run time.
+    - `extent`: the length as a number, by which loops are left out that would run once; it does not
+      change the sum.
+    - `dtype`: the dtype of the sum.
+    - `factors`: a function from k to the two numbers that are multiplied.
     """
     if dtype.kind not in "fc" or extent <= PRODUCT_BLOCK:
         return _sum_in_turn(const(0, int64), length, dtype, factors)

@@ -29,7 +29,7 @@ import numpy as np
 
 from ... import dtypes as D
 from ... import layout as lay
-from ...argument_checks import DIMENSIONS, flag, function, integer, integers
+from ...argument_checks import DIMENSIONS, choice, flag, function, integer, integers
 from ...backend import limits
 from ...backend.faults import settle_before_read
 from ...backend.streams import current_handle, wait_for_stream
@@ -645,13 +645,13 @@ def tobytes(x: Tensor, order: Literal["C", "F", "A"] = "C") -> bytes:
     - `order`: "C" is row-major, "F" column-major; "A" is "F" for Fortran-contiguous tensors.
 
     Dtypes: those of `Tensor.numpy`.
-    Raises: DTypeError for a dtype that NumPy and ml_dtypes lack.
+    Raises: DTypeError for a dtype that NumPy and ml_dtypes lack, ArgumentError for another order.
 
     >>> import dovetail as dt
     >>> dt.asarray([1, 2], dtype=dt.uint8).tobytes()
     b'\x01\x02'
     """
-    return numpy(x).tobytes(order)
+    return numpy(x).tobytes(choice("tobytes", order, "order", ("C", "F", "A")))
 
 
 # --- inspection of the namespace (Array API) -----------------------------------------------------

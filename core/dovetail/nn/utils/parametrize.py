@@ -109,7 +109,8 @@ class ParametrizationList(Module):
 
     def originals(self) -> list[Tensor]:
         """Return the tensors of which the parametrized one is computed."""
-        return [*self._parameters.values(), *self._buffers.values()]  # type: ignore[list-item]
+        tensors = (*self._parameters.values(), *self._buffers.values())
+        return [x for x in tensors if x is not None]
 
     def right_inverse(self, value: Tensor) -> None:
         """Write the originals for which the parametrized tensor is `value`.
@@ -245,7 +246,7 @@ def register_parametrization(
     op = "register_parametrization"
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
-        owner = module._modules[LISTS][tensor_name]  # type: ignore[index]
+        owner = module._modules[LISTS][tensor_name]  # type: ignore[index]  # a ModuleDict
         if not unsafe:
             before = owner()
             _check_result(op, before, parametrization(before))
@@ -265,7 +266,7 @@ def register_parametrization(
     compute_tensor(module, tensor_name, created)
     if LISTS not in module._modules:
         module.add_module(LISTS, ModuleDict())
-    module._modules[LISTS][tensor_name] = created  # type: ignore[index]
+    module._modules[LISTS][tensor_name] = created  # type: ignore[index]  # a ModuleDict
     return module
 
 
