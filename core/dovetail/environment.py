@@ -43,7 +43,12 @@ def warn_once(text: str, kind: type[DovetailWarning] = DovetailWarning) -> None:
     """Warn at the user's line, unless this process has given the same text before."""
     if text not in _issued_warnings:
         _issued_warnings.add(text)
-        warnings.warn(text, kind, stacklevel=_find_user_stack_level())
+        warn_user(text, kind)
+
+
+def warn_user(text: str, kind: type[Warning]) -> None:
+    """Warn at the user's line."""
+    warnings.warn(text, kind, stacklevel=_find_user_stack_level())
 
 
 def _find_user_stack_level() -> int:

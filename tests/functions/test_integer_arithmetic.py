@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -114,9 +116,39 @@ def test_covariance_of_one_row_or_column_has_numpy_shape(
 def test_integers_by_zero_and_to_negative_powers_are_defined(device: dt.Device, dtype: str) -> None:
     x = dt.asarray([7, 1, -1, 0], dtype=dtype, device=device)
     zeros, ones = dt.zeros_like(x), dt.ones_like(x)
-    for zero in (0, zeros, zeros[0]):
+    for zero in (zeros, zeros[0]):
         assert (x // zero).tolist() == (x % zero).tolist() == [0, 0, 0, 0]
-    for power in (-1, -ones, -ones[0]):
+    for power in (-ones, -ones[0]):
         assert (x**power).tolist() == [0, 1, -1, 0]
-    assert (x**-2).tolist() == [0, 1, 1, 0]
-    assert (x[0] // 0).item() == 0 and (7 % zeros[0]).item() == 0
+    assert (x ** (-2 * ones)).tolist() == [0, 1, 1, 0]
+    assert (7 % zeros[0]).item() == 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_integers_divided_by_the_number_zero_warn_as_numpy(device: dt.Device, dtype: str) -> None:
+    x = dt.asarray([7, 1, 0], dtype=dtype, device=device)
+    for _ in range(2):  # the second is recorded from the caches
+        for divide in (operator.floordiv, operator.mod, operator.ifloordiv, dt.floor_divide):
+            with pytest.warns(
+                RuntimeWarning, match="a division of integers by 0 gives 0"
+            ) as caught:
+                assert divide(x.copy(), 0).tolist() == [0, 0, 0]
+            assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (x // 2).tolist() == [3, 0, 0] and (x % 3).tolist() == [1, 1, 0]
+        if dtype != "uint8":
+            assert (x // -2).tolist() == [-4, -1, 0] and (x % -3).tolist() == [-2, -2, 0]
+        assert (x.astype("f4") // 0)[0].item() == math.inf
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_integers_to_a_negative_number_raise_as_the_peers(device: dt.Device, dtype: str) -> None:
+    x = dt.asarray([7, 1], dtype=dtype, device=device)
+    for power in (operator.pow, dt.pow, operator.ipow, np.power):
+        with pytest.raises((dt.ArgumentError, dt.ValueOverflowError), match="pow"):
+            power(x, -1)
+    assert (x**2).tolist() == [49, 1] and (x**0).tolist() == [1, 1]
+    assert (x.astype("f8") ** -1).tolist() == [1 / 7, 1.0]
+    with pytest.raises(dt.ValueOverflowError, match=r"does not fit int8 \(-128\.\.127\)"):
+        dt.asarray([1], dtype=dt.int8, device=device) // -300

@@ -173,8 +173,10 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
     if len(key) == 2 and attrs is None and _is_plain(args[0]) and _is_plain(args[1]):
         recent_binary.put(op, key[0], key[1], inferred)
     if limits is not None and not is_within(operands, limits):
-        tensors = [create_tensor(a) if type(a) is Expr else a for a in operands]
-        return _apply_general(op, replace_overflowing_ints(op, tensors, limits), attrs, out)
+        replaced = replace_overflowing_ints(op, operands, limits)
+        if replaced != operands:
+            others = [create_tensor(a) if type(a) is Expr else a for a in replaced]
+            return _apply_general(op, others, attrs, out)
     if out is not None:
         return write_node_out(op.name, out, [node(op, operands, s, attrs)])
     return create_tensor(node(op, operands, s, attrs))

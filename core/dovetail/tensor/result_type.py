@@ -8,14 +8,16 @@ from typing import TypeAlias, TypeVar
 
 from .. import layout as lay
 from ..argument_checks import BEYOND_FLOAT, shown
-from ..dtypes import DType
-from ..errors import DeviceError, DTypeError, ValueOverflowError
+from ..dtypes import BY_NAME, DType
+from ..environment import warn_user
+from ..errors import ArgumentError, DeviceError, DTypeError, ValueOverflowError
 from ..graph.expr import Expr, Spec, spec
 from ..identity_cache import IdentityCache
 from ..lru_cache import LRUCache
 from ..ops.table import Op
 
-Range: TypeAlias = tuple[int, int, str]  # the smallest and the largest int, and the dtype's name
+# The smallest and the largest int that are recorded without a further check, and the dtype's name.
+Range: TypeAlias = tuple[int, int, str]
 Limits: TypeAlias = tuple[Range | None, ...]  # one per operand; None unless it is a Python int
 
 
@@ -24,6 +26,8 @@ Inferred: TypeAlias = tuple[Spec, Limits | None]
 OPERATOR_SPECS_MAX = 4096  # cached combinations of operands per operator
 APPLY_CACHE_MAX = 1 << 15  # cached combinations of `apply`, for all ops
 Key = TypeVar("Key", bound=Hashable)
+# The second operand's smallest int without a further check, if the result is an integer.
+UNCHECKED_MIN = {"floor_divide": 1, "remainder": 1, "pow": 0}
 # An operator's keys are the operands' specs, or types of numbers; `apply`'s: (op, these, attrs).
 operator_caches: dict[Op, LRUCache[tuple[Spec | type, Spec | type], Inferred]] = {}
 apply_cache: LRUCache[tuple[object, ...], Inferred] = LRUCache(APPLY_CACHE_MAX)
@@ -81,16 +85,21 @@ def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
     shapes = [a.spec.shape for a in tensors]
     shape = shapes[0] if len(set(shapes)) == 1 else lay.broadcast_shapes(op.name, *shapes)
     limits = tuple(
-        _int_range(d) if type(a) is int else None for a, d in zip(operands, casts, strict=True)
+        [
+            _int_range(d, UNCHECKED_MIN.get(op.name) if k == 1 else None)
+            if type(a) is int
+            else None
+            for k, (a, d) in enumerate(zip(operands, casts, strict=True))
+        ]
     )
     result_spec = spec(shape, result, tensors[0].spec.device, op.name)
     return result_spec, limits if any(limits) else None
 
 
-def _int_range(d: DType) -> Range:
-    """Return the least and largest int that an operand of dtype `d` accepts, and d's name."""
+def _int_range(d: DType, unchecked_min: int | None) -> Range:
+    """Return the range of ints that an operand of dtype `d` accepts unchecked, and d's name."""
     if d.is_integer:
-        return d.min, d.max, d.name
+        return d.min if unchecked_min is None else max(d.min, unchecked_min), d.max, d.name
     return 1 - BEYOND_FLOAT, BEYOND_FLOAT - 1, d.name
 
 
@@ -107,7 +116,8 @@ def replace_overflowing_ints(
 ) -> tuple[object, ...]:
     """Return the operands with an infinity for each Python int that does not fit its dtype.
 
-    Raises: ValueOverflowError if the op needs the int itself, or its dtype has infinities.
+    Raises: ValueOverflowError if the op needs the int itself, or its dtype has infinities;
+    ArgumentError for a negative power of integers. Warns of a division of integers by 0.
     """
     values: list[object] = []
     for a, bounds in zip(operands, limits, strict=True):
@@ -115,8 +125,25 @@ def replace_overflowing_ints(
             values.append(a)
         elif op.unbounded and bounds[1] < BEYOND_FLOAT - 1:
             values.append(math.inf if a > bounds[1] else -math.inf)
+        elif bounds[1] < BEYOND_FLOAT - 1 and BY_NAME[bounds[2]].min <= a <= bounds[1]:
+            _check_int(op.name, a)
+            values.append(a)
         else:
-            low, high, name = bounds
-            span = f" ({low}..{high})" if high < BEYOND_FLOAT - 1 else ""
+            _, high, name = bounds
+            span = f" ({BY_NAME[name].min}..{high})" if high < BEYOND_FLOAT - 1 else ""
             raise ValueOverflowError(f"{op.name}: {shown(a)} does not fit {name}{span}")
     return tuple(values)
+
+
+def _check_int(op: str, value: int) -> None:
+    """Check an int that is the second operand of an op of `UNCHECKED_MIN` on integers.
+
+    Raises: ArgumentError for a negative power. Warns of a division by 0.
+    """
+    if op == "pow":
+        raise ArgumentError(
+            f"pow: an integer must not be raised to the negative power {value}; use "
+            f"x.astype(dt.float64) ** {value}"
+        )
+    if value == 0:
+        warn_user(f"{op}: a division of integers by 0 gives 0", RuntimeWarning)
