@@ -161,7 +161,8 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         ["dt.from_blob", "dt.from_dlpack", "dt.is_contiguous", "dt.pin_memory",
          "x.data", "x.data_ptr", "x.is_contiguous", "x.is_pinned", "x.resize_", "x.set_",
-         "x.storage", "x.storage_offset", "x.stride", "x.tobytes", "x.to_device", "x.to_dense", "x.imag"],
+         "x.storage", "x.storage_offset", "x.stride", "x.tobytes", "x.to_device",
+         "x.to_dense", "x.imag"],
         _MEMORY),
     **dict.fromkeys(
         ["F.gumbel_softmax", "dt.multinomial", "x.integers_", "x.normal_", "x.uniform_"], _RANDOM),

@@ -81,6 +81,37 @@ def test_skipped_step_keeps_states_and_counts(device: dt.Device) -> None:
     assert optimizer.state_dict()["state"][0]["step"].item() == 2.0
 
 
+MATRIX_RULES: dict[str, dict[str, Any]] = {
+    "Adam": {}, "Muon": {}, "Lion": {}, "Adafactor": {"eps": (1e-30, 1e-3)}, "RMSprop": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MATRIX_RULES)
+def test_scaler_skips_steps_with_master_weights(name: str) -> None:
+    ends = []
+    for captured in (False, True):
+        w = dt.asarray([[1.0, 2.0], [3.0, 5.0]]).astype(dt.bfloat16).requires_grad_()
+        rule = getattr(dt.optim, name)
+        optimizer = rule([w], lr=1e-3, master_weights=True, **MATRIX_RULES[name])
+        scaler = dt.amp.GradScaler(init_scale=4.0)
+
+        def step(x: dt.Tensor) -> None:
+            optimizer.zero_grad()  # noqa: B023  # called here
+            scaler.scale((w.float() ** 2 * x).sum()).backward()  # noqa: B023
+            scaler.step(optimizer)  # noqa: B023
+            scaler.update()  # noqa: B023
+
+        do: Callable[[dt.Tensor], object] = dt.jit(step) if captured else step
+        masters = []
+        for factor in (1.0, INF, 1.0, 1.0):
+            do(dt.asarray(factor))
+            masters.append(optimizer.state[w]["master_param"].tolist())
+        assert masters[0] == masters[1] != masters[2] != masters[3]
+        assert scaler.get_scale() == 2.0 and dt.all(w == dt.asarray(masters[3]).astype(w.dtype))
+        ends.append(masters[3])
+    np.testing.assert_allclose(*ends, rtol=1e-6)
+
+
 def test_captured_step_reads_nothing_and_follows_the_schedule(device: dt.Device) -> None:
     w = dt.ones(2).requires_grad_()
     optimizer, scaler = dt.optim.Adam([w], lr=1.0), dt.amp.GradScaler()

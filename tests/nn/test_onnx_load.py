@@ -759,3 +759,59 @@ def test_activations_of_recurrent_layers_follow_their_definitions_at_borders() -
         atol=1e-40,  # denormal
     )
     assert _find_activation("ThresholdedRelu", 0.5, None)(x).tolist() == [100.0, 0.5, 0.0]
+
+
+# --- opsets below 7
+
+
+@pytest.mark.parametrize(
+    ("op", "f"),
+    [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", np.divide),
+     ("Pow", np.power)],
+)  # fmt: skip
+def test_opset_6_broadcasts_from_an_axis(op: str, f: Any) -> None:
+    x = np.random.default_rng(1).random((2, 3, 4)).astype("f4")
+    for options, shape in (
+        ({}, (2, 3, 4)),
+        ({"broadcast": 1}, (4,)),
+        ({"broadcast": 1, "axis": 1}, (3,)),
+        ({"broadcast": 1, "axis": 0}, (2, 3)),
+        ({"broadcast": 1, "axis": -2}, (3,)),
+    ):
+        y = np.random.default_rng(2).random(shape).astype("f4") + 1
+        inputs = [info("x", x.shape), info("b", shape)]
+        net = dt.onnx.load(model([node(op, "x b", **options)], inputs, opset=6))
+        axis = options.get("axis", 3 - y.ndim) % 3
+        wide = y.reshape((*shape, *(1,) * (3 - axis - y.ndim)))
+        np.testing.assert_allclose(net(dt.asarray(x), dt.asarray(y)).numpy(), f(x, wide), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "constants"),
+    [("BatchNormalization", {"is_test": 1}, 4), ("Dropout", {"is_test": 1}, 0),
+     ("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}, 0), ("PRelu", {}, 1)],
+)  # fmt: skip
+def test_layers_of_opset_6_equal_those_of_today(
+    op: str, options: dict[str, Any], constants: int
+) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(2, 3, 6, 6)).astype("f4")
+    values = [rng.random(3).astype("f4") for _ in range(constants)]
+
+    def run(opset: int, shape: tuple[int, ...], **options: Any) -> Any:
+        tensors = [helper.make_tensor(f"c{i}", F, shape, v) for i, v in enumerate(values)]
+        nodes = [node(op, " ".join(["x", *[t.name for t in tensors]]), **options)]
+        net = dt.onnx.load(model(nodes, [info("x", x.shape)], constants=tensors, opset=opset))
+        return net(dt.asarray(x)).numpy()
+
+    now = {n: v for n, v in options.items() if n != "is_test"}
+    wanted = run(20, (3, 1, 1) if op == "PRelu" else (3,), **now)
+    assert np.array_equal(run(6, (3,), **options), wanted)
+
+
+def test_batch_normalization_of_single_activations_is_refused() -> None:
+    ones = [helper.make_tensor(n, F, (3,), np.ones(3)) for n in "abcd"]
+    nodes = [node("BatchNormalization", "x a b c d", spatial=0)]
+    net = dt.onnx.load(model(nodes, [info("x", (2, 3, 4))], constants=ones, opset=8))
+    with pytest.raises(dt.ArgumentError, match="spatial must be 1, got 0"):
+        net(dt.ones((2, 3, 4)))

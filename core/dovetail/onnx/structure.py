@@ -22,6 +22,13 @@ from .operators import FOLDED_ELEMENTS_MAX, OPERATORS, OperatorImplementation, f
 from .tensors import values_of
 
 OPSET_MIN = 7  # since this opset, operators broadcast as they do now
+# Operators that lost attributes by opset 7, such as `consumed_inputs` and `is_test`, which do not
+# change what inference computes.
+SAME_IN_INFERENCE = {
+    "Abs", "AveragePool", "BatchNormalization", "Ceil", "Dropout", "Elu", "Exp", "Floor", "GRU",
+    "Gemm", "HardSigmoid", "InstanceNormalization", "LSTM", "LeakyRelu", "Log", "Max", "Mean",
+    "Min", "Neg", "RNN", "Reciprocal", "Relu", "Selu", "Sigmoid", "Sqrt", "Sum", "Tanh",
+}  # fmt: skip
 ALIASES = {"ai.onnx": ""}
 
 
@@ -297,7 +304,7 @@ class ModelReader:
             schema = None
         node.function = find_operator(node.domain, node.op, node.version)
         old = schema is not None and not node.domain and node.version < OPSET_MIN
-        if old and not self._is_unchanged(node, schema):
+        if old and not self._reads_old_form(node, schema):
             self.unknown[f"{node.op} of opset {node.version}"] += 1
             return
         if schema is None or (node.function is None and not _has_body(schema)):
@@ -319,10 +326,12 @@ class ModelReader:
             else:
                 node.proto = p.SerializeToString()
 
-    def _is_unchanged(self, node: OperatorNode, schema: Any) -> bool:
-        """Return True if the operator is the same at its old opset and at OPSET_MIN."""
+    def _reads_old_form(self, node: OperatorNode, schema: Any) -> bool:
+        """Return True if an operator of an opset below OPSET_MIN means the same, or has a form."""
         now = self.onnx.defs.get_schema(node.op, OPSET_MIN, "")
-        return bool(now.since_version == schema.since_version)
+        if now.since_version == schema.since_version or node.op in SAME_IN_INFERENCE:
+            return True
+        return node.function is not find_operator("", node.op, OPSET_MIN)
 
     def _schema_function(self, schema: Any, node: OperatorNode) -> Proto:
         """Return the FunctionProto by which the onnx package defines an operator."""

@@ -9,7 +9,7 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .optimizer import Group, Optimizer, Parameters, State, check_minimums, number
+from .optimizer import Group, Optimizer, Parameters, State, check_minimums, choose, number
 
 __all__ = ["Adafactor"]
 
@@ -110,8 +110,10 @@ class Adafactor(Optimizer):
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return (rate, 1 - lr * weight_decay, weight of a square, eps, its square, scale, d)."""
         lr = number(group["lr"])
-        rates = min(lr, step**-0.5), 1.0 - lr * number(group["weight_decay"])
-        eps, least_scale = (number(x or 0.0) for x in group["eps"])
+        greatest = step**-0.5
+        rate = choose(lr < greatest, lr, greatest)
+        rates = rate, 1.0 - lr * number(group["weight_decay"])
+        eps, least_scale = (0.0 if x is None else number(x) for x in group["eps"])
         gain = step ** number(group["beta2_decay"])
         return (*rates, gain, eps, eps * eps, least_scale, number(group["d"]))
 

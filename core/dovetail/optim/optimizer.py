@@ -401,7 +401,7 @@ class Optimizer(Explained):
 
     def _require_same_options(self, b: Bucket) -> None:
         """Raise CaptureError if options of a captured step that are no numbers have changed."""
-        if self._options(b.group) != b.options:
+        if self._step_options(b.group) != b.options:
             raise dt.CaptureError(
                 f"{self._name}: the groups must not change after the step was captured, but "
                 "options such as nesterov have; capture the function again with dt.jit(...)"

@@ -58,13 +58,39 @@ def _apply_unary(f: Callable[[Tensor], Tensor], call: OperatorCall, x: Tensor) -
     return f(x)
 
 
+def align_old_operand(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
+    """Return the second operand of an opset below 7, with the axes that broadcast it now.
+
+    With `broadcast`, its axes are those of `x` from `axis` on; by default they are the last ones.
+    """
+    axis = call.get("axis", None)
+    if not call.get("broadcast", 0) or axis is None or not y.ndim:
+        return y
+    first = axis + x.ndim if axis < 0 else axis
+    return y.reshape((*y.shape, *(1,) * (x.ndim - first - y.ndim)))
+
+
+def _apply_old_binary(
+    f: Callable[[Tensor, Tensor], Tensor], call: OperatorCall, x: Tensor, y: Tensor
+) -> Tensor:
+    """Call `f` on two operands of an opset below 7."""
+    return f(x, align_old_operand(call, x, y))
+
+
 for _name, _f in _BINARY.items():
-    register_operator(_name)(partial(_apply_binary, _f))
+    register_operator(_name)(partial(_apply_old_binary, _f))
+    register_operator(_name, since=7)(partial(_apply_binary, _f))
 for _name, _g in _UNARY.items():
     register_operator(_name)(partial(_apply_unary, _g))
 
 
 @register_operator("Div")
+def _old_div(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
+    """Divide as in an opset below 7."""
+    return _div(call, x, align_old_operand(call, x, y))
+
+
+@register_operator("Div", since=7)
 def _div(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
     """Divide; integers are rounded towards zero."""
     if x.dtype.kind not in "iu":
@@ -83,6 +109,12 @@ def _mod(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
 
 
 @register_operator("Pow")
+def _old_pow(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
+    """Return a power as in an opset below 7."""
+    return _pow(call, x, align_old_operand(call, x, y))
+
+
+@register_operator("Pow", since=7)
 def _pow(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
     """Return a power in the dtype of x; other dtypes of y compute in a wider one."""
     if x.dtype is y.dtype:
@@ -190,6 +222,12 @@ def _leaky_relu(call: OperatorCall, x: Tensor) -> Tensor:
 
 
 @register_operator("PRelu")
+def _old_prelu(call: OperatorCall, x: Tensor, slope: Tensor) -> Tensor:
+    """Return x, or slope x below 0; one slope, or one for each channel."""
+    return _prelu(call, x, slope.reshape((-1, *(1,) * (x.ndim - 2))))
+
+
+@register_operator("PRelu", since=7)
 def _prelu(call: OperatorCall, x: Tensor, slope: Tensor) -> Tensor:
     """Return x, or slope x below 0."""
     return dt.where(x < 0, x * slope, x)

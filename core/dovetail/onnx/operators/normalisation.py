@@ -25,6 +25,8 @@ def _batch_normalization(
     call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor
 ) -> Any:
     """Normalise channels by `mean`, `var`; in training by the batch's, and return updated ones."""
+    if not call.get("spatial", 1):
+        raise dt.ArgumentError("BatchNormalization: spatial must be 1, got 0")
     epsilon = call.get("epsilon", 1e-5)
     wide = [channels(v, x.ndim) for v in (scale, bias)]
     if not call.get("training_mode", 0):
