@@ -295,7 +295,7 @@ class _Build:
             temporary.write_bytes(binary)
             os.replace(temporary, path)  # a library that this process has loaded stays whole
             return self._open(str(path))
-        except OSError as error:
+        except (OSError, ImportError) as error:
             raise CompileError(f"extension.load: {self.name} cannot be loaded: {error}") from None
 
     def _binary(self) -> bytes:
@@ -330,7 +330,7 @@ class _Build:
             print(output.rstrip(), file=sys.stderr)
 
     def _open(self, path: str) -> ModuleType | Library:
-        """Load a library: as a module if it has the module's function. Raises: OSError."""
+        """Load a library: a module if it has PyInit_<name>, else a Library. Raises: OSError."""
         library = ctypes.CDLL(path)
         if not hasattr(library, f"PyInit_{self.name}"):
             return Library(self.name, library, self.linker == "CUDA")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import dovetail as dt
 from dovetail import nn
 
-from .blocks import FORMATS, BlockTensor, from_parts
+from .blocks import FORMATS, BlockFormat, BlockTensor, from_parts
 
 __all__ = ["QuantizedLinear", "quantize_"]
 
@@ -37,7 +37,7 @@ class QuantizedLinear(nn.Module):
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.format = format
-        weight = _format_named(format).quantise(linear.weight)
+        weight = _format_named("QuantizedLinear", format).quantise(linear.weight)
         self.register_buffer("codes", weight.codes)
         self.register_buffer("scales", weight.scales)
         self.register_parameter("bias", linear.bias)
@@ -85,7 +85,7 @@ def quantize_(
       (2): Linear(in_features=64, out_features=10, bias=True)
     )
     """
-    _format_named(format)
+    _format_named("quantize_", format)
     replacements: dict[nn.Module, QuantizedLinear] = {}
     for name, layer in list(model.named_modules(remove_duplicate=False)):
         if type(layer) is not nn.Linear or (filter_fn is not None and not filter_fn(layer, name)):
@@ -99,8 +99,8 @@ def quantize_(
     return model
 
 
-def _format_named(name: str) -> Any:
-    """Return a format of blocks by its name."""
-    if name not in FORMATS:
-        raise dt.ArgumentError(f"quantize_: format must be one of {[*FORMATS]}, got {name!r}")
+def _format_named(op: str, name: str) -> BlockFormat:
+    """Return the format of blocks of a name. Raises: ArgumentError for an unknown name."""
+    if not isinstance(name, str) or name not in FORMATS:
+        raise dt.ArgumentError(f"{op}: format must be one of {[*FORMATS]}, got {name!r}")
     return FORMATS[name]

@@ -227,6 +227,9 @@ def test_errors_of_the_compiler_are_shown(tmp_path: Path) -> None:
     with pytest.raises(dt.CompileError) as error:
         dt.extension.load("bad", file)
     assert f"{file}:2:8: error" in str(error.value) and "*x = unknown;" in str(error.value)
+    file.write_bytes(b'extern "C" void bad() { unknown = "\xe9"; }\n')
+    with pytest.raises(dt.CompileError, match="unknown"):  # the compiler quotes the line
+        dt.extension.load("bad", file)
     text = 'extern "C" double gone(); extern "C" void f(double *x) { *x = gone(); }'
     with pytest.raises(dt.CompileError, match=r"undefined_name cannot be loaded: .*gone"):
         dt.extension.load_inline("undefined_name", text)

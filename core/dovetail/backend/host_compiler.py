@@ -43,7 +43,8 @@ def find_compiler(language: str) -> tuple[str, str]:
         result = subprocess.run(
             [path, "--version"],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # compilers quote lines of the source
             check=False,
             timeout=COMPILE_SECONDS_MAX,
         )
@@ -67,7 +68,8 @@ def run_compiler(command: Sequence[str], what: str = "the source") -> str:
         result = subprocess.run(
             command,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # compilers quote lines of the source
             check=False,
             timeout=COMPILE_SECONDS_MAX,
             env={**os.environ, "LC_ALL": "C"},

@@ -33,7 +33,7 @@ ENVELOPE_MIN = 1e-11  # PyTorch's bound of the sum of squared windows
 
 
 def _parse_hop(op: str, n_fft: int, hop_length: int | None) -> tuple[int, int]:
-    """Return the size of a window and the distance of windows. Raises: ArgumentError below 1."""
+    """Return n_fft and the hop, n_fft // 4 for None, as ints. Raises: ArgumentError below 1."""
     n = integer(op, n_fft, "n_fft", 1)
     return n, integer(op, n // 4 if hop_length is None else hop_length, "hop_length", 1)
 

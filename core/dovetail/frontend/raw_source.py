@@ -70,7 +70,7 @@ class RawKernel:
         else:
             self.file = Path(source).absolute()
             text = _read_source(self.file)
-            head = _file_head(self.file)
+            head = _file_head(self.file, options)
             self.source, self._first_line = head + text, head.count("\n")
             options = (*options, f"-I{self.file.parent}")
         self.device_type, self._options = device_type, options
@@ -258,9 +258,10 @@ def _read_source(file: Path) -> str:
         raise ArgumentError(f"raw_kernel: source {str(file)!r} cannot be read: {error}") from None
 
 
-def _file_head(file: Path) -> str:
-    """Return lines that make the compiler name a file, and the text differ with its includes."""
-    included = [path.read_bytes() for path in find_included([file], [file.parent])]
+def _file_head(file: Path, options: Sequence[str]) -> str:
+    """Return lines that name the file for the compiler, and contain a digest of its headers."""
+    folders = [Path(o[2:]) for o in options if o.startswith("-I") and len(o) > 2]
+    included = [path.read_bytes() for path in find_included([file], folders)]
     name = json.dumps(str(file), ensure_ascii=False)
     return f"// included files: {sha256_digest(repr(included).encode()).hex()}\n#line 1 {name}\n"
 

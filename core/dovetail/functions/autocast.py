@@ -112,7 +112,7 @@ def _device_type(op: str, device_type: object) -> str | None:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Return True if autocast is on here.
+    """Return True if autocast is on in this thread, for a device type or by default for any.
 
     - `device_type`: for tensors on devices of this type; None: of any type.
 

@@ -267,7 +267,7 @@ def take(
 def take_along_axis(
     x: Tensor, indices: Array, /, axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
-    """Return the elements of `x` whose positions along `axis` are `indices`.
+    """Return the elements of `x` at `indices` along `axis`, one index for each result element.
 
     - `indices`: integers; negative ones count from the end. Those in a list or array are checked at
       once, those in a tensor when the work runs.

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...declarations import public
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, ShapeError, ValueOverflowError
 from ...tensor.host import host_array
 from ...tensor.tensor import Tensor, strided
 from .interop import address, capsule_pointer
@@ -80,13 +80,14 @@ _Array._fields_ = (
 
 @public(method=("__arrow_c_array__",), wrap=False)
 def arrow_array(x: Tensor, requested_schema: object = None) -> tuple[object, object]:
-    """Return Arrow's capsules of a schema and of an array, for `pyarrow.array(x)`.
+    """Return Arrow's schema and array capsules, for `pyarrow.array`; share memory if possible.
 
     The array shares the memory if the host reaches it, the elements are contiguous and not bools;
     else it is a copy. It shows later writes to the tensor. Axes after the first become lists of a
     fixed size. A cast that `requested_schema` asks for is made if it keeps all values, or from
     float to float; else the consumer must cast.
-    Raises: DTypeError for a dtype that Arrow lacks; ShapeError for a tensor without dimensions.
+    Raises: DTypeError for a dtype that Arrow lacks; ShapeError for a tensor without dimensions;
+    ValueOverflowError for an integer that the requested float cannot represent.
     """
     dtype = strided("__arrow_c_array__", x).dtype
     own = dtype.__numpy_dtype__
@@ -97,7 +98,8 @@ def arrow_array(x: Tensor, requested_schema: object = None) -> tuple[object, obj
         raise ShapeError(
             "__arrow_c_array__: expected at least 1 dimension, got (); use x.flatten()"
         )
-    values = np.ascontiguousarray(host_array(x, own), _find_cast(own, requested_schema))
+    values = host_array(x, own)
+    values = np.ascontiguousarray(values, _find_cast(values, requested_schema))
     data = np.packbits(values, bitorder="little") if values.dtype.kind == "b" else values
     if not RELEASE_ARRAY:
         return _export_by_pyarrow(values, data)
@@ -106,15 +108,27 @@ def arrow_array(x: Tensor, requested_schema: object = None) -> tuple[object, obj
     return _wrap(schema, b"arrow_schema"), _wrap(array, b"arrow_array")
 
 
-def _find_cast(own: np.dtype, requested_schema: object) -> np.dtype | None:
-    """Return the dtype of a requested schema if values of dtype `own` can be cast, else None."""
+def _find_cast(values: np.ndarray, requested_schema: object) -> np.dtype | None:
+    """Return the dtype of a requested schema if a cast is safe, else None.
+
+    Raises: ValueOverflowError for an integer that is no float of the requested type.
+    """
     if requested_schema is None:
         return None
+    own = values.dtype
     schema = _Schema.from_address(capsule_pointer(id(requested_schema), b"arrow_schema"))
     while schema.n_children:
         schema = schema.children[0].contents
     form = string_at(schema.format)
     wanted = next((np.dtype(name) for name, f in _FORMATS.items() if f == form), own)
+    if own.kind in "iu" and own.itemsize == 8 and wanted.kind == "f":  # NumPy calls it safe
+        exact = 1 << (np.finfo(wanted).nmant + 1)  # each integer up to here is a float
+        if not np.all((values <= exact) & (values >= -exact)):
+            raise ValueOverflowError(
+                f"__arrow_c_array__: not every {own.name} of the tensor is a {wanted.name}; "
+                "use x.astype(dt.float64), which rounds"
+            )
+        return wanted
     return wanted if own.kind == wanted.kind == "f" or np.can_cast(own, wanted) else None
 
 
