@@ -104,7 +104,7 @@ def test_pyarrow_shares_memory_and_casts_on_request(no_leak: None) -> None:
     assert pa.array(dt.arange(3), type=pa.float64()).to_pylist() == [0.0, 1.0, 2.0]
     assert pa.array(x, type=pa.float16()).type == pa.float16()
     for dtype in (dt.int64, dt.uint64):
-        with pytest.raises(dt.ValueOverflowError, match="not every u?int64 .* is a float64"):
+        with pytest.raises(dt.ValueOverflowError, match=r"not every u?int64 .* is a float64"):
             pa.array(dt.asarray([1, 2**53 + 1], dtype=dtype), type=pa.float64())
     assert pa.table({"a": dt.arange(2)})["a"].to_pylist() == [0, 1]
     b = pa.array(dt.ones(1000) * 2)

@@ -32,7 +32,8 @@ empty_like full full_like ones ones_like zeros zeros_like fromfunction get_defau
 isdtype result_type set_default_dtype element_size storage_index is_complex is_contiguous
 is_floating_point numel contiguous_strides default_device device devices current_stream
 default_stream stream synchronize get_num_threads set_num_threads get_printoptions
-set_printoptions get_autocast_dtype is_autocast_enabled is_grad_enabled is_inference_mode_enabled get_state manual_seed set_state
+set_printoptions get_autocast_dtype is_autocast_enabled is_grad_enabled
+is_inference_mode_enabled get_state manual_seed set_state
 evaluate explain draw_graph show profile grad grid load_function save_function custom_op
 elementwise kernel raw_kernel jit vmap constant is_tensor
 """
