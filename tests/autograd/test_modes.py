@@ -261,3 +261,28 @@ def test_checkpoint_replays_the_same_random_numbers(device: dt.Device) -> None:
         dt.jit(lambda v: dt.autograd.checkpoint(lambda q: q * dt.random.uniform(3), v))(
             x.detach().to(dt.float32).requires_grad_()
         )
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_checkpoint_reaches_tensors_of_a_closure(device: dt.Device, captured: bool) -> None:
+    """No argument requires a gradient, as where a network's first layer gets the data."""
+    w, b = dt.asarray([2.0, 3.0]).requires_grad_(), dt.ones(2).requires_grad_()
+    x = dt.asarray([5.0, 7.0])
+
+    def step(x: dt.Tensor) -> dt.Tensor:
+        w.grad = b.grad = None
+        y = dt.autograd.checkpoint(lambda x: (dt.exp(w) * x, x + 1), x)
+        assert y[0].requires_grad and not y[1].requires_grad
+        loss = (y[0] * b).sum()
+        loss.backward()
+        return loss.detach()
+
+    run = dt.jit(step) if captured else step
+    for _ in range(2):
+        run(x)
+        assert w.grad is not None and b.grad is not None
+        np.testing.assert_allclose(w.grad.numpy(), np.exp([2.0, 3.0]) * [5.0, 7.0], rtol=1e-6)
+        np.testing.assert_allclose(b.grad.numpy(), np.exp([2.0, 3.0]) * [5.0, 7.0], rtol=1e-6)
+    assert not dt.autograd.checkpoint(lambda x: x * 2, x).requires_grad
+    with dt.no_grad():
+        assert not dt.autograd.checkpoint(lambda x: x * w, x).requires_grad

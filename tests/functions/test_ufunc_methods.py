@@ -82,3 +82,11 @@ def test_bad_ufunc_method_arguments_raise() -> None:
         dt.add.at(x, [0], 0.5)
     with pytest.raises(dt.DTypeError, match=r"np\.divide\.reduce"):
         dt.divide.reduce(x)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i2", "?"])
+def test_bitwise_and_folds_each_integer(device: dt.Device, dtype: str) -> None:
+    a = np.array([7, 3, 6], dtype)
+    for values in (a, a[:0]):
+        found = np.bitwise_and.reduce(dt.asarray(values))
+        assert found.item() == np.bitwise_and.reduce(values)

@@ -4,6 +4,7 @@
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -55,3 +56,12 @@ def test_bad_weights_raise() -> None:
         dt.quantile(x, 0.5, weights=x)
     with pytest.raises(dt.ShapeError, match="quantile: weights must have the sizes of axis"):
         dt.quantile(x, 0.5, axis=0, weights=[1, 2, 3], method="inverted_cdf")
+
+
+@pytest.mark.parametrize("weights", [[0, 0, 0], [-1, 2, 1], [math.nan, 2, 1], [math.inf, 1, 1]])
+def test_invalid_weights_give_nan(device: dt.Device, weights: list[float]) -> None:
+    """NumPy raises; a device that is not read cannot."""
+    x, w = dt.asarray([[3.0, 1.0, 2.0]] * 2), dt.asarray([weights, [1.0, 1.0, 1.0]])
+    for quantile in (dt.quantile, dt.nanquantile):
+        found = quantile(x, 0.5, axis=1, weights=w, method="inverted_cdf").tolist()
+        assert math.isnan(found[0]) and found[1] == 2.0

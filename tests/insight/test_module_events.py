@@ -69,3 +69,8 @@ def test_profile_without_modules_refuses_rows_of_modules() -> None:
     with pytest.raises(dt.ArgumentError, match=r"enter dt\.profile\(modules=net\)"):
         p.by_module()
     assert "module" not in p.summary()
+
+
+def test_profile_refuses_modules_that_are_no_network() -> None:
+    with pytest.raises(dt.ArgumentTypeError, match=r"modules must be a dt\.nn\.Module, got True"):
+        dt.profile(modules=True)

@@ -60,6 +60,7 @@ class Context:
         self._saved_values: list[SavedValue | None] = []
         self._saved_results: dict[int, int] = {}  # number of the result by place in `_saved_values`
         self._is_released = False
+        self._needs_others = False  # tensors that `forward` got otherwise require a gradient
         self._constant: set[int] = set()
         self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
         self._resumed_gradients: dict[
@@ -328,7 +329,8 @@ class Function:
             restore(before)
         every = returned if isinstance(returned, tuple) else (returned,)
         results = [_require_tensor(cls.__name__, t) for t in every]
-        if not results or not current().grad or not any(context.needs_input_grad):
+        needs = context._needs_others or any(context.needs_input_grad)
+        if not results or not current().grad or not needs:
             return returned
         results = [strided(cls.__name__, t) for t in results]
         saved = [None if t is None else strided("save_for_backward", t) for t in context._saved]
@@ -413,7 +415,9 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     callable_("checkpoint", function)
     if tracer_api.is_batched(*[a._expr for a in args if type(a) is Tensor]):
         return function(*args)
-    result: R = _Checkpoint.apply(function, *args)
+    needs = any(isinstance(a, Tensor) and a.requires_grad for a in args)
+    kind = _Checkpoint if needs or not current().grad else _ClosureCheckpoint
+    result: R = kind.apply(function, *args)
     return result
 
 
@@ -433,12 +437,8 @@ class _Checkpoint(Function):
         state, ctx.autocast = random.get_state(), current().autocast
         result = function(*args)
         ctx.state = None if random.get_state() == state else state
-        if ctx.state is not None and tracer_api.current() is not None and any(ctx.needs_input_grad):
-            raise CaptureError(
-                "checkpoint: the function must not draw random numbers in a captured function, "
-                "which cannot draw the same numbers again; draw them outside and pass them as an "
-                "argument"
-            )
+        if any(ctx.needs_input_grad):
+            _refuse_captured_random_numbers(ctx)
         return result
 
     @staticmethod
@@ -474,6 +474,39 @@ class _Checkpoint(Function):
             ]
         remaining = iter(grads)
         return (None, *(next(remaining) if needs else None for needs in needed))
+
+
+class _ClosureCheckpoint(_Checkpoint):
+    """A checkpoint no argument of which requires a gradient; tensors of the closure may."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., object], *args: object) -> Any:
+        """Run the function, recorded, to learn if a result requires a gradient.
+
+        Raises: CaptureError, if it does and draws random numbers in a captured function.
+        """
+        set_recording(True)  # `apply` restores it
+        result = _Checkpoint.forward(ctx, function, *args)
+        every = result if isinstance(result, tuple) else (result,)
+        taped = [isinstance(t, Tensor) and t.requires_grad for t in every]
+        ctx._needs_others = any(taped)
+        if not ctx._needs_others:
+            return result
+        _refuse_captured_random_numbers(ctx)
+        set_recording(False)
+        every = tuple([detach(t) if isinstance(t, Tensor) else t for t in every])
+        ctx.mark_non_differentiable(*[t for t, on in zip(every, taped, strict=True) if not on])
+        return every if isinstance(result, tuple) else every[0]
+
+
+def _refuse_captured_random_numbers(ctx: Any) -> None:
+    """Raise CaptureError if the function of a checkpoint drew random numbers in a capture."""
+    if ctx.state is not None and tracer_api.current() is not None:
+        raise CaptureError(
+            "checkpoint: the function must not draw random numbers in a captured function, "
+            "which cannot draw the same numbers again; draw them outside and pass them as an "
+            "argument"
+        )
 
 
 def _rerun_argument(argument: Tensor, needs: bool, create_graph: bool) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import get_ident
 from typing import Any
 
+from ..argument_checks import refused
 from ..capture.pytree import flatten
 from ..engine import tracer_api
 from ..engine.events import ProfileEvent
@@ -21,6 +22,8 @@ class ModuleEvents:
     """
 
     def __init__(self, network: Any, events: list[ProfileEvent]) -> None:
+        if not hasattr(network, "named_modules"):
+            raise refused("profile", "modules", "a dt.nn.Module", network)
         self._names: dict[Any, str] = {module: name for name, module in network.named_modules()}
         self.kinds = {name: type(module).__name__ for module, name in self._names.items()}
         self.calls = dict.fromkeys(self.kinds, 0)

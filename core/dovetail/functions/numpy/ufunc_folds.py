@@ -90,6 +90,8 @@ def _fold(
         [1 if d in axes else n for d, n in enumerate(x.shape) if keepdims or d in kept_axes]
     )
     neutral: Fill | None = initial if ufunc.identity is None else ufunc.identity
+    if ufunc is np.bitwise_and and x.dtype.kind == "u":  # NumPy's identity is -1
+        neutral = x.dtype.max
     start = None if neutral is None else full((), neutral, dtype=x.dtype, device=x.device)
     if where is not None and where is not True:
         if start is None:

@@ -256,7 +256,10 @@ def _take_rank_per_row(ordered: Tensor, ranks: Tensor, n: Tensor) -> Tensor:
 def _row_weighted_quantiles(
     weights: Tensor, ignores_nan: bool, rows: Tensor, q: np.ndarray, method: str
 ) -> Tensor:
-    """Return the first elements of sorted rows whose running weight is at least q of the total."""
+    """Return the first elements of sorted rows whose running weight is at least q of the total.
+
+    A row of floats is NaN if a weight is negative, NaN or infinite, or if all are 0.
+    """
     last = rows.ndim - 1
     order = argsort(rows)
     ordered = gather_along_unchecked(rows, order, last)
@@ -269,7 +272,16 @@ def _row_weighted_quantiles(
     below = apply(ops.LESS, (expand_dims(part, -2), from_host(q[:, None], float64, rows.device)))
     ranks = apply(ops.MINIMUM, (sum_of(cast(below, int64), axis=-1), rows.shape[-1] - 1))
     quantiles = gather_along_unchecked(ordered, ranks, last)
-    if ignores_nan or rows.dtype.kind != "f":
+    if rows.dtype.kind != "f":
+        return quantiles
+    total = running[..., -1:]
+    is_finite = apply(
+        ops.LOGICAL_AND, (apply(ops.GREATER, (total, 0)), apply(ops.LESS, (total, math.inf)))
+    )
+    has_sign = apply(ops.LESS, (min_of(w, axis=-1, keepdims=True), 0))
+    is_valid = apply(ops.LOGICAL_AND, (is_finite, apply(ops.LOGICAL_NOT, (has_sign,))))
+    quantiles = apply(ops.WHERE, (is_valid, quantiles, math.nan))
+    if ignores_nan:
         return quantiles
     largest = ordered[..., -1:]
     return apply(ops.WHERE, (apply(ops.ISNAN, (largest,)), largest, quantiles))
@@ -368,8 +380,8 @@ def quantile(
     - `method`: the value between two elements: "linear", or another of NumPy's: "lower", "higher",
       "nearest", "midpoint", "hazen", "weibull", "median_unbiased", "normal_unbiased",
       "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf".
-    - `weights`: the weights of the elements, not negative, in the shape of `x` or of its reduced
-      axes; only for method="inverted_cdf".
+    - `weights`: the weights of the elements, in the shape of `x` or of its reduced axes, only for
+      method="inverted_cdf". Negative or infinite ones, or zeros alone, give NaN for floats.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
@@ -404,8 +416,8 @@ def nanquantile(
 
     - `q`: one number in 0..1 or several, which the host reads.
     - `method`: the value between two elements; see `quantile`.
-    - `weights`: the weights of the elements, not negative, in the shape of `x` or of its reduced
-      axes; only for method="inverted_cdf".
+    - `weights`: the weights of the elements, in the shape of `x` or of its reduced axes, only for
+      method="inverted_cdf". Negative or infinite ones, or zeros alone, give NaN for floats.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
@@ -438,8 +450,8 @@ def percentile(
 
     - `q`: one number in 0..100 or several, which the host reads.
     - `method`: the value between two elements; see `quantile`.
-    - `weights`: the weights of the elements, not negative, in the shape of `x` or of its reduced
-      axes; only for method="inverted_cdf".
+    - `weights`: the weights of the elements, in the shape of `x` or of its reduced axes, only for
+      method="inverted_cdf". Negative or infinite ones, or zeros alone, give NaN for floats.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
@@ -473,8 +485,8 @@ def nanpercentile(
 
     - `q`: one number in 0..100 or several, which the host reads.
     - `method`: the value between two elements; see `quantile`.
-    - `weights`: the weights of the elements, not negative, in the shape of `x` or of its reduced
-      axes; only for method="inverted_cdf".
+    - `weights`: the weights of the elements, in the shape of `x` or of its reduced axes, only for
+      method="inverted_cdf". Negative or infinite ones, or zeros alone, give NaN for floats.
 
     Shapes: any with elements along `axis`; the axes are removed, or have size 1 with `keepdims`.
     The axes of q come first.
