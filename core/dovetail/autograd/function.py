@@ -60,6 +60,7 @@ class Context:
         self._saved_values: list[SavedValue | None] = []
         self._saved_results: dict[int, int] = {}  # number of the result by place in `_saved_values`
         self._is_released = False
+        self._is_recorded = False  # outside of `forward`
         self._needs_others = False  # tensors that `forward` got otherwise require a gradient
         self._constant: set[int] = set()
         self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
@@ -322,6 +323,7 @@ class Function:
         edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
         context = Context(cls.__name__, tuple(e is not None for e in edges))
         before = current()
+        context._is_recorded = before.grad
         try:
             set_recording(False)
             returned = cls.forward(context, *args)
@@ -415,9 +417,7 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     callable_("checkpoint", function)
     if tracer_api.is_batched(*[a._expr for a in args if type(a) is Tensor]):
         return function(*args)
-    needs = any(isinstance(a, Tensor) and a.requires_grad for a in args)
-    kind = _Checkpoint if needs or not current().grad else _ClosureCheckpoint
-    result: R = kind.apply(function, *args)
+    result: R = _Checkpoint.apply(function, *args)
     return result
 
 
@@ -428,6 +428,8 @@ class _Checkpoint(Function):
     def forward(ctx: Any, function: Callable[..., object], *args: object) -> Any:
         """Run the function; save its tensor arguments and, if it drew numbers, the random state.
 
+        If no argument requires a gradient, the run is recorded to learn which results require one,
+        because the function uses others that do.
         Raises: CaptureError, if it draws random numbers in a captured function and gradients flow.
         """
         ctx.function = function
@@ -435,9 +437,19 @@ class _Checkpoint(Function):
         ctx.save_for_backward(*ctx.args)
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
         state, ctx.autocast = random.get_state(), current().autocast
+        needs = any(ctx.needs_input_grad)
+        set_recording(ctx._is_recorded and not needs)  # `apply` restores it
         result = function(*args)
+        set_recording(False)
         ctx.state = None if random.get_state() == state else state
-        if any(ctx.needs_input_grad):
+        every = result if isinstance(result, tuple) else (result,)
+        taped = [isinstance(t, Tensor) and t.requires_grad for t in every]
+        if not needs and any(taped):
+            ctx._needs_others = True
+            every = tuple([detach(t) if isinstance(t, Tensor) else t for t in every])
+            ctx.mark_non_differentiable(*[t for t, on in zip(every, taped, strict=True) if not on])
+            result = every if isinstance(result, tuple) else every[0]
+        if needs or ctx._needs_others:
             _refuse_captured_random_numbers(ctx)
         return result
 
@@ -474,29 +486,6 @@ class _Checkpoint(Function):
             ]
         remaining = iter(grads)
         return (None, *(next(remaining) if needs else None for needs in needed))
-
-
-class _ClosureCheckpoint(_Checkpoint):
-    """A checkpoint no argument of which requires a gradient; tensors of the closure may."""
-
-    @staticmethod
-    def forward(ctx: Any, function: Callable[..., object], *args: object) -> Any:
-        """Run the function, recorded, to learn if a result requires a gradient.
-
-        Raises: CaptureError, if it does and draws random numbers in a captured function.
-        """
-        set_recording(True)  # `apply` restores it
-        result = _Checkpoint.forward(ctx, function, *args)
-        every = result if isinstance(result, tuple) else (result,)
-        taped = [isinstance(t, Tensor) and t.requires_grad for t in every]
-        ctx._needs_others = any(taped)
-        if not ctx._needs_others:
-            return result
-        _refuse_captured_random_numbers(ctx)
-        set_recording(False)
-        every = tuple([detach(t) if isinstance(t, Tensor) else t for t in every])
-        ctx.mark_non_differentiable(*[t for t, on in zip(every, taped, strict=True) if not on])
-        return every if isinstance(result, tuple) else every[0]
 
 
 def _refuse_captured_random_numbers(ctx: Any) -> None:

@@ -247,7 +247,8 @@ def take(
 def take_along_axis(
     x: Tensor, indices: Array, /, axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
-    """Return the elements of `x` whose positions along `axis` are `indices`."""
+    """Return the elements of `x` at `indices` along `axis`, one index for each result
+    element."""
 @overload
 def take_along_axis(
     input: Tensor, indices: Array, dim: int | None = -1, *, out: Tensor | None = None

@@ -24,11 +24,10 @@ from .tensors import values_of
 OPSET_MIN = 7  # since this opset, operators broadcast as they do now
 # Operators that lost attributes by opset 7, such as `consumed_inputs` and `is_test`, which do not
 # change what inference computes.
-SAME_IN_INFERENCE = {
-    "Abs", "AveragePool", "BatchNormalization", "Ceil", "Dropout", "Elu", "Exp", "Floor", "GRU",
-    "Gemm", "HardSigmoid", "InstanceNormalization", "LSTM", "LeakyRelu", "Log", "Max", "Mean",
-    "Min", "Neg", "RNN", "Reciprocal", "Relu", "Selu", "Sigmoid", "Sqrt", "Sum", "Tanh",
-}  # fmt: skip
+_UNCHANGED = """Abs AveragePool BatchNormalization Ceil Dropout Elu Exp Floor GRU Gemm HardSigmoid
+InstanceNormalization LSTM LeakyRelu Log Max Mean Min Neg RNN Reciprocal Relu Selu Sigmoid Sqrt Sum
+Tanh"""
+SAME_IN_INFERENCE = frozenset(_UNCHANGED.split())
 ALIASES = {"ai.onnx": ""}
 
 

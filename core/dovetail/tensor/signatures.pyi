@@ -52,7 +52,8 @@ class Methods:
     ) -> object:
         """Call dovetail's function for a ufunc of NumPy with a tensor as an operand or `out=`."""
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """Return Arrow's capsules of a schema and of an array, for `pyarrow.array(x)`."""
+        """Return Arrow's schema and array capsules, for `pyarrow.array`; share memory if
+        possible."""
     def __copy__(self) -> Tensor:
         """Return a copy of the tensor in new memory, for `copy.copy`."""
     __cuda_array_interface__: dict[str, object]
@@ -1964,7 +1965,8 @@ class Methods:
     def take_along_axis(
         self, indices: Array, /, axis: int | None = -1, *, out: Tensor | None = None
     ) -> Tensor:
-        """Return the elements of `x` whose positions along `axis` are `indices`."""
+        """Return the elements of `x` at `indices` along `axis`, one index for each result
+        element."""
     @overload
     def take_along_axis(
         self, indices: Array, dim: int | None = -1, *, out: Tensor | None = None
