@@ -242,12 +242,12 @@ def full(
     if more or theirs or out is not None:
         return _create_from_variants(full, locals())
     if type(fill_value) not in REAL:  # a tensor or an array is no part of a cache key
-        return _create_full("full", shape, fill_value, dtype, device)
+        return create_full("full", shape, fill_value, dtype, device)
     options = {"dtype": dtype, "device": device}
     return _cached_full.call((shape, fill_value), options)
 
 
-def _create_full(
+def create_full(
     op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
 ) -> Tensor:
     """Return a filled tensor; without a dtype, the value's kind of number decides it."""
@@ -288,7 +288,7 @@ def _fill_shape(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: Dev
 
 _cached_zeros = CachedFunction(partial(_fill_shape, "zeros", 0), creates=True)
 _cached_ones = CachedFunction(partial(_fill_shape, "ones", 1), creates=True)
-_cached_full = CachedFunction(partial(_create_full, "full"), creates=True)
+_cached_full = CachedFunction(partial(create_full, "full"), creates=True)
 
 
 def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
@@ -298,7 +298,7 @@ def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: Device
         number = scalar(op, value, s.dtype)
         return create_tensor(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
     dtype, device = _default_like(op, x, dtype, device)
-    return _create_full(op, x.shape, value, dtype, device)
+    return create_full(op, x.shape, value, dtype, device)
 
 
 def _fill_constant(

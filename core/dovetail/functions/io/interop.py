@@ -651,7 +651,8 @@ def tobytes(x: Tensor, order: Literal["C", "F", "A"] = "C") -> bytes:
     >>> dt.asarray([1, 2], dtype=dt.uint8).tobytes()
     b'\x01\x02'
     """
-    return numpy(x).tobytes(choice("tobytes", order, "order", ("C", "F", "A")))
+    order = choice("tobytes", order, "order", ("C", "F", "A"))
+    return numpy(strided("tobytes", x)).tobytes(order)
 
 
 # --- inspection of the namespace (Array API) -----------------------------------------------------

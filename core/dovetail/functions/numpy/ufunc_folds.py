@@ -22,7 +22,7 @@ from ...tensor.primitives import apply
 from ...tensor.promotion import Array, Operand, as_operand
 from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import write_result
-from ..creation.constructors import Fill, arange, full
+from ..creation.constructors import Fill, arange, create_full
 from ..datatypes import DTypeLike, any_dtype, cast, result_type
 from ..elementwise.op_functions import add
 from ..indexing.index_reads import searchsorted, take
@@ -92,7 +92,7 @@ def _fold(
     neutral: Fill | None = initial if ufunc.identity is None else ufunc.identity
     if ufunc is np.bitwise_and and x.dtype.kind == "u":  # NumPy's identity is -1
         neutral = x.dtype.max
-    start = None if neutral is None else full((), neutral, dtype=x.dtype, device=x.device)
+    start = None if neutral is None else create_full(name, (), neutral, x.dtype, x.device)
     if where is not None and where is not True:
         if start is None:
             raise ArgumentError(f"{name}: where= needs initial=, because there is no identity")
@@ -107,7 +107,7 @@ def _fold(
         x = concat([half, x[n - 1 :]]) if n % 2 else half
     result: Tensor = reshape(x, shape)
     if initial is not None:
-        result = ours(result, full((), initial, dtype=x.dtype, device=x.device))
+        result = ours(result, create_full(name, (), initial, x.dtype, x.device))
     return result
 
 

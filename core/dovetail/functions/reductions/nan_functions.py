@@ -8,7 +8,7 @@ from ...errors import AxisError
 from ...ops import table as ops
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, required
-from ..creation.constructors import Fill, full
+from ..creation.constructors import Fill, create_full
 from ..datatypes import DTypeLike, cast
 from ..elementwise.composed import fmax, fmin
 from ..shape.manipulation import ravel
@@ -283,7 +283,7 @@ def _nan_extreme(
     result = apply(ops.WHERE, (any_of(present, axis=axis, keepdims=keepdims), result, math.nan))
     if initial is None:
         return result
-    first = full((), initial, dtype=x.dtype, device=x.device)
+    first = create_full(op, (), initial, x.dtype, x.device)
     return (fmin if least else fmax)(result, first)
 
 

@@ -27,7 +27,7 @@ from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.promotion import Array, as_operand
 from ...tensor.tensor import Tensor, create_tensor, drop_tape, required, strided
 from ...tensor.writes import write_out
-from ..creation.constructors import Fill, full
+from ..creation.constructors import Fill, create_full
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
 from ..shape.manipulation import broadcast_to
 from ..variants import public
@@ -130,7 +130,7 @@ def _reduce_where(
         if own.kind in "fc":  # one rounding, after `initial`
             x, dtype, rounded = cast(cast(x, own), own.compute), None, own
         if identity is None:
-            identity = full((), initial, dtype=x.dtype, device=x.device)
+            identity = create_full(op.name, (), initial, x.dtype, x.device)
     if where is not None and where is not True:
         if identity is None:
             raise ArgumentError(
@@ -142,7 +142,7 @@ def _reduce_where(
         x = broadcast_to(identity, tuple([1 if d in axes else n for d, n in enumerate(x.shape)]))
     result = _reduce(op, x, axis, keepdims, None, dtype)
     if initial is not None and combine is not None:
-        first = full((), initial, dtype=result.dtype, device=x.device)
+        first = create_full(op.name, (), initial, result.dtype, x.device)
         result = cast(apply(combine, (result, first)), rounded)
     return result if out is None else write_out(op.name, out, result)
 
