@@ -106,8 +106,11 @@ def test_every_device_has_the_same_bits() -> None:
     made = []
     for device in ("reference", *sorted({"cpu", "opencl"} & INSTALLED)):
         bits = []
-        for dtype in ("complex64", "complex128"):
-            for n in (5, 13, 17, 48, 60, 64, 128, 256, 1000, 1024):
+        for dtype, sizes in (
+            ("complex64", (5, 17, 60, 128, 1000)),
+            ("complex128", (13, 48, 64, 256)),
+        ):
+            for n in sizes:
                 x = dt.asarray(drawn(20, n, dtype=dtype), device=device)
                 bits += [f.numpy().tobytes() for f in (fft.fft(x), fft.ifft(x, axis=0))]
                 bits += [fft.rfft(dt.real(x)).numpy().tobytes(), fft.irfft(x).numpy().tobytes()]

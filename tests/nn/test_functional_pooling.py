@@ -209,7 +209,7 @@ def test_wrong_arguments_are_named() -> None:
 
 
 def test_second_derivatives_captured_and_mapped() -> None:
-    x = dt.asarray(numbers((2, 3, 7, 9)), device="cpu").requires_grad_()
+    x = dt.asarray(numbers((2, 1, 5, 6)), device="cpu").requires_grad_()
     for f in (
         lambda v: F.max_pool2d(v, 3, 2, 1) ** 2,
         lambda v: F.avg_pool2d(v, (3, 2), (1, 2), 1) ** 2,
