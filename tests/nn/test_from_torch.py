@@ -197,6 +197,36 @@ class Fft(T.Module):  # type: ignore[misc]
         return torch.cartesian_prod(x)
 
 
+def test_parametrized_layers_keep_their_parametrizations() -> None:
+    torch.manual_seed(3)
+    norms = torch.nn.utils.parametrizations
+    theirs = T.Sequential(
+        norms.weight_norm(T.Linear(3, 4)),
+        norms.weight_norm(T.Conv1d(1, 2, 2), dim=None),
+        T.Flatten(),
+        norms.spectral_norm(T.Linear(6, 2, bias=False), n_power_iterations=2),
+    )
+    theirs[0].parametrizations.weight.original0.requires_grad_(False)
+    theirs.eval()
+    ours = nn.from_torch(theirs)
+    assert [*ours.state_dict()] == [*theirs.state_dict()] and not ours.training
+    assert [p.requires_grad for p in ours.parameters()] == [
+        p.requires_grad for p in theirs.parameters()
+    ]
+    x = torch.randn(5, 1, 3)
+    y = ours(dt.asarray(x))
+    np.testing.assert_allclose(y.detach().numpy(), theirs(x).detach().numpy(), rtol=1e-5)
+    theirs.train(), ours.train()
+    y, z = ours(dt.asarray(x)), theirs(x)  # with iterations of spectral_norm
+    y.sum().backward(), z.sum().backward()
+    np.testing.assert_allclose(y.detach().numpy(), z.detach().numpy(), rtol=1e-5)
+    for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+        if q.grad is not None:
+            np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), rtol=1e-4, atol=1e-6)
+    with pytest.raises(dt.ArgumentError, match=r"module\.0 has the parametrization _Orthogonal"):
+        nn.from_torch(T.Sequential(norms.orthogonal(T.Linear(3, 3))))
+
+
 def test_what_cannot_be_converted_is_named() -> None:
     with pytest.raises(dt.ArgumentError, match=r"module\.0 \(Branch\): symbolically traced"):
         nn.from_torch(T.Sequential(Branch()))

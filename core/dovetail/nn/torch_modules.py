@@ -19,6 +19,7 @@ from dovetail.extend import DType
 from . import functional, modules
 from .modules.module import Module
 from .modules.parameter import Buffer, Parameter
+from .utils import parametrizations
 
 __all__ = ["from_torch"]
 
@@ -279,13 +280,44 @@ class _Converter:
                     f"from_torch: {path} has hooks, which cannot be converted; remove them, and "
                     "register hooks on the result"
                 )
-            converted = self._modules[id(module)] = self._create(module, path)
-            self._copy_contents(module, converted, path)
+            if hasattr(module, "parametrizations"):
+                self._modules[id(module)] = self._convert_parametrized(module, path)
+            else:
+                converted = self._modules[id(module)] = self._create(module, type(module), path)
+                self._copy_contents(module, converted, path)
         return self._modules[id(module)]
 
-    def _create(self, module: TorchModule, path: str) -> Module:
-        """Return a layer with the module's options, or a traced module, without its contents."""
-        kind = type(module)
+    def _convert_parametrized(self, module: TorchModule, path: str) -> Module:
+        """Return a layer with the parametrizations and the state of a module.
+
+        Raises: ArgumentError for a parametrization that is neither weight_norm nor spectral_norm.
+        """
+        kind = type(module).__mro__[1]  # PyTorch derives a class for each parametrized module
+        layer = self._create(module, kind, path)
+        for name, listed in module.parametrizations.items():
+            for p in listed:
+                what = type(p).__name__
+                if what == "_WeightNorm":
+                    parametrizations.weight_norm(layer, name, None if p.dim == -1 else p.dim)
+                elif what == "_SpectralNorm":
+                    iterations = getattr(p, "n_power_iterations", 1)  # vectors have none
+                    parametrizations.spectral_norm(layer, name, iterations, p.eps, p.dim)
+                else:
+                    raise dt.ArgumentError(
+                        f"from_torch: {path} has the parametrization {what}, which cannot be "
+                        "converted; call torch.nn.utils.parametrize.remove_parametrizations first"
+                    )
+        layer.load_state_dict({n: self._copy_tensor(x) for n, x in module.state_dict().items()})
+        required = {n: x.requires_grad for n, x in module.named_parameters()}
+        for n, parameter in layer.named_parameters():
+            parameter.requires_grad_(required[n])
+        return layer.train(module.training)
+
+    def _create(self, module: TorchModule, kind: type, path: str) -> Module:
+        """Return a layer with the module's options, or a traced module, without its contents.
+
+        `kind`: the class of the module, without its parametrizations.
+        """
         name = _RENAMED.get(kind.__name__, kind.__name__)
         layer: type[Module] | None = vars(modules).get(name)
         if layer is None or not kind.__module__.startswith("torch.nn.modules."):
@@ -417,7 +449,8 @@ def from_torch(module: TorchModule, *, device: Any = None) -> Module:
     A layer of `torch.nn` becomes the layer of that name. Another module is traced by
     `torch.fx.symbolic_trace`'s tracer, and repeats the traced calls with functions of the same
     meaning. So control flow by values, and `self.training` read in forward, are as they were in the
-    trace. Names of parameters, shared weights, `requires_grad` and modes stay. Hooks are refused.
+    trace. Names of parameters, shared weights, `requires_grad`, modes, `weight_norm` and
+    `spectral_norm` stay. Hooks are refused.
     Raises: ArgumentTypeError if it is not a module of PyTorch; ArgumentError, which names the call
     or module that cannot be converted.
     See also: `Module.load_state_dict`, `dt.onnx.load`.
