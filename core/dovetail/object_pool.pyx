@@ -15,7 +15,7 @@ cdef extern from *:
         PyObject *free[DOVETAIL_MOST];
     } dovetail_freelist;
 
-    static dovetail_freelist dovetail_lists[4];
+    static dovetail_freelist dovetail_lists[8];
 
     static PyObject *dovetail_make(dovetail_freelist *list, PyTypeObject *type, Py_ssize_t n) {
         if (type != list->type || list->count == 0)
@@ -43,14 +43,17 @@ cdef extern from *:
             dovetail_release(&dovetail_lists[k], (PyObject *)o);           \\
         }
     DOVETAIL_KEEPS(0) DOVETAIL_KEEPS(1) DOVETAIL_KEEPS(2) DOVETAIL_KEEPS(3)
+    DOVETAIL_KEEPS(4) DOVETAIL_KEEPS(5) DOVETAIL_KEEPS(6) DOVETAIL_KEEPS(7)
 
     static const allocfunc dovetail_makers[] = {
-        dovetail_make_0, dovetail_make_1, dovetail_make_2, dovetail_make_3};
+        dovetail_make_0, dovetail_make_1, dovetail_make_2, dovetail_make_3,
+        dovetail_make_4, dovetail_make_5, dovetail_make_6, dovetail_make_7};
     static const freefunc dovetail_releasers[] = {
-        dovetail_release_0, dovetail_release_1, dovetail_release_2, dovetail_release_3};
+        dovetail_release_0, dovetail_release_1, dovetail_release_2, dovetail_release_3,
+        dovetail_release_4, dovetail_release_5, dovetail_release_6, dovetail_release_7};
 
     static int dovetail_keep(int k, PyTypeObject *type) {
-        if (k >= 4 || type->tp_itemsize != 0 || !PyType_IS_GC(type))
+        if (k >= 8 || type->tp_itemsize != 0 || !PyType_IS_GC(type))
             return 0;
         dovetail_lists[k].type = type;
         type->tp_alloc = dovetail_makers[k];

@@ -2,6 +2,7 @@
 cimport cython
 
 from dovetail.autograd.tape cimport Edge, SavedValue, Node
+from dovetail.tensor.c_fields cimport is_strided
 
 
 cdef class GradientCollector:

@@ -10,6 +10,7 @@ from ..graph.expr import spec
 from ..ops import table as ops
 from ..records import DEPTH_LIMIT
 from ..settings import NO_AUTOCAST, current, restore, set_autocast, set_recording
+from ..tensor.c_fields import is_strided
 from ..tensor.host import evaluate
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, strided
@@ -29,7 +30,7 @@ def check_gradient(name: str, what: str, node_: Node, g: object) -> Tensor:
     """
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} must be a tensor, got {type(g).__name__}")
-    own = type(g) is Tensor or type(node_) is not TapeLeaf
+    own = is_strided(g) or type(node_) is not TapeLeaf
     want, have = (
         node_.spec,
         strided(name, g)._expr.spec if own else spec(g.shape, g.dtype, g.device),
@@ -83,9 +84,9 @@ class GradientCollector:
             for n, g in self.new_gradients.items():
                 if n.grad is not None:
                     g = n.add_gradients(n.grad, g)
-                elif type(g) is Tensor and self._is_shared(n, g):
+                elif is_strided(g) and self._is_shared(n, g):
                     g = apply(ops.COPY, (g,))
-                if type(g) is not Tensor:  # a layout that cannot be written to
+                if not is_strided(g):  # a layout that cannot be written to
                     grads.append((n, g))
                     continue
                 self.gradient_ids.add(id(g._expr))
@@ -143,7 +144,7 @@ class _GradientQueue:
                 "earlier backward; pass retain_graph=True to the first backward"
             )
         looker = current().anomaly
-        is_op = type(n) is OpNode and type(g) is Tensor
+        is_op = type(n) is OpNode and is_strided(g)
         inputs = (g, result, reach) if is_op and reach is not None else (g, result)
         resumed = () if is_op else n.resume(self.pending)
         gradients = n.backward(*inputs) if looker is None else looker.run_backward(n, *inputs)
@@ -156,9 +157,7 @@ class _GradientQueue:
                 self.send(
                     edge.node, gradient, edge.result, n.gradient_mask(i, reach) if is_op else None
                 )
-                deep = deep or (
-                    type(gradient) is Tensor and gradient._expr.depth > PENDING_DEPTH_MAX
-                )
+                deep = deep or (is_strided(gradient) and gradient._expr.depth > PENDING_DEPTH_MAX)
         self.visited.append(n)
         return deep
 
@@ -189,7 +188,7 @@ def propagate_gradients(
             g, result = _run_hooks(n, queue.pending.pop(n)), queue.results.pop(n)
             del queue.masks[n]
             if queue.propagate(n, g, result, reach):
-                evaluate(*[t for t in queue.pending.values() if type(t) is Tensor])
+                evaluate(*[t for t in queue.pending.values() if is_strided(t)])
     finally:
         restore(before)
     return queue.visited

@@ -14,6 +14,7 @@ from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
 from ..settings import current
+from ..tensor.c_fields import is_strided, keep_class
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor, required, strided
 from .backward_pass import GradientCollector, check_gradient, propagate_gradients
@@ -336,9 +337,9 @@ def detach(x: Tensor, /) -> Tensor:
     >>> x.detach().requires_grad
     False
     """
-    if type(x) is not Tensor and type(required("detach", x)).detach is not Tensor.detach:
+    if not is_strided(x) and type(required("detach", x)).detach is not Tensor.detach:
         return x.detach()  # as its layout has it
-    return create_tensor(_leaf_without_tape(strided("detach", x)))
+    return keep_class(create_tensor(_leaf_without_tape(strided("detach", x))), x)
 
 
 def detach_(x: Tensor, /) -> Tensor:

@@ -12,6 +12,7 @@ from ..errors import CaptureError, DTypeError, GradientError
 from ..functions import random
 from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, restore, set_autocast, set_recording
+from ..tensor.c_fields import is_strided
 from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor, required, strided
 from .backward_pass import check_gradient
 from .engine import backward, detach, grad, requires_grad_
@@ -195,11 +196,7 @@ class FunctionNode(Node):
 
     def _check_part(self, node: Node, gradient: object) -> Tensor:
         """Return a checked gradient for a node; convert it to dense unless the node is a leaf."""
-        if (
-            isinstance(gradient, Tensor)
-            and type(gradient) is not Tensor
-            and type(node) is not TapeLeaf
-        ):
+        if isinstance(gradient, Tensor) and not is_strided(gradient) and type(node) is not TapeLeaf:
             gradient = gradient.to_dense()
         return check_gradient("backward", f"the gradient that {self.name} returned", node, gradient)
 
@@ -352,7 +349,7 @@ class Function:
 
 def _batched_arguments(args: Sequence[object], others: Sequence[Tensor]) -> tuple[Expr | None, ...]:
     """Return the arguments' nodes (None: no tensor) if one of all tensors is batched, else ()."""
-    nodes = tuple([a._expr if type(a) is Tensor else None for a in args])
+    nodes = tuple([a._expr if is_strided(a) else None for a in args])
     present = [e for e in nodes if e is not None] + [t._expr for t in others]
     return nodes if tracer_api.is_batched(*present) else ()
 
@@ -415,7 +412,7 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     1.0
     """
     callable_("checkpoint", function)
-    if tracer_api.is_batched(*[a._expr for a in args if type(a) is Tensor]):
+    if tracer_api.is_batched(*[a._expr for a in args if is_strided(a)]):
         return function(*args)
     result: R = _Checkpoint.apply(function, *args)
     return result

@@ -9,6 +9,7 @@ from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import all as every
 from ..graph.expr import has_index_checks, have_unresolved_checks
 from ..settings import flags
+from ..tensor.c_fields import is_strided
 from ..tensor.tensor import Tensor
 
 
@@ -24,7 +25,7 @@ def attach_index_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) 
         return [*gradients]
     unsure = have_unresolved_checks([t._expr for t in outputs])
     bad = [t for t, is_bad in zip(outputs, unsure, strict=True) if is_bad]
-    plain = [g for g in gradients if type(g) is Tensor] if bad else []
+    plain = [g for g in gradients if is_strided(g)] if bad else []
     checked = have_unresolved_checks([g._expr for g in plain])
     loose = {id(g) for g, is_checked in zip(plain, checked, strict=True) if not is_checked}
     return [_depend_on(g, bad) if id(g) in loose else g for g in gradients]

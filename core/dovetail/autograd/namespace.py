@@ -7,6 +7,7 @@ from ..functions.elementwise import op_functions
 from ..functions.elementwise.op_functions import *  # noqa: F403 - all of them
 from ..graph.expr import Spec
 from ..ops.table import FULL
+from ..tensor.c_fields import is_strided
 from ..tensor.primitives import dispatch
 from ..tensor.tensor import Tensor
 
@@ -45,12 +46,12 @@ def is_complex(x: Tensor, /) -> bool:
 
 def zeros_like(x: Tensor, /) -> Tensor:
     """Return zeros of the shape, dtype and device of `x`."""
-    return zeros(x._expr.spec) if type(x) is Tensor else _constant_like(x, 0.0)
+    return zeros(x._expr.spec) if is_strided(x) else _constant_like(x, 0.0)
 
 
 def ones_like(x: Tensor, /) -> Tensor:
     """Return ones of the shape, dtype and device of `x`."""
-    return ones(x._expr.spec) if type(x) is Tensor else _constant_like(x, 1.0)
+    return ones(x._expr.spec) if is_strided(x) else _constant_like(x, 1.0)
 
 
 def _constant_like(x: Tensor, value: float) -> Tensor:

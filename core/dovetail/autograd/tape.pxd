@@ -4,6 +4,7 @@ cimport cython
 from dovetail.functions.graph_cache cimport replay_recipe, input_properties
 from dovetail.graph.expr cimport Expr, Spec
 from dovetail.tensor.tensor cimport must_evaluate, create_tensor
+from dovetail.tensor.c_fields cimport is_strided
 
 
 cdef class SavedValue:

@@ -28,6 +28,7 @@ from ..ops.gradient import Functions, Rule
 from ..ops.kernel_context import Attrs
 from ..ops.table import WHERE, Op
 from ..settings import Switch, current
+from ..tensor.c_fields import is_strided
 from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor, must_evaluate
 from . import namespace
 
@@ -194,8 +195,8 @@ class PackedValue:
         Raises: GradientError unless the hook returns a strided tensor of the saved spec.
         """
         tensor = self.unpack(self.value)
-        if type(tensor) is not Tensor or tensor._expr.spec is not self.spec:
-            actual = repr(tensor._expr.spec) if type(tensor) is Tensor else shown(tensor)
+        if not is_strided(tensor) or tensor._expr.spec is not self.spec:
+            actual = repr(tensor._expr.spec) if is_strided(tensor) else shown(tensor)
             raise GradientError(
                 f"saved_tensors_hooks: unpack must return the tensor that pack got, {self.spec!r} "
                 f"for {what} of {name}, got {actual}"
@@ -465,10 +466,10 @@ class TapeLeaf(Node):
 
     def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
         """Return the sum of two gradients; one that is not strided defines the sum's layout."""
-        if type(a) is Tensor and type(b) is Tensor:
+        if is_strided(a) and is_strided(b):
             return a + b
         # A gradient of another layout defines the sum.
-        return a.accumulated(b) if type(a) is not Tensor else b.accumulated(a)
+        return a.accumulated(b) if not is_strided(a) else b.accumulated(a)
 
 
 class OpNode(Node):
@@ -536,7 +537,7 @@ class OpNode(Node):
         named = [
             x for n, x in zip(rule.needs, needs, strict=True) if n == "r" or n in OPERAND_NAMES
         ]
-        if all(type(x) is not Tensor and x != 0 and isfinite(x) for x in named):
+        if all(not is_strided(x) and x != 0 and isfinite(x) for x in named):
             return None
         return reach if self.op.kind == "map" else self.gradient_mask(i, reach)
 
@@ -548,7 +549,7 @@ class OpNode(Node):
         want = self.operands[i]
         if self.op is WHERE:
             condition = load_saved(self, "the condition", self.saved_operands[0])
-            if type(condition) is not Tensor:
+            if not is_strided(condition):
                 return None
             condition = (condition if i == 1 else _DT.logical_not(condition)).broadcast_to(
                 self.spec.shape
@@ -570,7 +571,7 @@ class OpNode(Node):
         """Return an operand's gradient or None, by its rule or by a template, which is cached."""
         if mask is not None:
             needs = [*needs, mask]
-        operands = [x._expr for x in needs if type(x) is Tensor]
+        operands = [x._expr for x in needs if is_strided(x)]
         key = self._template_key(i, rule, needs, operands)
         template = None if key is None else _parts.young.get(key) or _parts.find(key)
         if template is not None and template is not False:
@@ -589,7 +590,7 @@ class OpNode(Node):
             return None
         part = fit_gradient(part, want)
         if template is None and key is not None:
-            strange = type(part) is not Tensor or counters.evaluations > before
+            strange = not is_strided(part) or counters.evaluations > before
             built = None if strange else build_recipe(part._expr, operands, True, False)
             _parts[key] = False if built is None else built
         return part
@@ -607,7 +608,7 @@ class OpNode(Node):
         key: list[object] = [rule, i, self.attrs, self.operands, now.vendor_products, len(operands)]
         for x in needs:
             kind = type(x)
-            if kind is Tensor:
+            if is_strided(x):
                 key.append(input_properties(x._expr))
             elif kind is float:
                 key.append(x.hex())  # tells zeros apart
@@ -712,7 +713,7 @@ def _call_in_compute_dtype(rule: Rule, needs: list[Any]) -> Any:
 
     An operand that the rule passes on is returned as it came.
     """
-    wide = [cast(x, x.dtype.compute) if type(x) is Tensor else x for x in needs]
+    wide = [cast(x, x.dtype.compute) if is_strided(x) else x for x in needs]
     part = rule(*wide)
     for before, x in zip(needs, wide, strict=True):
         if x is part:  # passed on as it came: nothing to round

@@ -21,6 +21,7 @@ from ..memory import DataPtr
 from ..memory.storage import storage_at
 from ..memory.tracing.stacktrace import is_library_module
 from ..settings import Settings
+from ..tensor.c_fields import is_strided
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor, create_tensor
 from .closures import ClosurePath
@@ -70,7 +71,7 @@ class ReachableTensor:
     """A tensor that a function may use: an argument, one of its closure, or a gradient of one.
 
     `input`: its number among the inputs of the program, if it is one. `tape`: its place on the tape
-    before the call.
+    before the call. `kind`: its class.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class ReachableTensor:
     ) -> None:
         self.tensor, self.argument, self.path = tensor, argument, path
         self.gradient_of, self.input = gradient_of, input
-        self.tape = tensor._expr.tape
+        self.tape, self.kind = tensor._expr.tape, type(tensor)
 
     @property
     def expr(self) -> Expr:
@@ -114,6 +115,7 @@ class Result(NamedTuple):
     place: Place
     spec: Spec
     strides: Shape
+    kind: type[Tensor] = Tensor  # its class
 
 
 class ResultIndex(int):
@@ -194,6 +196,7 @@ class _Binder:
             read = NO_INDEX if tensor.path is None else self._add_read(tensor.path)
             spec, strides = tensor.expr.spec, tensor.expr.strides
             slot = InputSlot(tensor.argument, of, read, spec, strides, spec.dtype.itemsize)
+            slot.kind = tensor.kind
             slot.requires_grad = tensor.tape is not None
             if slot.requires_grad and tensor.tensor.is_leaf:
                 slot.has_gradient = int(any(k.gradient_of is tensor for k in self.trace.known))
@@ -233,7 +236,7 @@ class _Binder:
         `used`: ids of tensors that do. `is_computed`: True if arrays may have been made of others.
         """
         value = p.value
-        if type(value) is Tensor:
+        if is_strided(value):
             return id(value) in used
         if isinstance(value, np.ndarray):
             return (p.is_named and (is_computed or value.nbytes <= ARRAY_BYTES_MAX)) or any(
@@ -250,7 +253,7 @@ class _Binder:
         """
         if not p.is_named or id(p) in self._read_index or metadata_key(p.value) is None:
             return False
-        return type(p.value) is not Tensor or id(p.value) in tensors
+        return not is_strided(p.value) or id(p.value) in tensors
 
     def _add_read(self, p: ClosurePath) -> int:
         """Return the number of a path's read; add it, after those of its owners, if missing."""
@@ -271,14 +274,14 @@ class _Binder:
     def _set_check(self, r: ClosureRead, p: ClosurePath) -> None:
         """Set read `r`'s check by its path's value after the capture; add a read if needed."""
         value, argument = p.value, NO_INDEX
-        if type(value) is Tensor:
+        if is_strided(value):
             arguments = (k.argument for k in self.trace.known if k.tensor is value)
             argument = next(arguments, NO_INDEX)
         if argument != NO_INDEX:
             r.check, r.same_index = CHECK_SAME_AS_ARGUMENT, argument
         elif p.first_path is not None and (p.parent is not None or p.argument != NO_INDEX):
             r.check, r.same_index = CHECK_SAME_AS_READ, self._add_read(p.first_path)
-        elif type(value) is Tensor:
+        elif is_strided(value):
             r.check = CHECK_TENSOR
         elif p.parent is None and p.argument == NO_INDEX:
             return
@@ -389,6 +392,7 @@ class _Binder:
         program = self.trace.program
         hidden = i >= len(memory_slots) - (self.trace.saved or 0)
         slot = OutputSlot(r.spec, r.strides, r.place.offset, hidden)
+        slot.kind = r.kind
         constant = r.place.slot - program.inputs
         if r.reachable_tensor is not None:
             slot.input_slot = self._find_slot(r.reachable_tensor)

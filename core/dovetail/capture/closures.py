@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import GradientError
 from ..memory import Storage
 from ..memory.tracing.stacktrace import is_library_module
+from ..tensor.c_fields import is_strided
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
 from .guards import (
@@ -147,7 +148,7 @@ class Closure:
 
     def tensors(self) -> list[ClosurePath]:
         """Return the paths of tensors, one for each tensor."""
-        return [p for p in self.paths if type(p.value) is Tensor and p.first_path is None]
+        return [p for p in self.paths if is_strided(p.value) and p.first_path is None]
 
     def drop_values(self) -> None:
         """Set the values of all paths except the roots to None."""
@@ -172,7 +173,7 @@ class Closure:
     def _add(self, path: ClosurePath, paths_by_id: dict[int, ClosurePath]) -> None:
         """Append a path, unless nothing depends on its value; link it to an earlier path there."""
         value = path.value
-        is_tensor = type(value) is Tensor
+        is_tensor = is_strided(value)
         if _is_not_searched(type(value)) and not is_tensor and not isinstance(value, LayoutTensor):
             if not (path.is_named and is_constant(value)):
                 return
@@ -323,7 +324,7 @@ class ClosureSnapshot:
         self.name, self._function = name, _with_own_cells(function, {})
         paths = [p for p in Closure([self._function]).paths if p.first_path is None]
         self._paths = [(p, p.value, _snapshot_key(p, p.value)) for p in paths]
-        self.tensors = [value for _, value, _ in self._paths if type(value) is Tensor]
+        self.tensors = [value for _, value, _ in self._paths if is_strided(value)]
 
     def function(self) -> Callable[..., Any]:
         """Return a copy of the body whose cells hold the values from the time of the loop."""
@@ -333,7 +334,7 @@ class ClosureSnapshot:
     def constants(self) -> list[Tensor]:
         """Return the snapshot's tensors that the code names and that have no gradients."""
         named = [value for path, value, _ in self._paths if path.is_named]
-        return [t for t in named if type(t) is Tensor and t._expr.tape is None]
+        return [t for t in named if is_strided(t) and t._expr.tape is None]
 
     def find_gradient_reads(self, operand: Tensor, result: Tensor) -> list[Tensor]:
         """Return the tensors of the closure to which gradients of the function's result flow.
@@ -367,7 +368,7 @@ class ClosureSnapshot:
         """Return a path to a value of the closure that changed, or None."""
         for path, value, key in self._paths:
             now = path.read()
-            if type(value) is Tensor:
+            if is_strided(value):
                 if now is not value:
                     return path
             elif key is not None and _snapshot_key(path, now) != key:

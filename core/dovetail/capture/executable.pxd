@@ -7,7 +7,7 @@ from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.device_handle cimport OpenedDevice
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport record_alias, expr_of
+from dovetail.tensor.c_fields cimport record_alias, expr_of, is_strided, with_class
 from dovetail.tensor.host cimport evaluate_leaf
 from dovetail.tensor.tensor cimport create_tensor
 
@@ -42,6 +42,7 @@ cdef class InputSlot:
     cdef public object itemsize
     cdef public bint requires_grad
     cdef public int has_gradient
+    cdef public type kind
     cpdef begin(self, Expr e)
 
 
@@ -110,6 +111,7 @@ cdef class OutputSlot:
     cdef public Storage constant
     cdef public Py_ssize_t allocation
     cdef public Py_ssize_t earlier_output
+    cdef public type kind
 
 
 cdef class Outputs:

@@ -25,7 +25,7 @@ from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_over
 from ..plugins.device_handle import OpenedDevice
 from ..settings import Settings, current, flags
-from ..tensor.c_fields import expr_of, record_alias
+from ..tensor.c_fields import expr_of, is_strided, record_alias, with_class
 from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor, create_tensor
 from .guards import static_key
@@ -81,7 +81,7 @@ class ClosureRead:
         """Return True if a value passes this read's check, of its type, identity or key."""
         check = self.check
         if check == CHECK_TENSOR:
-            return type(value) is Tensor
+            return is_strided(value)
         if check == CHECK_TYPE:
             return type(value) is self.expected and (
                 self.length == NO_INDEX or len(value) == self.length
@@ -132,6 +132,7 @@ class InputSlot:
     itemsize: int
     requires_grad: bool = False  # whether it requires a gradient
     has_gradient: int = NO_INDEX  # whether it has one: 0 or 1; NO_INDEX where that does not matter
+    kind: type[Tensor] = Tensor  # its class
 
     def begin(self, e: Expr) -> int:
         """Return the byte of its memory at which the tensor begins."""
@@ -214,7 +215,7 @@ class Inputs:
                 x = e.tape.grad
             else:
                 x = values[slot.read]
-            if type(x) is not Tensor:
+            if type(x) is not slot.kind:
                 return False
             e = expr_of(x)
             if e.op is not None or e.storage.pending is not None:
@@ -387,6 +388,7 @@ class OutputSlot:
     constant: Storage | None = None  # the constant over whose memory it is
     allocation: int = NO_INDEX  # the number of the new memory over which it is
     earlier_output: int = NO_INDEX  # the number of an earlier output over the same memory
+    kind: type[Tensor] = Tensor  # its class
 
 
 @dataclass
@@ -461,6 +463,8 @@ class Outputs:
         if begin:
             begin //= slot.spec.dtype.itemsize
         y = create_tensor(leaf(storage, slot.spec, slot.strides, begin))
+        if slot.kind is not Tensor:
+            with_class(y, slot.kind)
         return y if base is None or slot.is_saved else record_alias(base, y)
 
 

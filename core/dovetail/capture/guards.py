@@ -21,8 +21,8 @@ import numpy as np
 from ..device_class import Device
 from ..dtypes import DType
 from ..memory.tracing.stacktrace import is_library_module
+from ..tensor.c_fields import is_strided
 from ..tensor.other_layouts import LayoutTensor
-from ..tensor.tensor import Tensor
 
 STATIC_TYPES = frozenset((bool, int, str, bytes, NoneType))  # equal only if of one type and bits
 CONSTANT_TYPES = (
@@ -126,9 +126,14 @@ def _state_key(a: np.ndarray) -> Hashable:
 
 def metadata_key(value: object) -> Hashable:
     """Return a key of the metadata of a tensor or array (class, shape, ...); None for others."""
-    if type(value) is Tensor:
+    if is_strided(value):
         e = value._expr
-        return e.spec, e.tape is not None, e.spec.strides if e.op is not None else e.strides
+        return (
+            type(value),
+            e.spec,
+            e.tape is not None,
+            e.spec.strides if e.op is not None else e.strides,
+        )
     if isinstance(value, LayoutTensor):
         return type(value), value.shape, value.dtype, value.device, value.requires_grad
     if isinstance(value, np.ndarray):

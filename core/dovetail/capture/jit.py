@@ -33,6 +33,7 @@ from ..graph.expr import storage_of
 from ..locks import Lock
 from ..lru_cache import LRUCache
 from ..settings import Settings, current
+from ..tensor.c_fields import is_strided
 from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor
 from ..tracebacks import hide_internal_frames
@@ -335,7 +336,7 @@ def constant(x: Tensor, /) -> Tensor:
     >>> f(dt.ones(3)).tolist()
     [1.0, 11.0, 21.0]
     """
-    if type(x) is not Tensor:
+    if not is_strided(x):
         raise refused("constant", "x", "a tensor", x)
     if not tracer_api.is_batched(x._expr):
         tracer_api.keep_constant(storage_of(evaluate_leaf(x)))
@@ -401,9 +402,10 @@ def _key(name: str, flat: FlatTree, s: Settings) -> tuple[list[object], Hashable
     tensors = [require_strided_leaf(name, x) for x in flat.leaves if isinstance(x, Tensor)]
     run.evaluate([x._expr for x in tensors])
     for x in flat.leaves:
-        if type(x) is Tensor:
+        if is_strided(x):
             e = evaluate_leaf(x)
-            key += [e.spec, e.strides]
+            kind: Any = type(x)
+            key += [kind, e.spec, e.strides]
             if e.tape is not None:
                 key.append((True, x.is_leaf and x.grad is not None))
         elif isinstance(x, (float, np.floating)):

@@ -11,6 +11,7 @@ import numpy as np
 from ..argument_checks import shown
 from ..errors import CaptureError, DTypeError, LayoutError
 from ..functions.creation.from_values import asarray
+from ..tensor.c_fields import is_strided
 from ..tensor.other_layouts import LayoutTensor, Unflattener
 from ..tensor.tensor import Tensor
 from .guards import static_key
@@ -144,7 +145,7 @@ def _describe(value: object) -> str:
 
 def require_strided_leaf(name: str, x: Tensor) -> Tensor:
     """Return a strided tensor itself. Raises: LayoutError for one of another layout."""
-    if type(x) is not Tensor:
+    if not is_strided(x):
         raise LayoutError(
             f"{name}: arguments and results of a captured function must be strided, got layout "
             f"{x.layout.name}; pass its parts, or x.to_dense()"

@@ -45,6 +45,7 @@ from ..ops import host_routines
 from ..ops.host_routines import HostRoutine
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
 from ..settings import current, uses_vendor_products
+from ..tensor.c_fields import is_strided
 from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor, create_tensor
 from .bindings import FunctionTrace, ReachableTensor, Result, ResultIndex, bind_trace
@@ -754,7 +755,7 @@ def _write_value(w: FunctionWriter, x: Any) -> Json:
         return [type(x).__name__, *[_write_value(w, part) for part in x]]
     if type(x) is dict and all(type(k) is str for k in x):
         return ["dict", *[[k, _write_value(w, part)] for k, part in x.items()]]
-    if type(x) is Tensor:
+    if is_strided(x):
         return ["tensor", encode(w, x._expr.spec), [*x._expr.strides]]
     if type(x) is ResultIndex:
         return ["made", int(x)]
@@ -861,7 +862,7 @@ def _read_capture(r: FunctionReader, name: str, x: Json) -> tuple[str, Executabl
         environment.formulas.append((v, FORMULAS[formula], of))
     value = _read_value(r, x["arguments"])
     leaves, tree = flatten(value) if x["contained"] else FlatTree([*value], None)
-    r.arguments = {i: ReachableTensor(t, i) for i, t in enumerate(leaves) if type(t) is Tensor}
+    r.arguments = {i: ReachableTensor(t, i) for i, t in enumerate(leaves) if is_strided(t)}
     fields = {field: decode(r, hint, x[field]) for field, hint in TRACE.items()}
     inputs: tuple[ReachableTensor, ...] = fields["inputs"]
     for k, c in enumerate(inputs):

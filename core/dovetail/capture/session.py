@@ -16,6 +16,7 @@ from ..memory import Storage
 from ..memory.storage import next_serial
 from ..memory.tracing.stacktrace import caller_line
 from ..settings import Settings, flags
+from ..tensor.c_fields import is_strided
 from ..tensor.tensor import Tensor, create_tensor
 from .bindings import FunctionTrace, NewGradient, ReachableTensor, Result, ResultIndex, bind_trace
 from .closures import Closure, ClosurePath
@@ -80,7 +81,7 @@ class CaptureSession:
         self.reachable += [
             ReachableTensor(k.tensor.grad, gradient_of=k)
             for k in self._with_gradients()
-            if type(k.tensor.grad) is Tensor
+            if is_strided(k.tensor.grad)
         ]
         self.used_tensors: list[ReachableTensor] = []
         self._constant_ids: set[int] = set()  # of the tensors that `dt.constant` got
@@ -98,7 +99,7 @@ class CaptureSession:
         constant = ReachableTensor(x, path=ClosurePath(x))
         self._constant_ids.add(id(x))
         self.reachable.append(constant)
-        if constant.tape is not None and x.is_leaf and type(x.grad) is Tensor:
+        if constant.tape is not None and x.is_leaf and is_strided(x.grad):
             self.reachable.append(ReachableTensor(x.grad, gradient_of=constant))
 
     def _with_gradients(self) -> list[ReachableTensor]:
@@ -296,7 +297,7 @@ class CaptureSession:
         backward = () if backward_capture is None else backward_capture.program.acts
         program = recorder.program([*places, *saved], self.name, {*variables(backward)})
         results = [
-            Result(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides)
+            Result(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides, type(t))
             for t, p, e in zip(tensors, places, exprs, strict=True)
         ]
         byte = spec((1,), uint8, program.opened.device)

@@ -51,7 +51,7 @@ def in_float32(function: Function) -> Function:
         if getattr(first, "_has_halves", None) is False and not options and not others:
             if second is MISSING:
                 return function(first)
-            if type(second) is Tensor:
+            if isinstance(second, dt.Tensor) and second.layout is dt.strided:
                 d = second.dtype
                 if d is not FLOAT16 and d is not BFLOAT16:
                     return function(first, second)

@@ -30,7 +30,7 @@ from ..insight.explain import explain
 from ..ops import dtype_rules
 from ..ops.gradient import Rule
 from ..ops.table import Op
-from ..tensor.c_fields import expr_of
+from ..tensor.c_fields import expr_of, is_strided
 from ..tensor.host import allocate_leaf
 from ..tensor.primitives import apply, apply_cached, in_place
 from ..tensor.promotion import ARRAY_TYPES, PYTHON_NUMBERS, Operand, as_operand
@@ -128,8 +128,8 @@ class Elementwise:
 
     def _remember(self, args: Sequence[object], op: Op) -> None:
         """Cache the op of one or two operands if the first is a tensor."""
-        kinds = [expr_of(a).spec if type(a) is Tensor else type(a) for a in args]
-        if type(args[0]) is Tensor and len(kinds) <= 2:
+        kinds = [expr_of(a).spec if is_strided(a) else type(a) for a in args]
+        if is_strided(args[0]) and len(kinds) <= 2:
             _recent_ops.put(self, kinds[0], kinds[1] if len(kinds) == 2 else None, op)
 
     def in_place(self, x: Tensor, /, *others: Operand, **static: object) -> Tensor:
@@ -163,7 +163,7 @@ class Elementwise:
         if len(args) != len(self.operands) or any(n not in self.options for n in static):
             args, static = self._bind(args, static)
         if not static:
-            key: object = tuple([a.dtype if type(a) is Tensor else type(a) for a in args])
+            key: object = tuple([a.dtype if is_strided(a) else type(a) for a in args])
             entry = self._ops.get(key)
             if entry is not None:
                 return args, *entry

@@ -41,6 +41,7 @@ from ..ops.flops import count_flops
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, Op
 from ..settings import eager, set_recording
+from ..tensor.c_fields import is_strided
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, create_lazy_storage, create_tensor
 from ..weak_identity_map import WeakIdentityMap
@@ -303,7 +304,7 @@ class GraphTracer(tracer_api.Tracer):
     ) -> Any:
         """Call a marked function; record it as one node if it gives one tensor."""
         result = function(*args, **options)
-        if type(result) is not Tensor:
+        if not is_strided(result):
             return result
         bound = signature(function).bind(*args, **options)
         bound.apply_defaults()
@@ -606,7 +607,7 @@ def _trace_input(tracer: GraphTracer, x: object) -> object:
     """
     if not isinstance(x, Tensor):
         return x
-    if type(x) is not Tensor:
+    if not is_strided(x):
         raise LayoutError(
             f"{tracer.name}: inputs must be strided, got layout {x.layout.name}; use x.to_dense()"
         )
@@ -616,7 +617,7 @@ def _trace_input(tracer: GraphTracer, x: object) -> object:
 def _trace_result(tracer: GraphTracer, x: object) -> GraphNode:
     """Return a result's node; numbers become constants. Raises: LayoutError unless strided."""
     tensor = x if isinstance(x, Tensor) else asarray(x)
-    if type(tensor) is not Tensor:
+    if not is_strided(tensor):
         raise LayoutError(
             f"{tracer.name}: results must be strided, got layout {tensor.layout.name}; return "
             "x.to_dense()"

@@ -32,6 +32,7 @@ from ..functions.shape.copies import concat
 from ..functions.shape.manipulation import moveaxis
 from ..ops import table as ops
 from ..settings import Switch, current
+from ..tensor.c_fields import is_strided
 from ..tensor.primitives import apply, slice_along
 from ..tensor.tensor import Tensor
 from ..tracebacks import hide_internal_frames
@@ -195,7 +196,7 @@ def _check_mapped(x: object, axis: int | None) -> Any:
             f"vmap: an argument with axis {axis} must be a tensor, got {shown(x)}; pass None for "
             "it in in_axes"
         )
-    if type(x) is not Tensor:
+    if not is_strided(x):
         raise LayoutError(
             f"vmap: an argument with axis {axis} must be strided, got layout {x.layout.name}; map "
             "over its parts, or use x.to_dense()"
@@ -296,7 +297,7 @@ def _apply_hooks(
 
 def _as_result(x: object) -> Tensor:
     """Return a result as a strided tensor; convert numbers and arrays, refuse other objects."""
-    if type(x) is Tensor:
+    if is_strided(x):
         return x
     if isinstance(x, Tensor):
         raise LayoutError(

@@ -21,6 +21,7 @@ from ..dtypes import DType, bfloat16, float32, float64
 from ..dtypes import dtype as dtype_of
 from ..errors import ArgumentError, DTypeError
 from ..settings import NO_AUTOCAST, current, restore, set_autocast
+from ..tensor.c_fields import is_strided
 from ..tensor.tensor import Tensor
 from .datatypes import DTypeLike, cast
 
@@ -205,7 +206,7 @@ class _Casts:
         if isinstance(a, (list, tuple)):
             items = [self.cast(v) for v in a]
             return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
-        if type(a) is not Tensor:
+        if not is_strided(a):
             return a
         half = _dtype_on(self.dtypes, a.device.type)
         if half is None or a.dtype.kind != "f" or a.dtype is float64:

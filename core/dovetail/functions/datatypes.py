@@ -22,6 +22,7 @@ from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
 from ..plugins.dtype_registry import registry as dtype_plugins
+from ..tensor.c_fields import is_strided
 from ..tensor.host import from_host, read_values
 from ..tensor.primitives import apply, dispatch
 from ..tensor.promotion import PYTHON_NUMBERS, Scalar, convert_operands
@@ -145,7 +146,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     """Return the tensor on another device: itself if it is there, else a copy through the host."""
     if x.device is target:
         return x
-    if type(x) is not Tensor:
+    if not is_strided(x):
         return dispatch("to_device", "to", (x,), x, target)
     batched = tracer_api.call_batched(lambda t: [move(t, target, non_blocking)], (x,))
     if batched is not None:

@@ -5,7 +5,7 @@ from dovetail.graph.expr cimport Expr, Spec, mark_index_check, leaf, node, stora
 from dovetail.memory.storage cimport Storage
 from dovetail.memory.tracing.stacktrace cimport current_line
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport expr_of, is_strided
+from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
 from dovetail.tensor.tensor cimport create_tensor, create_lazy_storage
 
 

@@ -20,7 +20,7 @@ from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import current_line
 from ..ops.table import Op
 from ..settings import current, flags
-from ..tensor.c_fields import expr_of, is_strided
+from ..tensor.c_fields import expr_of, is_strided, keep_class
 from ..tensor.tensor import Tensor, create_lazy_storage, create_tensor
 
 
@@ -217,7 +217,10 @@ class CachedFunction:
         if steps is None:
             steps = self.templates.find(whole)
         if steps:
-            return create_tensor(replay_recipe(steps, exprs))
+            result = create_tensor(replay_recipe(steps, exprs))
+            for a in args:
+                keep_class(result, a)
+            return result
         return self._call_function(args, options, whole, exprs, steps)
 
     def _call_function(

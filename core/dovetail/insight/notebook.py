@@ -18,6 +18,7 @@ import numpy as np
 
 from ..engine import tracer_api
 from ..errors import CaptureError, TransformError
+from ..tensor.c_fields import is_strided
 from ..tensor.host import evaluate_leaf, printable_values
 from ..tensor.print_options import current_options
 from ..tensor.printing import texts
@@ -57,7 +58,7 @@ def html(x: Tensor) -> str:
     why = unreadable_reason(x)
     if why:
         return frame(_render_facts(x, why))
-    if type(x) is not Tensor:
+    if not is_strided(x):
         return frame(_render_facts(x, ""))
     evaluate_leaf(x)
     side = '<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">'
@@ -81,10 +82,10 @@ def unreadable_reason(x: Tensor) -> str:
 def _render_facts(x: Tensor, why: str) -> str:
     """Return an HTML line of facts: dtype, shape, device, layout, odd strides, gradient, `why`."""
     facts = [str(x.shape), f"on {x.device}", x.layout.name]
-    if type(x) is Tensor and not why and not x.is_contiguous():
+    if is_strided(x) and not why and not x.is_contiguous():
         facts.append(f"strides {x.stride()}")
     if x.requires_grad:
-        op = x._expr.tape.name if type(x) is Tensor and x._expr.tape.edges else ""
+        op = x._expr.tape.name if is_strided(x) and x._expr.tape.edges else ""
         facts.append(f"gradient flows through {op}" if op else "requires_grad")
     text = " &middot; ".join(map(escape, facts + [why] * bool(why)))
     return f'<div style="margin:0 0 4px"><b>{escape(x.dtype.name)}</b> {text}</div>'

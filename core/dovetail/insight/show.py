@@ -18,6 +18,7 @@ from typing import NamedTuple
 from ..argument_checks import sequence
 from ..errors import ArgumentError
 from ..layout import Shape
+from ..tensor.c_fields import is_strided
 from ..tensor.tensor import Tensor, parts_of, required
 from .svg_boxes import page, write_drawing
 
@@ -269,7 +270,7 @@ def show(*tensors: Tensor) -> Picture:
     storages: list[int] = []
     for x in tensors:
         strided_parts = parts_of(required("show", x))
-        if type(x) is Tensor:
+        if is_strided(x):
             memory = id(x.storage())
             shared = storages.index(memory) + 1 if memory in storages else 0
             storages.append(memory)

@@ -280,7 +280,7 @@ class Optimizer(Explained):
                 if not state:
                     with uncaptured():
                         state = self.state[p] = self._initial_state(group, p)
-                by_rows = type(g) is not dt.Tensor
+                by_rows = g.layout is not dt.strided
                 if by_rows:
                     self._check_rows(group, g)
                 step = state["step"]

@@ -101,7 +101,8 @@ def times_strided(p: Pattern, blocks: Tensor, dense: Any) -> Tensor | None:
     """
     dtype, (height, width) = blocks.dtype, blocks.shape[1:]
     if (
-        type(dense) is not Tensor
+        not isinstance(dense, dt.Tensor)
+        or dense.layout is not dt.strided
         or dense.ndim not in POINT_ROWS_MAX
         or not p.count
         or dense.shape[0] != p.shape[1] * width

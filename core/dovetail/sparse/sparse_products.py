@@ -142,7 +142,7 @@ def times_vector(p: Pattern, transpose: bool, values: Tensor, v: Tensor) -> Tens
     """
     dtype = v.dtype
     if (
-        type(v) is not Tensor
+        v.layout is not dt.strided
         or v.ndim != 1
         or v.shape[0] != p.shape[not transpose]
         or not p.count

@@ -62,6 +62,32 @@ def register_tensor_class(tensor: type[Tensor]) -> None:
     """Store the class Tensor, which `is_strided` compares with."""
     global _tensor
     _tensor = tensor
+    _strided_classes.add(tensor)
+
+
+_strided_classes: set[type] = set()  # Tensor and its registered subclasses
+
+
+def register_subclass(kind: type[Tensor]) -> None:
+    """Let the core treat instances of a subclass of Tensor without fields as strided tensors."""
+    if _tensor is None or not issubclass(kind, _tensor) or kind.__dict__.get("__slots__") != ():
+        raise TypeError(f"{kind.__name__}: must derive from Tensor and have __slots__ = ()")
+    _strided_classes.add(kind)
+
+
+def with_class(x: Tensor, kind: type[Tensor]) -> Tensor:
+    """Change the class of a strided tensor in place, and return it."""
+    if type(x) is not kind:
+        x.__class__ = kind
+    return x
+
+
+def keep_class(result: Tensor, operand: object) -> Tensor:
+    """Give a new Tensor the class of `operand`, if that is a subclass, and return it."""
+    kind = type(operand)
+    if kind is not _tensor and type(result) is _tensor and kind in _strided_classes:
+        result.__class__ = kind  # type: ignore[assignment]  # a subclass
+    return result
 
 
 def expr_of(x: Tensor) -> Expr:
@@ -75,8 +101,8 @@ def become(x: Tensor, e: Expr) -> None:
 
 
 def is_strided(x: object) -> TypeGuard[Tensor]:
-    """Return True for a Tensor over strided memory: of exactly that class."""
-    return type(x) is _tensor
+    """Return True for a Tensor over strided memory: of that class or a registered subclass."""
+    return type(x) in _strided_classes
 
 
 def aliases_of(x: Tensor) -> AliasGroup | None:
@@ -85,7 +111,8 @@ def aliases_of(x: Tensor) -> AliasGroup | None:
 
 
 def record_alias(x: Tensor, y: Tensor) -> Tensor:
-    """Add `x` and `y` to one alias group, since they share memory, and return `y`."""
+    """Add `x` and `y`, its view, to one alias group, and return `y` with the class of `x`."""
+    keep_class(y, x)
     group = x._aliases
     if group is None:
         group = AliasGroup()

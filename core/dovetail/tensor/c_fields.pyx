@@ -76,6 +76,21 @@ cdef extern from *:
         ((PyTypeObject *)tensor)->tp_dealloc = dovetail_end;
     }
 
+    /* True for instances of Tensor and of its registered subclasses. */
+    static inline int dovetail_is_strided(PyObject *o) { return Py_TYPE(o)->tp_dealloc == dovetail_end; }
+
+    /* Change the class of an object; both classes have the same fields. */
+    static inline void dovetail_set_class(PyObject *o, PyObject *kind) {
+        PyTypeObject *previous = Py_TYPE(o);
+        Py_INCREF(kind);
+        Py_SET_TYPE(o, (PyTypeObject *)kind);
+        Py_DECREF(previous);
+    }
+
+    static void dovetail_bind_subclass(PyObject *kind) {
+        ((PyTypeObject *)kind)->tp_dealloc = dovetail_end;
+    }
+
     /* Let `object.__new__` create instances, although the base is an extension type. */
     static void dovetail_plain(PyObject *base) {
         ((PyTypeObject *)base)->tp_new = PyBaseObject_Type.tp_new;
@@ -87,6 +102,9 @@ cdef extern from *:
     void _forget "dovetail_forget"(PyObject** first)
     void _bind "dovetail_bind"(object tensor, object expr, object aliases)
     void _plain "dovetail_plain"(object base)
+    bint _is_strided "dovetail_is_strided"(object x)
+    void _set_class "dovetail_set_class"(object x, object kind)
+    void _bind_subclass "dovetail_bind_subclass"(object kind)
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -117,7 +135,7 @@ cdef class AliasGroup:
 
     cpdef add(self, object y):
         """Add a tensor without a reference, and set its `_aliases` to this group."""
-        if type(y) is _tensor:
+        if _is_strided(y):
             _store_reference(y, _aliases_at, self)
         else:
             y._aliases = self
@@ -158,10 +176,32 @@ def register_tensor_class(tensor):
     pool_objects(tensor)
 
 
+def register_subclass(kind):
+    """Let the core treat instances of a subclass of Tensor without fields as strided tensors."""
+    if not issubclass(kind, _tensor) or kind.__dict__.get("__slots__") != ():
+        raise TypeError(f"{kind.__name__}: must derive from Tensor and have __slots__ = ()")
+    _bind_subclass(kind)
+    pool_objects(kind)
+
+
+cpdef object with_class(object x, type kind):
+    """Change the class of a strided tensor in place, and return it."""
+    if type(x) is not kind:
+        _set_class(x, kind)
+    return x
+
+
+cpdef object keep_class(object result, object operand):
+    """Give a new Tensor the class of `operand`, if that is a subclass, and return it."""
+    if type(operand) is not _tensor and type(result) is _tensor and _is_strided(operand):
+        _set_class(result, type(operand))
+    return result
+
+
 cpdef Expr expr_of(object x):
     """Return the node of a strided tensor."""
     cdef PyObject* expr = NULL
-    if type(x) is _tensor or (_tensor is not None and PyObject_TypeCheck(x, <PyTypeObject*>_tensor)):
+    if _is_strided(x) or (_tensor is not None and PyObject_TypeCheck(x, <PyTypeObject*>_tensor)):
         expr = (<PyObject**>((<char*><void*>x) + _expr_at))[0]
     if expr == NULL:
         return x._expr  # raises AttributeError
@@ -170,27 +210,29 @@ cpdef Expr expr_of(object x):
 
 cpdef become(object x, Expr e):
     """Replace the node of a tensor in place; its aliases are not changed."""
-    if type(x) is _tensor:
+    if _is_strided(x):
         _store_reference(x, _expr_at, e)
     else:
         x._expr = e
 
 
 cpdef bint is_strided(object x) noexcept:
-    """Return True for a Tensor over strided memory: of exactly that class."""
-    return type(x) is _tensor
+    """Return True for a Tensor over strided memory: of that class or a registered subclass."""
+    return _is_strided(x)
 
 
 cpdef object aliases_of(object x):
     """Return the group of tensors that share the memory, or None if there are no others."""
     cdef PyObject* group = NULL
-    if type(x) is _tensor:
+    if _is_strided(x):
         group = (<PyObject**>((<char*><void*>x) + _aliases_at))[0]
     return x._aliases if group == NULL else <object>group
 
 
 cpdef object record_alias(object x, object y):
-    """Add `x` and `y` to one alias group, since they share memory, and return `y`."""
+    """Add `x` and `y`, its view, to one alias group, and return `y` with the class of `x`."""
+    if type(x) is not type(y):
+        keep_class(y, x)
     found = aliases_of(x)
     cdef AliasGroup group
     if found is None:
@@ -204,7 +246,7 @@ cpdef object record_alias(object x, object y):
 
 cpdef object create_view(object x, Expr e):
     """Return a tensor over a leaf without a tape, in memory that it shares with `x`."""
-    cdef object y = new_tensor(_tensor, e), found = aliases_of(x)
+    cdef object y = new_tensor(type(x), e), found = aliases_of(x)
     cdef AliasGroup group
     if found is None:
         group = AliasGroup()

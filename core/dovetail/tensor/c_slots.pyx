@@ -12,7 +12,7 @@ from dovetail.records cimport Flags
 from dovetail.tensor.host cimport as_bool, as_float, as_int
 from dovetail.tensor.operators cimport record_binary, record_reflected
 from dovetail.tensor.slicing cimport basic_leaf
-from dovetail.tensor.c_fields cimport create_view
+from dovetail.tensor.c_fields cimport create_view, is_strided
 from dovetail.tensor.writes cimport update_element, write_element, write_result, write_value
 
 from ..ops import table as ops
@@ -68,13 +68,13 @@ cdef inline object _binary(int k, object a, object b):
     """Record op `k` of two operands, or call the method; return NotImplemented without a tensor."""
     if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
         return record_binary(_ops[k], a, b)
-    if type(a) is _tensor:
+    if is_strided(a):
         return _forward[k](a, b)
-    if type(b) is _tensor and (type(a) is float or type(a) is int):
+    if is_strided(b) and (type(a) is float or type(a) is int):
         if k == DIVIDE and _flags.has_autocast:
             return _reflected[k](b, a)
         return record_reflected(_ops[k], a, b)
-    return _reflected[k](b, a) if type(b) is _tensor else NotImplemented
+    return _reflected[k](b, a) if is_strided(b) else NotImplemented
 
 
 cdef object _add(object a, object b):
@@ -95,7 +95,7 @@ cdef object _divide(object a, object b):
 
 cdef inline object _update(int k, object a, object b):
     """Write op `k` of two operands into the first one, or call the method."""
-    if type(a) is not _tensor or not (type(b) is _tensor or type(b) is float or type(b) is int):
+    if not is_strided(a) or not (is_strided(b) or type(b) is float or type(b) is int):
         return _in_place[k](a, b)
     op = _ops[k]
     return a if update_element(op, a, b) else write_result(op.name, a, [record_binary(op, a, b)])
@@ -119,9 +119,9 @@ cdef object _divide_by(object a, object b):
 
 cdef object _multiply_matrices(object a, object b):
     """Call `__matmul__` or `__rmatmul__` of the tensor; return NotImplemented without one."""
-    if type(a) is _tensor:
+    if is_strided(a):
         return _product(a, b)
-    return _product_reflected(b, a) if type(b) is _tensor else NotImplemented
+    return _product_reflected(b, a) if is_strided(b) else NotImplemented
 
 
 cdef object _subscript(object x, object key):
@@ -139,7 +139,7 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
         e = basic_leaf(x, key)
     if e is not None:
         write_value("setitem", create_view(x, e), <object>value)
-    elif value != NULL and type(x) is _tensor:
+    elif value != NULL and is_strided(x):
         _write_at(x, key, <object>value)
     else:
         return _default_assignment(x, key, value)
@@ -147,15 +147,15 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
 
 
 cdef object _to_float(object x):
-    return as_float(x) if type(x) is _tensor else _default_float(x)
+    return as_float(x) if is_strided(x) else _default_float(x)
 
 
 cdef object _to_int(object x):
-    return as_int(x) if type(x) is _tensor else _default_int(x)
+    return as_int(x) if is_strided(x) else _default_int(x)
 
 
 cdef bint _to_bool(object x) except -1:
-    return as_bool(x) if type(x) is _tensor else _default_bool(x)
+    return as_bool(x) if is_strided(x) else _default_bool(x)
 
 
 cdef int _buffer(object x, Buffer* view, int flags) except -1:

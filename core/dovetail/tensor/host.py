@@ -116,7 +116,7 @@ def evaluate(*tensors: Tensor) -> None:
     >>> x = dt.zeros(3) + 1
     >>> dt.evaluate(x, x * 2)
     """
-    if len(tensors) == 1 and type(tensors[0]) is Tensor:
+    if len(tensors) == 1 and is_strided(tensors[0]):
         e = expr_of(tensors[0])
         if e.op is not None or e.storage.pending is not None or flags.has_unresolved_checks:
             evaluate_node(e)
@@ -466,7 +466,7 @@ def warn_if_pair_of(x: Tensor) -> None:
 
     In eager mode results are not pending, and there is no warning.
     """
-    if type(x) is not Tensor:
+    if not is_strided(x):
         return
     e = x._expr
     if e.op is None or e.op.name not in INDEX_HINTS:
@@ -486,7 +486,7 @@ def _iterate_rows(x: Tensor) -> Iterator[Tensor]:
 
 def _view_row(x: Tensor, i: int) -> Tensor:
     """Return x[i] as a view; about four times faster than general indexing."""
-    if type(x) is not Tensor or x._expr.op is not None or x._expr.tape is not None:
+    if not is_strided(x) or x._expr.op is not None or x._expr.tape is not None:
         return x[i]
     e = x._expr
     s = spec(e.spec.shape[1:], e.spec.dtype, e.spec.device)

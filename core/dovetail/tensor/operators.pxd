@@ -4,7 +4,7 @@ cimport cython
 from dovetail.graph.expr cimport Expr, binary_node, node
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport expr_of
+from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, view
 from dovetail.tensor.writes cimport update_element, write_result

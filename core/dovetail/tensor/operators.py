@@ -13,7 +13,7 @@ from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
 from ..settings import flags
-from .c_fields import expr_of
+from .c_fields import expr_of, is_strided, keep_class
 from .primitives import apply, in_place, view
 from .promotion import PYTHON_NUMBERS, overrides_operators
 from .result_type import OPERATOR_SPECS_MAX, infer_binary, is_within, operator_caches, recent_binary
@@ -27,12 +27,12 @@ Operator = Callable[[Tensor, object], Result]
 def record_binary(op: Op, x: Tensor, other: object) -> Result:
     """Record `x op other`; return NotImplemented if `other` overrides the operator itself."""
     a = expr_of(x)
-    if type(other) is Tensor:
+    if is_strided(other):
         b = expr_of(other)
         inferred = recent_binary.get(op, a.spec, b.spec)
         if inferred is None:
             inferred = infer_binary(op, a, a.spec, b, b.spec)
-        return create_tensor(binary_node(op, a, b, inferred[0]))
+        return keep_class(keep_class(create_tensor(binary_node(op, a, b, inferred[0])), x), other)
     kind = type(other)
     if kind is Size:
         other, kind = other.value, int  # type: ignore[attr-defined]  # Size has it
@@ -44,7 +44,7 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
             low, high, _ = inferred[1][1]  # type: ignore[misc]  # the limits of the number
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
                 return apply(op, (x, other))
-        return create_tensor(binary_node(op, a, other, inferred[0]))
+        return keep_class(create_tensor(binary_node(op, a, other, inferred[0])), x)
     return NotImplemented if overrides_operators(other) else apply(op, (x, other))
 
 
@@ -56,7 +56,7 @@ def record_reflected(op: Op, number: object, x: Tensor) -> Result:
         inferred = infer_binary(op, number, kind, b, b.spec)
     if inferred[1] is not None and not is_within((number, b), inferred[1]):
         return apply(op, (number, x))
-    return create_tensor(node(op, (number, b), inferred[0]))
+    return keep_class(create_tensor(node(op, (number, b), inferred[0])), x)
 
 
 def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
@@ -72,15 +72,15 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
 
     def reflected(self: Tensor, other: object) -> Result:
         """Record `other op self`, or return NotImplemented if `other` overrides operators."""
-        if type(self) is Tensor and type(other) in (bool, int, float):
+        if is_strided(self) and type(other) in (bool, int, float):
             return record_reflected(op, other, self)
-        if type(self) is Tensor and type(other) is Size:
+        if is_strided(self) and type(other) is Size:
             return record_reflected(op, other.value, self)
         return NotImplemented if overrides_operators(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:
         """Write `self op other` into the memory of `self`, and return `self`."""
-        if type(self) is Tensor and (type(other) is Tensor or type(other) in PYTHON_NUMBERS):
+        if is_strided(self) and (is_strided(other) or type(other) in PYTHON_NUMBERS):
             if update_element(op, self, other):
                 return self
             return write_result(op.name, self, [record_binary(op, self, other)])
@@ -128,7 +128,7 @@ def power(self: Tensor, other: object) -> Result:
         self = callbacks.autocast_operand("pow", self)
         other = callbacks.autocast_operand("pow", other)
     if type(other) is int and other == 2:
-        dtype = expr_of(self).spec.dtype if type(self) is Tensor else self.dtype
+        dtype = expr_of(self).spec.dtype if is_strided(self) else self.dtype
         if dtype is not bool_:
             return apply(ops.SQUARE, (self,))
     return _power(self, other)

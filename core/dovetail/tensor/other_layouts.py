@@ -42,6 +42,7 @@ from ..layout import Layout, Shape
 from ..ops import table as ops
 from ..ops.scatter import Manner
 from ..ops.table import Op
+from .c_fields import is_strided
 from .primitives import apply, view
 from .promotion import overrides_operators
 from .tensor import Size, Tensor, create_size, create_tensor, unsupported_layout_text
@@ -215,7 +216,7 @@ class LayoutTensor(Tensor):
         Raises: ArgumentTypeError if `other` is no tensor, ShapeError.
         """
         instance("accumulated", other, "other", Tensor)
-        return self.to_dense() + (other if type(other) is Tensor else other.to_dense())
+        return self.to_dense() + (other if is_strided(other) else other.to_dense())
 
     def __reduce_ex__(self, protocol: object) -> tuple[Rule, tuple[object, ...]]:
         """Return a function of the plugin, and its arguments, that rebuild the tensor."""

@@ -4,7 +4,7 @@ cimport cython
 from dovetail.graph.expr cimport Expr, Spec, binary_node, leaf, node, spec, storage_of
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport record_alias, expr_of
+from dovetail.tensor.c_fields cimport record_alias, expr_of, keep_class, is_strided
 from dovetail.tensor.slicing cimport basic_leaf
 from dovetail.tensor.tensor cimport create_tensor
 

@@ -24,7 +24,7 @@ from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
 from ..settings import flags
-from .c_fields import expr_of, record_alias
+from .c_fields import expr_of, is_strided, keep_class, record_alias
 from .promotion import PYTHON_NUMBERS, as_operand, number_as_tensor
 from .result_type import (
     apply_cache,
@@ -60,7 +60,7 @@ def dispatch(verb: str, name: str, operands: Sequence[object], *args: object) ->
     name: the function in whose name errors are raised.
     Raises: LayoutError if that layout has no such rule.
     """
-    x = next(x for x in operands if isinstance(x, Tensor) and type(x) is not Tensor)
+    x = next(x for x in operands if isinstance(x, Tensor) and not is_strided(x))
     other: OtherLayout = x  # type: ignore[assignment]  # a proper subclass of Tensor is a LayoutTensor
     return other.run_rule(verb, name, *args)
 
@@ -70,15 +70,17 @@ def dispatch(verb: str, name: str, operands: Sequence[object], *args: object) ->
 
 def _is_plain(a: object) -> bool:
     """Return True for a strided tensor and for a number of a built-in Python type."""
-    return type(a) is Tensor or type(a) in PYTHON_NUMBERS
+    return is_strided(a) or type(a) in PYTHON_NUMBERS
 
 
 def _apply_cached_binary(op: Op, a: Expr, other: object) -> Tensor | None:
     """Record an op of a node and a tensor or number if its spec is cached, else return None."""
-    if type(other) is Tensor:
+    if is_strided(other):
         b = expr_of(other)
         inferred = recent_binary.get(op, a.spec, b.spec)
-        return None if inferred is None else create_tensor(binary_node(op, a, b, inferred[0]))
+        if inferred is None:
+            return None
+        return keep_class(create_tensor(binary_node(op, a, b, inferred[0])), other)
     if type(other) is Size:
         other = other.value
     inferred = recent_binary.get(op, a.spec, type(other))
@@ -98,17 +100,17 @@ def apply(
 
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflowError, naming op and operands.
     """
-    if out is None and type(args[0]) is Tensor:
+    if out is None and is_strided(args[0]):
         e = expr_of(args[0])
         if len(args) == 1:
             inferred = recent_unary.get(op, e.spec, attrs)
             if inferred is None:
                 inferred = infer_unary(op, e, attrs)
-            return create_tensor(node(op, (e,), inferred[0], attrs))
+            return keep_class(create_tensor(node(op, (e,), inferred[0], attrs)), args[0])
         if len(args) == 2 and attrs is None:
             result = _apply_cached_binary(op, e, args[1])
             if result is not None:
-                return result
+                return keep_class(result, args[0])
     return _apply_general(op, args, attrs, out)
 
 
@@ -116,21 +118,21 @@ def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
     """Record an op of one operand, or write its result into `out`; a fast path of `apply`."""
     if flags.has_autocast and out is None:
         x = callbacks.autocast_operand(op.name, x)
-    if out is None and type(x) is Tensor:
+    if out is None and is_strided(x):
         e = expr_of(x)
         inferred = recent_unary.get(op, e.spec, None)
         if inferred is None:
             inferred = infer_unary(op, e, None)
-        return create_tensor(node(op, (e,), inferred[0], None))
+        return keep_class(create_tensor(node(op, (e,), inferred[0], None)), x)
     return _apply_general(op, (x,), None, out)
 
 
 def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
     """Record an op of two operands, or write its result into `out`; a fast path of `apply`."""
-    if out is None and type(x1) is Tensor:
+    if out is None and is_strided(x1):
         result = _apply_cached_binary(op, expr_of(x1), x2)
         if result is not None:
-            return result
+            return keep_class(result, x1)
     return _apply_general(op, (x1, x2), None, out)
 
 
@@ -141,12 +143,12 @@ def apply_cached(
 
     `x2`: MISSING if there is one operand.
     """
-    if type(x1) is not Tensor:
+    if not is_strided(x1):
         return None
     if x2 is MISSING:
         op = ops_by_key.get(key, expr_of(x1).spec)
         return None if op is None else apply_one(op, x1, out)
-    kind = expr_of(x2).spec if type(x2) is Tensor else type(x2)
+    kind = expr_of(x2).spec if is_strided(x2) else type(x2)
     op = ops_by_key.get(key, expr_of(x1).spec, kind)
     return None if op is None else apply_two(op, x1, x2, out)
 
@@ -156,9 +158,7 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
 
     The first of numbers without a tensor becomes one, on the default device.
     """
-    operands = tuple(
-        [a._expr if type(a) is Tensor else _convert_operand(op, a, args) for a in args]
-    )
+    operands = tuple([a._expr if is_strided(a) else _convert_operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     inferred = apply_cache.young.get((op, key, attrs))
     if inferred is None:
@@ -179,7 +179,10 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
             return _apply_general(op, others, attrs, out)
     if out is not None:
         return write_node_out(op.name, out, [node(op, operands, s, attrs)])
-    return create_tensor(node(op, operands, s, attrs))
+    result = create_tensor(node(op, operands, s, attrs))
+    for a in args:
+        keep_class(result, a)
+    return result
 
 
 def _has_other_layout(operands: Sequence[Argument]) -> bool:
@@ -237,7 +240,8 @@ def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: object = None)
     _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
     remaining = tuple([n for d, n in enumerate(shape) if d not in axes])
     full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else remaining
-    return create_tensor(node(op, (e,), spec(full, dtype, e.spec.device, op.name), (axes, attrs)))
+    s = spec(full, dtype, e.spec.device, op.name)
+    return keep_class(create_tensor(node(op, (e,), s, (axes, attrs))), x)
 
 
 # --- views ----------------------------------------------------------------------------------------
@@ -254,7 +258,7 @@ def view(x: Tensor, m: Move, name: str = "") -> Tensor:
     A reshape that the strides do not permit is a copy. `name`: the function, if it is not named
     like the move.
     """
-    if type(x) is not Tensor:
+    if not is_strided(x):
         return dispatch("view", name or m[0], (x,), x, m)
     viewed_leaf = view_node(x, m)
     return (
@@ -308,7 +312,7 @@ def cached_view(name: str, x: object, first: object = None, second: object = Non
     The tensor is in memory, the arguments are ints or tuples of ints. Return None if the view is
     not cached; the function then passes its result to `remember_view`.
     """
-    if type(x) is not Tensor:
+    if not is_strided(x):
         return None
     e, arguments = expr_of(x), (first, second)
     if not _is_in_memory(e) or not _are_int_tuples(
@@ -345,7 +349,7 @@ def remember_view(
 ) -> Tensor:
     """Cache a view of a tensor in memory for `cached_view`, and return it; others are ignored."""
     arguments = (first, second)
-    if type(x) is Tensor and type(result_view) is Tensor and _are_int_tuples(arguments):
+    if is_strided(x) and is_strided(result_view) and _are_int_tuples(arguments):
         e, view_expr = expr_of(x), expr_of(result_view)
         if _is_in_memory(e) and view_expr.op is None and view_expr.storage is e.storage:
             result = view_expr.spec, view_expr.strides, view_expr.offset - e.offset

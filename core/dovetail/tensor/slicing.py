@@ -17,7 +17,7 @@ from .tensor import Tensor
 
 def basic_leaf(x: Tensor, key: object) -> Expr | None:
     """Return the leaf of `x[key]` for a tensor in memory, or None if the general path must run."""
-    if type(x) is not Tensor:
+    if not is_strided(x):
         return None
     e = expr_of(x)
     if e.op is not None or e.storage.pending is not None or e.tape is not None:

@@ -4,7 +4,7 @@ cimport cython
 from dovetail.graph.expr cimport Expr, leaf, reads_exported
 from dovetail.memory.storage cimport Storage
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport new_tensor
+from dovetail.tensor.c_fields cimport new_tensor, is_strided
 
 cdef Flags flags
 

@@ -20,7 +20,7 @@ from ..layout import Shape
 from ..memory.storage import Storage, storage_at
 from ..records import DEPTH_LIMIT
 from ..settings import flags
-from .c_fields import AliasGroup, Fields, new_tensor, register_tensor_class
+from .c_fields import AliasGroup, Fields, is_strided, new_tensor, register_tensor_class
 
 if TYPE_CHECKING:
     from .attached import AttachedMethods
@@ -294,7 +294,7 @@ def required(op: str, x: object) -> Tensor:
 
 def strided(op: str, x: object) -> Tensor:
     """Return `x`. Raises: LayoutError if it is not strided, DTypeError if it is no tensor."""
-    if type(x) is not Tensor:
+    if not is_strided(x):
         raise LayoutError(unsupported_layout_text(op, required(op, x)))
     return x
 
@@ -315,12 +315,12 @@ class OtherLayout(Protocol):
 
 def parts_of(x: Tensor) -> tuple[Tensor, ...]:
     """Return the strided tensors that a tensor of any layout is made of."""
-    return (x,) if type(x) is Tensor else cast(OtherLayout, x).parts
+    return (x,) if is_strided(x) else cast(OtherLayout, x).parts
 
 
 def to_strided(x: Tensor) -> Tensor:
     """Return `x`, or a dense copy if it is of another layout."""
-    return x if type(x) is Tensor else cast(OtherLayout, x).to_dense()
+    return x if is_strided(x) else cast(OtherLayout, x).to_dense()
 
 
 def unsupported_layout_text(name: str, x: Tensor, addition: str = "") -> str:

@@ -285,7 +285,7 @@ def write_result(name: str, x: Tensor, result: Box[Tensor]) -> Tensor:
 
 def require_strided_target(name: str, x: Tensor) -> None:
     """Raise LayoutError for a tensor that is not strided."""
-    if type(x) is not Tensor:
+    if not is_strided(x):
         raise LayoutError(
             f"{name} in place: a tensor of layout {x.layout.name} cannot be written in place; "
             f"use dt.{name}(), which returns a new one"

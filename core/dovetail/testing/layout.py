@@ -18,6 +18,7 @@ from ..errors import DeviceError, DovetailError, DTypeError, LayoutError
 from ..layout import Shape, strided
 from ..plugins.plugin_state import PluginRecord, PluginState
 from ..tensor import tensor as T
+from ..tensor.c_fields import is_strided
 from ..tensor.host import from_host
 from ..tensor.layout_registry import registry
 from ..tensor.other_layouts import LayoutInfo, LayoutTensor
@@ -332,12 +333,12 @@ class LayoutKit(Kit):
 
     def check_parts(self, x: T.Tensor, what: str) -> None:
         """Fail unless a tensor is strided, or its parts are strided tensors on its device."""
-        if type(x) is T.Tensor:
+        if is_strided(x):
             return
         assert isinstance(x, LayoutTensor), self.failure(f"{what}: {type(x).__name__}", "")
         assert type(x.shape) is tuple, self.failure(f"{what}: shape {x.shape!r}", "")
         for part in x.parts:
-            there = type(part) is T.Tensor and part.device is x.device
+            there = is_strided(part) and part.device is x.device
             assert there, self.failure(f"{what}: a part {_describe(part)} of {_describe(x)}", "")
         assert x.nbytes == sum(p.nbytes for p in x.parts), self.failure(f"{what}: nbytes", "")
 
@@ -388,13 +389,13 @@ class LayoutKit(Kit):
 
 def dense(x: Any) -> T.Tensor:
     """Return a result as a strided tensor, converted by `to_dense` if need be."""
-    tensor: T.Tensor = x if type(x) is T.Tensor else x.to_dense()
+    tensor: T.Tensor = x if is_strided(x) else x.to_dense()
     return tensor
 
 
 def parts(x: Any) -> tuple[T.Tensor, ...]:
     """Return the strided tensors that store a result: the tensor itself, or its parts."""
-    return (x,) if type(x) is T.Tensor else x.parts
+    return (x,) if is_strided(x) else x.parts
 
 
 def part_bits(x: Any) -> list[Array]:

@@ -349,7 +349,7 @@ def empty_like(
     """
     if more or theirs:
         return _create_from_variants(empty_like, locals())
-    if type(x) is Tensor and dtype is None and device is None and allocator is None:
+    if is_strided(x) and dtype is None and device is None and allocator is None:
         return _allocate("empty_like", expr_of(x).spec)
     dtype, device = _default_like("empty_like", x, dtype, device)
     return _allocate("empty_like", _resolve_spec("empty_like", x.shape, dtype, device), allocator)

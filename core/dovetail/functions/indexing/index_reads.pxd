@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, mark_index_check, node, spec
 from dovetail.memory.tracing.stacktrace cimport current_line
-from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided
+from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided, keep_class
 from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
 from dovetail.tensor.tensor cimport create_tensor
 

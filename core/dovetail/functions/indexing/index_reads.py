@@ -18,7 +18,7 @@ from ...layout import Move, Shape
 from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
-from ...tensor.c_fields import create_view, expr_of, is_strided
+from ...tensor.c_fields import create_view, expr_of, is_strided, keep_class
 from ...tensor.primitives import apply, dispatch, pending_view, view
 from ...tensor.promotion import ARRAY_TYPES, Array, Operand, Scalar, as_operand, convert_operands
 from ...tensor.slicing import basic_leaf, is_integer_tensor
@@ -118,7 +118,7 @@ def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
     gathered = node(ops.GATHER, (e, i if move is None else pending_view(i, move)), s, attrs)
     if check is None:
         _record_check_site(gathered)
-    return create_tensor(gathered)
+    return keep_class(create_tensor(gathered), x)
 
 
 def _take_rows(x: Tensor, index: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ def _gather_selection(
 
     `cache_key`: the cache key if the only array is an index tensor.
     """
-    if type(x) is not Tensor:
+    if not is_strided(x):
         check_parts(parts)
         return dispatch("index", name, (x,), x, parts)
     s = select(name, x, parts)
@@ -179,7 +179,7 @@ def _gather(
     e = node(ops.GATHER, (x._expr, *indices), s, attrs)
     if index_checks is not None:
         _record_check_site(e)
-    return create_tensor(e)
+    return keep_class(create_tensor(e), x)
 
 
 def _record_check_site(e: Expr) -> None:

@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport expr_of
+from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, reduce, view_node, view
 

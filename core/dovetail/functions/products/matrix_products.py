@@ -25,7 +25,7 @@ from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import ASTYPE, COPY, MATMUL, MULTIPLY, NO_VENDOR_ATTRS, NOT_EQUAL, SUM
 from ...settings import current, flags
-from ...tensor.c_fields import expr_of
+from ...tensor.c_fields import expr_of, is_strided, keep_class
 from ...tensor.primitives import (
     apply,
     cached_view,
@@ -108,7 +108,7 @@ def _cast_operands(name: str, x1: Array, x2: Array, dtype: DTypeLike) -> tuple[T
 @public(method=("__matmul__",), wrap=False)
 def matmul_operator(self: Tensor, other: Array) -> Tensor:
     """Return `self @ other`."""
-    if type(other) is Tensor:
+    if is_strided(other):
         if flags.has_autocast:
             left = callbacks.autocast_operand("matmul", self)
             return _matmul("matmul", left, callbacks.autocast_operand("matmul", other))
@@ -127,7 +127,7 @@ _result_specs: LRUCache[tuple[Spec, Spec, str | None], Spec] = LRUCache(4096)
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     """Return the matrix product; its spec is cached. Other layouts are dispatched."""
-    if type(x1) is not Tensor or type(x2) is not Tensor:
+    if not is_strided(x1) or not is_strided(x2):
         return dispatch("matmul", name, (x1, x2), x1, x2)
     chosen = current().vendor_products
     how = None if (_ALLOWS_VENDOR if chosen is None else chosen) else NO_VENDOR_ATTRS
@@ -136,7 +136,8 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     result_spec = _result_specs.young.get(key) or _result_specs.find(key)
     if result_spec is None:
         return _multiply_uncached(name, x1, x2, how)
-    return create_tensor(node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how))
+    product = node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how)
+    return keep_class(keep_class(create_tensor(product), x1), x2)
 
 
 def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
@@ -205,9 +206,8 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
     has_no_stack = max(x1.ndim, x2.ndim) <= 2
     if x1.dtype is x2.dtype and (has_no_stack or x1.shape[:-2] == x2.shape[:-2]):
         _result_specs[x1._expr.spec, x2._expr.spec, routine] = result_spec
-    return create_tensor(
-        node(MATMUL, (left, _with_dense_rows(left, right, routine)), result_spec, routine)
-    )
+    e = node(MATMUL, (left, _with_dense_rows(left, right, routine)), result_spec, routine)
+    return keep_class(keep_class(create_tensor(e), x1), x2)
 
 
 def _multiply_stack(name: str, x1: Tensor, x2: Tensor) -> Tensor:
@@ -296,7 +296,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None
     axis = integer("vecdot", axis, "axis")
     dtype = _vecdot_dtype(x1.shape, x2.shape, x1.dtype, x2.dtype, axis)
     x1 = conjugate(x1)
-    if dtype.kind in "iu" or type(x1) is not Tensor or type(x2) is not Tensor:
+    if dtype.kind in "iu" or not is_strided(x1) or not is_strided(x2):
         product = strided("vecdot", apply(MULTIPLY, (x1, x2)))
         return reduce(SUM, product, (product.ndim + axis,), False, dtype)
     row, column = _move_axis_last(x1, axis), _move_axis_last(x2, axis)

@@ -22,7 +22,7 @@ from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import Op
 from ...settings import flags
-from ...tensor.c_fields import expr_of, is_strided
+from ...tensor.c_fields import expr_of, is_strided, keep_class
 from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.promotion import Array, as_operand
 from ...tensor.tensor import Tensor, create_tensor, drop_tape, required, strided
@@ -62,7 +62,7 @@ def _reduce(
     op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, dtype: DType | None = None
 ) -> Tensor:
     """Record a reduction, with spec and axes from a cache; write into `out` if given."""
-    plain = type(x) is Tensor and type(keepdims) is bool and (axis is None or type(axis) is int)
+    plain = is_strided(x) and type(keepdims) is bool and (axis is None or type(axis) is int)
     key = (op, expr_of(x).spec, axis, keepdims, dtype) if plain else ()
     cached = _young.get(key)
     if cached is None:
@@ -74,7 +74,7 @@ def _reduce(
             _reductions[key] = result_spec, (lay.axes(op.name, axis, x.ndim), dtype)
     else:
         s, attrs = cached
-        result = create_tensor(node(op, (expr_of(x),), s, attrs))
+        result = keep_class(create_tensor(node(op, (expr_of(x),), s, attrs)), x)
     return result if out is None else write_out(op.name, out, result)
 
 
@@ -86,7 +86,7 @@ def _reduce_uncached(op: Op, x: Tensor, axis: Axis, keepdims: bool, dtype: DType
     if type(keepdims) is not bool:
         keepdims = flag(op.name, keepdims, "keepdims")
     args = (op, x, lay.axes(op.name, axis, x.ndim), keepdims, dtype)
-    return reduce(*args) if type(x) is Tensor else dispatch("reduce", op.name, (x,), *args)
+    return reduce(*args) if is_strided(x) else dispatch("reduce", op.name, (x,), *args)
 
 
 def _require_elements(op: str, x: Tensor, axis: Axis) -> None:

@@ -137,7 +137,7 @@ def concat(
     if axis is None:
         tensors, axis = [ravel(a) for a in tensors], 0
     d = lay.axis("concat", axis, tensors[0].ndim)
-    if any(type(a) is not Tensor for a in tensors):
+    if any(not is_strided(a) for a in tensors):
         return dispatch("concat", "concat", tensors, tensors, d)
     other_sizes = {
         a.shape[:d] + a.shape[d + 1 :] if a.ndim == tensors[0].ndim else None for a in tensors
@@ -298,7 +298,7 @@ def roll(
     [3, 1, 2]
     """
     required("roll", x)
-    plain = type(x) is Tensor and type(shift) is int and (axis is None or type(axis) is int)
+    plain = is_strided(x) and type(shift) is int and (axis is None or type(axis) is int)
     key = ("roll", shift, axis, x._expr.spec) if plain else ()
     if cached := _concat_cache.find(key):
         return _concat_cached((x._expr, x._expr), *cached)
@@ -343,7 +343,7 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     cut = -shift % n if n else 0
     if cut == 0:
         return x
-    if type(x) is not Tensor:
+    if not is_strided(x):
         halves = [slice_along(x, axis, a, k, "roll") for a, k in ((cut, n - cut), (0, cut))]
         return concat(halves, axis=axis)
     moves = (lay.slice_along(x.shape, axis, a, k) for a, k in ((cut, n - cut), (0, cut)))
@@ -456,5 +456,5 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None =
 def _copy_reshaped(x: Tensor, shape: Shape) -> Tensor:
     """Return the elements in another shape, in new memory, with a single copy."""
     m = ("reshape", shape)
-    shares = type(x) is not Tensor or is_viewable(x, m)
+    shares = not is_strided(x) or is_viewable(x, m)
     return copy(view(x, m)) if shares else view(copy(x), m)

@@ -22,7 +22,7 @@ from ...errors import (
 from ...graph.expr import leaf, spec, storage_of, tape_of
 from ...layout import Move, Shape, StridedView
 from ...ops import table as ops
-from ...tensor.c_fields import expr_of, record_alias
+from ...tensor.c_fields import expr_of, is_strided, record_alias
 from ...tensor.host import evaluate_leaf
 from ...tensor.primitives import (
     apply,
@@ -112,7 +112,7 @@ def reshape(
     if copy is None and not sizes:
         if (cached := cached_view("reshape", x, shape)) is not None:
             return cached
-        if type(x) is Tensor and expr_of(x).op is None:  # copies are cached as graphs
+        if is_strided(x) and expr_of(x).op is None:  # copies are cached as graphs
             return _cached_reshape.call((x, shape), {})
     return _reshape_uncached(x, shape, sizes, copy)
 
@@ -689,7 +689,7 @@ def diagonal(
     matrices = view(x, ("permute", order), "diagonal")
     n, m = matrices.shape[-2:]
     offset = max(-n, min(offset, m))  # diagonals outside are empty
-    if type(matrices) is not Tensor:
+    if not is_strided(matrices):
         return dispatch("diagonal", "diagonal", (matrices,), matrices, offset)
     length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
     if length:

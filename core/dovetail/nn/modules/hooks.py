@@ -130,7 +130,9 @@ class BackwardHooks:
         if not self.after or not dt.is_grad_enabled():
             return inputs
         self.input_positions = [
-            i for i, x in enumerate(inputs) if type(x) is dt.Tensor and x.requires_grad
+            i
+            for i, x in enumerate(inputs)
+            if isinstance(x, dt.Tensor) and x.layout is dt.strided and x.requires_grad
         ]
         if not self.input_positions:
             return inputs
@@ -143,7 +145,11 @@ class BackwardHooks:
     def gate_results(self, result: Any) -> Any:
         """Return the results, with a gate that shows their gradients to the hooks."""
         every = result if isinstance(result, tuple) else (result,)
-        at = [i for i, y in enumerate(every) if type(y) is dt.Tensor and y.requires_grad]
+        at = [
+            i
+            for i, y in enumerate(every)
+            if isinstance(y, dt.Tensor) and y.layout is dt.strided and y.requires_grad
+        ]
         if not at or not dt.is_grad_enabled():
             return result
         gated = _Gate.apply(
