@@ -103,6 +103,8 @@ class Op:
       results are rounded once.
     - `unbounded`: of a "map": True if a Python int outside of the operands' integer dtype compares
       as an infinity.
+    - `unchecked_min`: of a "map": the second operand's smallest Python int that needs no check, if
+      the result is an integer.
     - `placeholder`: of a "kernel": True if it has no kernel, because a tracer knows the value.
     """
 
@@ -135,6 +137,7 @@ class Op:
     widens_gradient: bool = True
     # Of `map`: a Python int outside of the operands' integer dtype compares as an infinity.
     unbounded: bool = False
+    unchecked_min: int | None = None  # of `map`: the second operand's smallest int without a check
     placeholder: bool = False  # of `kernel`: it has no kernel, a tracer knows the value
 
     def __repr__(self) -> str:
@@ -163,10 +166,21 @@ def _binary(
     *gradient: Rule | None,
     cost: int = 1,
     widens: bool = True,
+    unchecked_min: int | None = None,
 ) -> Op:
     """Add an elementwise op of two operands, one gradient rule for each, and return its row."""
     return _add_op(
-        Op(name, "map", rule, expression, cost, widens=widens, arity=2, gradient=gradient)
+        Op(
+            name,
+            "map",
+            rule,
+            expression,
+            cost,
+            widens=widens,
+            arity=2,
+            gradient=gradient,
+            unchecked_min=unchecked_min,
+        )
     )
 
 
@@ -211,12 +225,12 @@ DIVIDE = _binary("divide", rules.dividing, cx.either(lambda x, y: x / y, cx.divi
                  lambda dt, g, y: g / dt.conj(y),
                  lambda dt, g, x, y: -g * dt.conj((x / y) / y), cost=4)
 FLOOR_DIVIDE = _binary("floor_divide", same(NUMERIC), ar.floor_divide,
-                       zero_gradient, zero_gradient, cost=20)
+                       zero_gradient, zero_gradient, cost=20, unchecked_min=1)
 REMAINDER = _binary("remainder", same(NUMERIC), ar.remainder,
                     lambda g: g, lambda dt, g, x, y: -g * dt.floor_divide(x, y),
-                    cost=20)
+                    cost=20, unchecked_min=1)
 POW = _binary("pow", same(WITH_COMPLEX), cx.either(ar.power, cf.pow),
-              grad.pow_base, grad.pow_exponent, cost=60)
+              grad.pow_base, grad.pow_exponent, cost=60, unchecked_min=0)
 ATAN2 = _binary("atan2", floating, tr.atan2,
                 lambda dt, g, x, y: g * grad.divide_by_square_sum(dt, y, x, y),
                 lambda dt, g, x, y: g * grad.divide_by_square_sum(dt, -x, x, y), cost=40)

@@ -26,8 +26,6 @@ Inferred: TypeAlias = tuple[Spec, Limits | None]
 OPERATOR_SPECS_MAX = 4096  # cached combinations of operands per operator
 APPLY_CACHE_MAX = 1 << 15  # cached combinations of `apply`, for all ops
 Key = TypeVar("Key", bound=Hashable)
-# The second operand's smallest int without a further check, if the result is an integer.
-UNCHECKED_MIN = {"floor_divide": 1, "remainder": 1, "pow": 0}
 # An operator's keys are the operands' specs, or types of numbers; `apply`'s: (op, these, attrs).
 operator_caches: dict[Op, LRUCache[tuple[Spec | type, Spec | type], Inferred]] = {}
 apply_cache: LRUCache[tuple[object, ...], Inferred] = LRUCache(APPLY_CACHE_MAX)
@@ -86,9 +84,7 @@ def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
     shape = shapes[0] if len(set(shapes)) == 1 else lay.broadcast_shapes(op.name, *shapes)
     limits = tuple(
         [
-            _int_range(d, UNCHECKED_MIN.get(op.name) if k == 1 else None)
-            if type(a) is int
-            else None
+            _int_range(d, op.unchecked_min if k == 1 else None) if type(a) is int else None
             for k, (a, d) in enumerate(zip(operands, casts, strict=True))
         ]
     )
@@ -136,7 +132,7 @@ def replace_overflowing_ints(
 
 
 def _check_int(op: str, value: int) -> None:
-    """Check an int that is the second operand of an op of `UNCHECKED_MIN` on integers.
+    """Check an int that is the second operand of an op with `unchecked_min` on integers.
 
     Raises: ArgumentError for a negative power. Warns of a division by 0.
     """
