@@ -31,6 +31,7 @@ PAUSE = 0.2  # seconds before a block: the threads of the side before may still 
 RTOL = {"f": {8: 1e-8, 4: 1e-4}, "c": {16: 1e-8, 8: 1e-4}}
 
 Row = dict[str, Any]
+Clock = Callable[[], float]
 
 
 # --- programs -------------------------------------------------------------------------------------
@@ -101,16 +102,16 @@ def prepare(name: str, side: str, library: str) -> Callable[[], Any]:
     return lambda: finish(run(*operands))
 
 
-def first_seconds(name: str, library: str) -> float:
+def first_seconds(name: str, library: str, clock: Clock) -> float:
     """Return the seconds of the first captured call in this process."""
     import dovetail as dt
 
     program = load(name, library)
     operands = finish(program.inputs())
     run = dt.jit(program.run)
-    begin = time.perf_counter()
+    begin = clock()
     finish(run(*operands))
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def describe(error: Exception) -> str:
@@ -122,18 +123,18 @@ def describe(error: Exception) -> str:
 # --- processes ------------------------------------------------------------------------------------
 
 
-def block_seconds(call: Callable[[], Any], block: float) -> list[float]:
+def block_seconds(call: Callable[[], Any], block: float, clock: Clock) -> list[float]:
     """Return the seconds of calls for about `block` seconds, at least two."""
     times = list[float]()
-    end = time.perf_counter() + block
-    while len(times) < 2 or time.perf_counter() < end:
-        begin = time.perf_counter()
+    end = clock() + block
+    while len(times) < 2 or clock() < end:
+        begin = clock()
         call()
-        times.append(time.perf_counter() - begin)
+        times.append(clock() - begin)
     return times
 
 
-def serve(side: str, library: str, block: float) -> None:
+def serve(side: str, library: str, block: float, clock: Clock) -> None:
     """Answer each name on standard input by seconds of calls, or by the text of an error."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # a program's prints do not mix with the answers
@@ -144,7 +145,7 @@ def serve(side: str, library: str, block: float) -> None:
                 name = line.strip()
                 call = prepare(name, side, library)
                 call()
-            answer: Any = block_seconds(call, block)
+            answer: Any = block_seconds(call, block, clock)
         except Exception as error:
             name, answer = "", describe(error)
         print(json.dumps(answer), file=out)
@@ -157,6 +158,7 @@ class Worker:
         self.command = [
             sys.executable, "-W", "ignore", __file__, "--serve", side,
             "--library", options.library, "--block", str(options.block),
+            *(["--processor-time"] if options.processor_time else []),
         ]  # fmt: skip
         count = str(options.threads)
         names = ("OMP", "MKL", "OPENBLAS", "DOVETAIL")
@@ -213,6 +215,7 @@ def measure(name: str, workers: dict[str, Worker], rounds: int) -> Row:
 def measure_first(name: str, options: argparse.Namespace) -> float | str:
     """Return the seconds of the first captured call with an empty kernel cache, or the error."""
     command = [sys.executable, "-W", "ignore", __file__, "--child", name]
+    command += ["--processor-time"] if options.processor_time else []
     with tempfile.TemporaryDirectory() as cache:
         done = subprocess.run(
             [*command, "--library", options.library], capture_output=True, text=True, check=False,
@@ -296,17 +299,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3, help="blocks of a program on each side")
     parser.add_argument("--block", type=float, default=0.3, help="seconds of a block")
+    parser.add_argument("--processor-time", action="store_true", help="of busy machines")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--markdown", type=Path, help="write the table to this file")
     parser.add_argument("--library", default="dovetail.numpy", help="the module in NumPy's place")
     parser.add_argument("--serve", choices=SIDES, help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    clock = time.process_time if options.processor_time else time.perf_counter
     if options.serve:
-        serve(options.serve, options.library, options.block)
+        serve(options.serve, options.library, options.block, clock)
         return 0
     if options.child:
-        print(first_seconds(options.child, options.library))
+        print(first_seconds(options.child, options.library, clock))
         return 0
     names = [
         name for name in program_names()

@@ -47,7 +47,7 @@ def run(tokens, embedding, weights):
             x = x + gelu(layer_norm(x) @ w_up) @ w_down
         logits = layer_norm(x) @ embedding.T
         ids.append(int(np.argmax(logits[-1])))
-    return logits, np.array(ids), x.dtype.itemsize
+    return logits.astype(np.float32), np.array(ids), x.dtype.itemsize
 
 
 def main():
