@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 
 import dovetail as dt
 import pytest
 from dovetail.engine import evaluation as run
 from dovetail.engine import plan_cache, programs
+from dovetail.extend import CompileError, Kernel, Program
 from dovetail.lru_cache import LRUCache
 from dovetail.plugins.registry import open_device
 
@@ -60,3 +62,53 @@ def test_programs_are_released_unless_a_plan_in_use_holds_them(
     alive = sum(r() is not None for r in seen)
     assert alive <= 10, f"{alive} programs of 39 are still loaded"
     assert chain(1) == by_hand(1), "what is gone is made again"
+
+
+def test_kernels_of_a_plan_are_compiled_by_threads_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where = open_device("reference")
+    monkeypatch.setattr(where, "programs", LRUCache(1000, revives=True))
+    monkeypatch.setattr(run, "_plans", LRUCache(1000))
+    together, compile_alone = threading.Barrier(2, timeout=60), where.backend.compile
+    idents = list[int]()
+
+    def compile_together(kernel: Kernel) -> Program:
+        idents.append(threading.get_ident())
+        if len(idents) <= 2:
+            together.wait()
+        return compile_alone(kernel)
+
+    monkeypatch.setattr(where.backend, "compile", compile_together)
+    monkeypatch.setattr(where.backend, "compile_threads", 2, raising=False)
+    before = run.counters.compiles
+    x = dt.asarray([[3.0, 1.0], [2.0, 4.0]], device="reference")
+    results = [dt.sum(x * 5), dt.cumulative_sum(x, axis=0), dt.sort(x, axis=1)]
+    dt.evaluate(*results)
+    assert [r.tolist() for r in results] == [50.0, [[3, 1], [5, 5]], [[1, 3], [2, 4]]]
+    assert len({*idents[:2]}) == 2 and run.counters.compiles - before == len(idents)
+
+
+def test_error_of_one_kernel_is_raised_and_leaves_the_work_pending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where = open_device("reference")
+    monkeypatch.setattr(where, "programs", LRUCache(1000, revives=True))
+    monkeypatch.setattr(run, "_plans", LRUCache(1000))
+    compile_alone, started = where.backend.compile, list[str]()
+
+    def compile_some(kernel: Kernel) -> Program:
+        if len(started) > 0:
+            raise CompileError(f"no {kernel.name}")
+        started.append(kernel.name)
+        return compile_alone(kernel)
+
+    monkeypatch.setattr(where.backend, "compile", compile_some)
+    monkeypatch.setattr(where.backend, "compile_threads", 3, raising=False)
+    x = dt.asarray([[3.0, 1.0], [2.0, 4.0]], device="reference")
+    results = [dt.sum(x * 7), dt.cumulative_sum(x, axis=0), dt.sort(x, axis=0)]
+    with pytest.raises(CompileError, match="no "):
+        dt.evaluate(*results)
+    assert {p.kernel.name for p in where.programs.young.values()} <= {*started}
+    monkeypatch.undo()
+    assert [r.tolist() for r in results] == [70.0, [[3, 1], [5, 5]], [[2, 1], [3, 4]]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Mapping, Sequence
 
 from dovetail.extend import (
@@ -50,6 +51,7 @@ class CpuBackend(BindingBackend):
         self._memory.policy = read_policy()
         self._target = choose_target(info.details["target"])
         self._compiler = Compiler(self._target)
+        self._compilers = threading.local()  # a thread's own, in the attribute `own`
         self._launcher = Launcher(self._compiler, info.fingerprint)
         register(self)
 
@@ -84,7 +86,15 @@ class CpuBackend(BindingBackend):
     def compile(self, kernel: Kernel) -> CpuProgram:
         """Compile a kernel by LLVM and link it. Raises: CompileError if LLVM rejects it."""
         register(self)  # it may have been imported meanwhile
-        return self._compiler.compile(kernel)
+        if not hasattr(self._compilers, "own"):
+            self._compilers.own = Compiler(self._target)
+        program: CpuProgram = self._compilers.own.compile(kernel)
+        return program
+
+    @property
+    def compile_threads(self) -> int:  # type: ignore[override]  # of a plain attribute
+        """The number of threads that compile at the same time: that of the pool."""
+        return self._launcher.pool.num_threads
 
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
         """Link the object code of an earlier process. Raises: RuntimeError if it is unusable."""

@@ -194,6 +194,7 @@ class Backend(ABC):
     info: DeviceInfo
     asynchronous: bool = False  # True if `launch` may return before the work is done
     programs_kept: int = 1024  # limit of loaded programs, besides those of plans in use
+    compile_threads: int = 1  # threads that compile the kernels of a plan at the same time
     careful: bool = False  # True if user kernels always check their indices
     dlpack_type: int | None = None  # DLPack's device type of this memory, if it has one
 

@@ -6,11 +6,12 @@ A program comes from memory, from the disk cache, or from the backend's compiler
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from ..backend import diskcache, limits
 from ..backend.interface import Launch, Program
+from ..backend.thread_map import map_in_threads
 from ..fusion.plan import Plan, PlannedLaunch
 from ..identity_cache import IdentityCache
 from ..ir.builder import Kernel
@@ -41,13 +42,29 @@ def create_program_cache(limit: int) -> LRUCache[K, V]:
 
 
 def bind_plan(opened: OpenedDevice, plan: Plan, scalars: int) -> BoundPlan:
-    """Bind a plan for a graph with `scalars` numbers; compile missing programs."""
+    """Bind a plan for a graph with `scalars` numbers; compile missing programs.
+
+    Other threads of the backend compile, too, while this one binds the calls of vendor routines,
+    which may compile their own code. Raises: PluginError.
+    """
+    calls: dict[int, BoundCall] = {}
+
+    def bind_calls() -> None:
+        """Bind the calls of routines, by the positions of their steps."""
+        for k, step in enumerate(plan.steps):
+            if not isinstance(step, PlannedLaunch):
+                calls[k] = BoundCall(opened, step)
+
+    kernels = [s.kernel for s in plan.steps if isinstance(s, PlannedLaunch) and 0 not in s.grid]
+    # The steps refer to the programs, which the cache in memory may drop before that.
+    programs = _get_programs(opened, kernels, bind_calls)
     steps: list[BoundPlanStep] = [
         BoundKernel(step, scalars, bind_launch(opened, step))
         if isinstance(step, PlannedLaunch)
-        else BoundCall(opened, step)
-        for step in plan.steps
+        else calls[k]
+        for k, step in enumerate(plan.steps)
     ]
+    del programs
     return BoundPlan(plan, steps)
 
 
@@ -79,9 +96,36 @@ def get_program(opened: OpenedDevice, kernel: Kernel) -> Program:
     text = str(kernel)
     executable = opened.programs.find(text)
     if executable is None:
-        executable = _load_or_compile(opened, kernel)
+        missing = _MissingProgram(opened, kernel)
+        executable = missing.load() or missing.store(*missing.compile())
         _cache_program(opened, text, executable)
     return executable
+
+
+def _get_programs(
+    opened: OpenedDevice, kernels: Sequence[Kernel], first: Callable[[], object]
+) -> list[Program]:
+    """Call `first`; return the kernels' programs, compiled by several threads if the backend can.
+
+    Raises: the error of the first kernel that fails; the programs before it are cached.
+    """
+    threads = opened.backend.compile_threads
+    if threads > 1:
+        missing = {str(k): k for k in kernels if opened.programs.find(str(k)) is None}
+        absent = dict[str, _MissingProgram]()
+        for text, kernel in missing.items():
+            absent[text] = _MissingProgram(opened, kernel)
+            if (loaded := absent[text].load()) is not None:
+                del absent[text]
+                _cache_program(opened, text, loaded)
+        results = map_in_threads(_MissingProgram.compile, [*absent.values()], threads, first)
+        for (text, program), result in zip(absent.items(), results, strict=True):
+            if isinstance(result, Exception):
+                raise result
+            _cache_program(opened, text, program.store(*result))
+    else:
+        first()
+    return [get_program(opened, k) for k in kernels]
 
 
 def compile_all(opened: OpenedDevice, kernels: dict[str, Kernel]) -> None:
@@ -159,34 +203,54 @@ def describe_program_source(opened: OpenedDevice, kernel: Kernel) -> str:
     return "to be compiled" if diskcache.read(info.fingerprint, str(legal)) is None else "on disk"
 
 
-def _load_or_compile(opened: OpenedDevice, kernel: Kernel) -> Program:
-    """Load a program from the disk cache, or compile it and store its binary there.
+class _MissingProgram:
+    """A kernel without a program in memory, which is loaded from disk, or compiled and stored."""
 
-    A binary that does not load is removed from the disk. Raises: PluginError, for compile errors.
-    """
-    backend, begun = opened.backend, time.perf_counter_ns()
-    legal = legalize(kernel, backend.info.capabilities)
-    key = (backend.info.fingerprint, str(legal))
-    binary = diskcache.read(*key)
-    if binary is not None:
+    def __init__(self, opened: OpenedDevice, kernel: Kernel) -> None:
+        self._opened, self._name, self._begun = opened, kernel.name, time.perf_counter_ns()
+        info = opened.backend.info
+        self._legal = legalize(kernel, info.capabilities)
+        self._key = info.fingerprint, str(self._legal)
+
+    def load(self) -> Program | None:
+        """Return the program from the disk cache, or None.
+
+        A binary that does not load is removed from the disk.
+        """
+        binary = diskcache.read(*self._key)
+        if binary is None:
+            return None
         try:
-            executable = backend.load(legal, binary)
+            executable = self._opened.backend.load(self._legal, binary)
         except Exception as error:
-            diskcache.remove_binary(*key)
+            diskcache.remove_binary(*self._key)
             counters.load_failures += 1
-            events.note(f"load {kernel.name} failed: {type(error).__name__}: {error}", begun)
-        else:
-            counters.disk_hits += 1
-            events.note(f"load {kernel.name}", begun)
-            return executable
-    try:
-        executable = backend.compile(legal)
-    except Exception as error:
-        raise_plugin_error(opened.device, f"compile of {legal.name}", legal, error)
-        raise
-    counters.compiles += 1
-    counters.compile_seconds += (time.perf_counter_ns() - begun) / 1e9
-    events.note(f"compile {kernel.name}", begun)
-    if diskcache.cache_folder() is not None and (machine_code := executable.binary) is not None:
-        diskcache.write(*key, machine_code)
-    return executable
+            text = f"load {self._name} failed: {type(error).__name__}: {error}"
+            events.note(text, self._begun)
+            return None
+        counters.disk_hits += 1
+        events.note(f"load {self._name}", self._begun)
+        return executable
+
+    def compile(self) -> tuple[Program, float]:
+        """Return the compiled program, and the seconds; any thread may call this.
+
+        Raises: PluginError, for compile errors, too.
+        """
+        begun = time.perf_counter_ns()
+        try:
+            executable = self._opened.backend.compile(self._legal)
+        except Exception as error:
+            action = f"compile of {self._legal.name}"
+            raise_plugin_error(self._opened.device, action, self._legal, error)
+            raise
+        events.note(f"compile {self._name}", begun)
+        return executable, (time.perf_counter_ns() - begun) / 1e9
+
+    def store(self, executable: Program, seconds: float) -> Program:
+        """Count a compiled program, store its binary in the disk cache, and return it."""
+        counters.compiles += 1
+        counters.compile_seconds += seconds
+        if diskcache.cache_folder() is not None and (machine_code := executable.binary) is not None:
+            diskcache.write(*self._key, machine_code)
+        return executable
