@@ -42,7 +42,7 @@ def outcomes(program: Program, device: str) -> list[Any] | None:
     inputs, body = function_of(program)
     scope = programs.ours()
     exec("\n".join(body), scope)
-    captured: Callable[..., list[dt.Tensor]] = dt.jit(scope["program"])
+    captured: Callable[..., list[dt.Tensor]] = dt.jit(scope["program"], fullgraph=True)
     found = []
     for _ in range(CALLS):
         given: dict[str, Any] = {"dt": dt}

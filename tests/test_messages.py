@@ -42,7 +42,7 @@ dt.zeros(2, device="mps") ! see `dovetail doctor`
 dt.add(x, torch.zeros(2, 3)) ! got torch.Tensor; use dt.asarray(x.detach())
 dt.asarray(torch.zeros(2, requires_grad=True)) ! asarray: the torch.Tensor requires grad; pass x.detach()
 dt.save(folder / "a.safetensors", {"a": {"b": v}, "a.b": v}) ! save: two tensors have the name 'a.b'; rename one of them
-dt.jit(dt.bincount)(i) ! bincount: in dt.jit the length must be known; use dt.bincount(x, length=n)
+dt.jit(dt.bincount, fullgraph=True)(i) ! bincount: in dt.jit the length must be known; use dt.bincount(x, length=n)
 dt.set_default_device("tpu") ! set_default_device: dovetail has no backend for "tpu"; installed:
 dt.set_default_device("reference:7") ! set_default_device: no device "reference:7" exists; available: reference:0
 dt.linalg.cholesky_solve(dt.linalg.cholesky(q), dt.ones((2, 1))) ! cholesky_solve: the factor must be square, got shape (2, 1); it comes second

@@ -354,7 +354,7 @@ class SummaryWriter(Explained):
 
 def _capture(model: Any, args: tuple[Any, ...]) -> Any:
     """Call a model up to 3 times in `dt.jit`; return its replay. Raises: ArgumentError for none."""
-    f = model if hasattr(model, "programs") else dt.jit(lambda *args: model(*args))
+    f = model if hasattr(model, "programs") else dt.jit(lambda *args: model(*args), fullgraph=True)
     with dt.no_grad():
         for _ in range(3):  # the first calls may create state that later calls only use
             f(*args)

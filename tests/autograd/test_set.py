@@ -49,7 +49,7 @@ def test_set_raises_for_results_and_wrong_types(device: dt.Device) -> None:
     with pytest.raises(dt.LayoutError):
         x.set_(dt.sparse_coo_tensor([[0]], [1.0], (2,)))
 
-    @dt.jit
+    @dt.jit(fullgraph=True)
     def inside(y: dt.Tensor) -> dt.Tensor:
         return y.set_(dt.ones(2))
 

@@ -33,7 +33,9 @@ def test_float_argument_is_weakly_typed(device: dt.Device) -> None:
 @pytest.mark.parametrize("use", [lambda r: r > 1, bool, float, int, lambda r: [1, 2][r > 0]])
 def test_value_of_a_traced_float_raises_capture_error(use: Callable[[Any], Any]) -> None:
     with pytest.raises(dt.CaptureError, match=r"float argument.*test_traced.py.*static_argnames"):
-        dt.jit(lambda x, r: x if use(r) else -x)(dt.ones(1, device="reference"), 2.0)
+        dt.jit(lambda x, r: x if use(r) else -x, fullgraph=True)(
+            dt.ones(1, device="reference"), 2.0
+        )
 
 
 def test_traced_float_in_place_of_a_python_number_raises() -> None:

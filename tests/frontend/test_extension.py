@@ -103,7 +103,7 @@ def test_wrong_arguments_are_named(library: Any) -> None:
 
 
 def test_captured_function_refuses_a_compiled_one(library: Any) -> None:
-    @dt.jit
+    @dt.jit(fullgraph=True)
     def f(x: dt.Tensor) -> dt.Tensor:
         out = dt.zeros_like(x)
         library.soft(out, x, 3, 1.0)

@@ -257,7 +257,7 @@ def test_segments_need_their_number_in_jit_only() -> None:
     assert dt.segment_sum(data, ids, indices_are_sorted=False).tolist() == [4, 0, 2]
     assert dt.jit(lambda i: dt.segment_max(data, i, 4))(ids).tolist() == [3, -np.inf, 2, -np.inf]
     with pytest.raises(dt.CaptureError, match=r"segment_sum: num_segments= must be given"):
-        dt.jit(lambda i: dt.segment_sum(data, i))(ids)
+        dt.jit(lambda i: dt.segment_sum(data, i), fullgraph=True)(ids)
     x = dt.asarray([1.0, 5.0, 5.0]).requires_grad_()
     dt.segment_max(x, [0, 0, 0], 1).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [0, 0.5, 0.5]

@@ -38,7 +38,7 @@ READS = {
 
 @pytest.mark.parametrize("what", READS)
 def test_host_read_raises_and_names_the_line(device: dt.Device, what: str) -> None:
-    captured = dt.jit(READS[what])
+    captured = dt.jit(READS[what], fullgraph=True)
     for _ in range(2):
         with pytest.raises(dt.CaptureError, match=r"test_jit_bad_input.py:\d+.*dt\.where.*static"):
             captured(vector())
@@ -49,7 +49,7 @@ def test_host_read_raises_and_names_the_line(device: dt.Device, what: str) -> No
 def test_host_read_of_a_closure_tensor_raises(device: dt.Device) -> None:
     w = vector()
     with pytest.raises(dt.CaptureError, match=r"dt\.where"):
-        dt.jit(lambda x: x * w[0].item())(vector())
+        dt.jit(lambda x: x * w[0].item(), fullgraph=True)(vector())
 
 
 def test_failed_capture_leaves_the_state_of_a_plain_failure(device: dt.Device) -> None:
@@ -117,7 +117,7 @@ def test_closure_on_another_device_raises_the_plain_error() -> None:
     with pytest.raises(dt.CaptureError, match=r"must use one device.*x\.to\(device\)"):
         dt.jit(lambda x: (x * 2, w * 2))(dt.ones(3, device="reference"))
     with pytest.raises(dt.CaptureError, match=r"dt\.where"):
-        dt.jit(lambda x: x.to("cpu"))(dt.ones(3, device="reference"))
+        dt.jit(lambda x: x.to("cpu"), fullgraph=True)(dt.ones(3, device="reference"))
 
 
 def test_closure_that_moves_to_another_device_is_captured_again() -> None:

@@ -74,7 +74,7 @@ def batched(f: Function) -> Function:
 
 
 def jit(f: Function) -> Function:
-    return dt.jit(f, static_argnames="n")
+    return dt.jit(f, static_argnames="n", fullgraph=True)
 
 
 def jit_of(f: Function) -> Function:

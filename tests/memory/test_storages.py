@@ -89,7 +89,7 @@ def test_invalid_storage_indices_and_values_raise(device: dt.Device) -> None:
     with pytest.raises(dt.ReadOnlyError, match="read-only"):
         t[0] = 5
     with pytest.raises(dt.CaptureError, match="shows its elements"):
-        dt.jit(lambda x: x * s[0])(dt.ones(2))
+        dt.jit(lambda x: x * s[0], fullgraph=True)(dt.ones(2))
 
 
 def test_storage_constructor_and_views(device: dt.Device) -> None:
@@ -195,7 +195,7 @@ def test_resize_of_shared_memory_raises(device: dt.Device) -> None:
     with pytest.raises(dt.LayoutError, match="resize_"):
         dt.eye(2).to_sparse().resize_(2)
     with pytest.raises(dt.CaptureError, match="resize_"):
-        dt.jit(lambda x: x.copy().resize_(2))(dt.ones(3))
+        dt.jit(lambda x: x.copy().resize_(2), fullgraph=True)(dt.ones(3))
 
 
 # --- allocators -----------------------------------------------------------------------------------
@@ -247,7 +247,8 @@ def test_allocator_with_a_wrong_result_raises(device: dt.Device) -> None:
     with pytest.raises(dt.ArgumentTypeError, match="empty: allocator"):
         dt.empty(3, allocator="mine")
     with pytest.raises(dt.CaptureError, match="allocator"):
-        dt.jit(lambda x: x + dt.empty(3, allocator=CountingAllocator(device)))(dt.ones(3))
+        f = dt.jit(lambda x: x + dt.empty(3, allocator=CountingAllocator(device)), fullgraph=True)
+        f(dt.ones(3))
 
 
 def test_mapped_file_holds_the_tensors(device: dt.Device, tmp_path: Path) -> None:

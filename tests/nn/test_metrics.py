@@ -179,9 +179,9 @@ def test_metrics_with_labels_are_deferred_and_captured() -> None:
     for _ in range(3):
         assert str(captured(true, scores)) == str(score(true, scores))
     with pytest.raises(dt.CaptureError):
-        dt.jit(lambda a, b: metrics.f1_score(a, b, average="macro"))(true, true)
+        dt.jit(lambda a, b: metrics.f1_score(a, b, average="macro"), fullgraph=True)(true, true)
     with pytest.raises(dt.CaptureError):
-        dt.jit(metrics.roc_curve)(true, scores[:, 1])
+        dt.jit(metrics.roc_curve, fullgraph=True)(true, scores[:, 1])
 
 
 def test_undefined_scores_are_zero_or_nan() -> None:

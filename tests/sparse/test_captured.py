@@ -86,7 +86,7 @@ def test_pattern_is_an_argument_and_its_number_of_entries_is_part_of_the_key() -
 
 
 def test_matrices_with_one_pattern_share_it_inside() -> None:
-    f = dt.jit(lambda A, B: A + B)
+    f = dt.jit(lambda A, B: A + B, fullgraph=True)
     x = dt.asarray(matrix(1)).to_sparse_csr()
     for A, B in ((x, x * 2), (x * 3, x)):
         assert bits(f(A, B)) == bits(A + B)
@@ -159,14 +159,14 @@ def test_conjugate_gradients_with_the_matrix_as_an_argument(kind: str) -> None:
 
 def test_op_that_needs_the_number_of_entries_raises() -> None:
     twice = dt.sparse_coo_tensor([[1, 1], [0, 0]], [1.0, 2.0], (3, 4))
-    f = dt.jit(lambda A: A * 2)
+    f = dt.jit(lambda A: A * 2, fullgraph=True)
     with pytest.raises(dt.CaptureError, match=r"test_captured.py.*x\.coalesce\(\)"):
         f(twice)
     assert bits(f(twice.coalesce())) == bits(twice * 2)
     x = dt.asarray(matrix(1)).to_sparse_csr()
     for function in (lambda A: A @ A, lambda A: A.to_dense().to_sparse()):
         with pytest.raises(dt.CaptureError, match="the host reads a tensor"):
-            dt.jit(function)(x)
+            dt.jit(function, fullgraph=True)(x)
 
 
 def test_sparse_tensor_of_the_closure_is_read_again(device: dt.Device) -> None:

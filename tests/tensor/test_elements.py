@@ -381,7 +381,7 @@ def test_conversion_of_another_layout_raises() -> None:
 
 
 def test_read_of_a_captured_value_raises() -> None:
-    @dt.jit
+    @dt.jit(fullgraph=True)
     def f(x: dt.Tensor) -> dt.Tensor:
         return x * float(x[0])
 

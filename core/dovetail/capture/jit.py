@@ -21,17 +21,19 @@ from weakref import ref
 
 import numpy as np
 
+from ..argument_checks import flag, refused
 from ..argument_checks import function as callable_
-from ..argument_checks import refused
 from ..compat.keywords import rebind_keywords
 from ..decorated_functions import reduce_decorated
 from ..engine import evaluate as run
 from ..engine import tracer_api
-from ..errors import ArgumentError, ArgumentTypeError, DovetailError, DTypeError
+from ..environment import warn_user
+from ..errors import ArgumentError, ArgumentTypeError, DovetailError, DovetailWarning, DTypeError
 from ..functions.datatypes import default_dtype_listeners, get_default_dtype
 from ..graph.expr import storage_of
 from ..locks import Lock
 from ..lru_cache import LRUCache
+from ..memory.tracing.stacktrace import caller_line
 from ..settings import Settings, current
 from ..tensor.c_fields import is_strided
 from ..tensor.host import evaluate_leaf
@@ -82,10 +84,13 @@ class Captured(RecentExecutables, Generic[P, R]):
 
     closure_attributes = ("_function",)  # for other captures, which do not look into its own
 
-    def __init__(self, function: Callable[P, R], static_argnames: frozenset[str]) -> None:
+    def __init__(
+        self, function: Callable[P, R], static_argnames: frozenset[str], fullgraph: bool = False
+    ) -> None:
         self.__name__ = type(function).__name__  # of what has no name itself
         update_wrapper(self, function)
         self._function = function
+        self._fullgraph, self._has_warned = fullgraph, False
         self._static_names = static_argnames
         self._static_positions = _positions(function, static_argnames)
         self._captures: LRUCache[Hashable, list[Capture | CaptureFailure]] = LRUCache(
@@ -136,7 +141,7 @@ class Captured(RecentExecutables, Generic[P, R]):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
         """Pickle by the function and its options; the receiver captures anew."""
-        return reduce_decorated(self, protocol, self._static_names)
+        return reduce_decorated(self, protocol, self._static_names, self._fullgraph)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -259,7 +264,14 @@ class Captured(RecentExecutables, Generic[P, R]):
         A retryable failure is stored only after `CAPTURE_TRIES_MAX` calls. Calls with the key of a
         stored failure run the function without a capture.
         """
-        session = CaptureSession(self._error_name, self._function, flat.leaves, flat.tree, settings)
+        session = CaptureSession(
+            self._error_name,
+            self._function,
+            flat.leaves,
+            flat.tree,
+            settings,
+            None if self._fullgraph else self._warn_of_read,
+        )
         leaves = session.trace_arguments()
         try:
             result, capture = session.run(lambda: self._run(flat, leaves))
@@ -283,6 +295,17 @@ class Captured(RecentExecutables, Generic[P, R]):
             self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
         self._captures[key] = [capture, *before][:CAPTURES_PER_KIND_MAX]
         return result
+
+    def _warn_of_read(self, what: str) -> None:
+        """Warn, once per function, that it reads values and therefore runs without a capture."""
+        if not self._has_warned:
+            self._has_warned = True
+            text = (
+                f"{self._error_name}: {what} at {caller_line()}, so the function runs without a "
+                f"capture. {tracer_api.READ_ADVICE}, so that it is captured; fullgraph=True makes "
+                "this an error"
+            )
+            warn_user(text, DovetailWarning)
 
 
 def look_up_again() -> None:
@@ -421,16 +444,17 @@ def _key(name: str, flat: FlatTree, s: Settings) -> tuple[list[object], Hashable
 
 @overload
 def jit(
-    function: Callable[P, R], *, static_argnames: str | Iterable[str] = ()
+    function: Callable[P, R], *, static_argnames: str | Iterable[str] = (), fullgraph: bool = False
 ) -> Captured[P, R]: ...
 @overload
 def jit(
-    function: None = None, *, static_argnames: str | Iterable[str] = ()
+    function: None = None, *, static_argnames: str | Iterable[str] = (), fullgraph: bool = False
 ) -> Callable[[Callable[P, R]], Captured[P, R]]: ...
 def jit(
     function: Callable[P, R] | None = None,
     *,
     static_argnames: str | Iterable[str] = (),
+    fullgraph: bool = False,
     **theirs: object,
 ) -> Captured[P, R] | Callable[[Callable[P, R]], Captured[P, R]]:
     """Return a captured form of `function`: later calls replay its work without running Python.
@@ -445,13 +469,15 @@ def jit(
     Tensors that the function reads by names from outside are read again at each call.
 
     What is frozen at the capture: the rest of what Python does, such as `print`, counters and lists
-    that the function appends to. Code that needs a tensor's value (`if x.sum() > 0`, `float(x)`)
-    raises a CaptureError; write `dt.where` or `dt.cond`. docs/jit.md has all rules.
+    that the function appends to. A function that needs a tensor's value (`if x.sum() > 0`,
+    `float(x)`) runs without a capture, with one warning that names the line; write `dt.where` or
+    `dt.cond`. docs/jit.md has all rules.
 
     - `function`: takes and returns tensors, numbers and other hashable values, or containers of
       them. None gives a decorator.
     - `static_argnames`: the names of arguments that are static in any case, as a string or several;
       a float needs it if Python code compares it.
+    - `fullgraph`: True raises a CaptureError where the function needs a value.
 
     Cost: a capture runs the function once, and plans and compiles what is new, so it takes longer
     than a plain call. `f.captures` counts the captures: if it grows at each call, pass the changing
@@ -485,9 +511,9 @@ def jit(
             "jit", "static_argnames", "a name or a sequence of names of arguments", static_argnames
         )
     if function is None:
-        return lambda f: jit(f, static_argnames=names)
+        return lambda f: jit(f, static_argnames=names, fullgraph=fullgraph)
     callable_("jit", function)
-    return Captured(function, names)
+    return Captured(function, names, flag("jit", fullgraph, "fullgraph"))
 
 
 def _compile_as_torch(function: Callable[P, R], *examples: object, **ignored: object) -> Any:

@@ -63,7 +63,9 @@ class CaptureSession:
         leaves: Sequence[object],
         tree: object,
         settings: Settings,
+        warn_of_read: Callable[[str], None] | None = None,
     ) -> None:
+        """`warn_of_read`: see `CaptureTracer`."""
         evaluate_pending()
         self.name, self.leaves, self.tree, self.settings = name, leaves, tree, settings
         self.reachable = [
@@ -89,7 +91,9 @@ class CaptureSession:
         self.floats: list[tuple[int, int]] = []
         # The device of the first argument; where there is none, the first work says it.
         device = next((k.tensor.device for k in self.reachable if k.argument != NO_INDEX), None)
-        self.recorder = CaptureTracer(device, False, self._find_input, keep=self._add_constant)
+        self.recorder = CaptureTracer(
+            device, False, self._find_input, keep=self._add_constant, warn_of_read=warn_of_read
+        )
 
     def _add_constant(self, x: Tensor) -> None:
         """Add a tensor over older memory and its `grad` to `reachable`, unless it is there."""
@@ -165,6 +169,9 @@ class CaptureSession:
         The builder is called after the trace. Raises: LayoutError for results of other layouts.
         """
         returned = flatten_with_layouts(function())
+        if tracer_api.current() is not self.recorder:  # a read has ended the trace
+            self.closure_after = self.closure.walk_again()
+            return returned, CaptureFailure("it reads values")
         for x in returned.leaves:
             if isinstance(x, Tensor):
                 require_strided_leaf(self.name, x)

@@ -81,8 +81,11 @@ class CaptureTracer(tracer_api.Tracer):
         resolve: Resolver | None = None,
         outer: CaptureTracer | None = None,
         keep: Callable[[Tensor], None] | None = None,
+        warn_of_read: Callable[[str], None] | None = None,
     ) -> None:
+        """`warn_of_read`: after it was called, the function runs on without a capture."""
         self.device, self.is_dry, self.outer, self._keep = device, is_dry, outer, keep
+        self._warn_of_read = warn_of_read
         self.stream: StreamHandle = None if device is None else current_handle(device)
         self.environment: Environment = Environment() if outer is None else outer.environment
         self.acts: list[Act] = []
@@ -403,8 +406,15 @@ class CaptureTracer(tracer_api.Tracer):
         self.acts.append(EffectAct(action))
 
     def refuse_read(self, what: str, tensors: Sequence[object]) -> None:
-        """Raise CaptureError, always: a captured function has no values to read."""
-        raise tracer_api.capture_error(what)
+        """Stop the trace, so that the host may read: all work so far was done. Warn of it.
+
+        Raises: CaptureError where no `warn_of_read` was given; in bodies of loops and branches,
+        which are dry; and under `vmap`.
+        """
+        if self._warn_of_read is None or not tracer_api.stop_tracing(self):
+            raise tracer_api.capture_error(what)
+        self.environment.is_abandoned = True
+        self._warn_of_read(what)
 
     # --- gradients
     def check_retaped(self, e: Expr) -> None:

@@ -122,7 +122,7 @@ NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {  # the values that change noth
     "chunk_size": (None,), "unroll": (_ANY,), "cache": (_ANY,), "excluded": (None,),
     "strict": (False,), "spmd_axis_name": (None,),
     "indices_are_sorted": (_ANY,), "unique_indices": (_ANY,), "bucket_size": (None,),
-    "weights_only": (_ANY,), "fullgraph": (_ANY,), "dynamic": (_ANY,), "inline": (_ANY,),
+    "weights_only": (_ANY,), "dynamic": (_ANY,), "inline": (_ANY,),
 }  # fmt: skip
 KEYWORD_ADVICE = {
     "where": "use dt.where(mask, x, neutral_value) or x[mask] as the operand",

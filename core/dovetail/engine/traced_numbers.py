@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from types import NotImplementedType
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import CaptureError
 from ..graph.expr import Args
@@ -25,9 +25,11 @@ class Environment:
     """The variables of a captured function and of functions nested in it.
 
     A variable is a number that may differ from call to call. `values` are those during capture.
+    `is_abandoned`: the function runs on without a capture, and its numbers are plain ones.
     """
 
     def __init__(self) -> None:
+        self.is_abandoned = False
         self.values: Env = []
         # Computed at the start of a replay: (variable of the result, function, arguments).
         self.formulas: list[tuple[int, Callable[..., object], tuple[TracedNumber, ...]]] = []
@@ -65,6 +67,8 @@ class TracedFloat:
 
     def to_argument(self) -> float:
         """Return a new float tagged with this variable. Raises: CaptureError after capture."""
+        if self.environment.is_abandoned:
+            return self.value
         if tracer_api.current() is None:
             raise CaptureError(
                 "dt.jit: a float argument of a captured function is used after it was captured; "
@@ -82,21 +86,18 @@ class TracedFloat:
         return bool(float(self))
 
     def __repr__(self) -> str:
+        if self.environment.is_abandoned:
+            return repr(self.value)
         return f"<a float argument, {self.value} while it is captured>"
 
-    def _refuse_use(self, *args: object) -> NoReturn:
-        """Raise CaptureError, always: the operator would need the value of the argument."""
-        tracer_api.refuse_read("a float argument is compared or asked for its value")
-        raise CaptureError("dt.jit: a float argument is used after its function was captured")
+    def __format__(self, format_spec: str) -> str:
+        return format(float(self), format_spec) if format_spec else repr(self)
 
-    __lt__ = __le__ = __gt__ = __ge__ = __int__ = __index__ = __round__ = _refuse_use
-    __trunc__ = __floor__ = __ceil__ = __complex__ = _refuse_use
-    __eq__ = __ne__ = _refuse_use
     __hash__ = object.__hash__
 
 
 Formula: TypeAlias = Callable[..., float]
-Result: TypeAlias = TracedFloat | NotImplementedType
+Result: TypeAlias = TracedFloat | float | NotImplementedType
 _REFUSED: Result = NotImplemented
 
 
@@ -105,6 +106,7 @@ def _record_formula(self: TracedFloat, compute: Formula, *args: object) -> Resul
 
     `self` only gives the capture.
     """
+    environment = self.environment
     numbers, values = [], []
     for a in args:
         if type(a) is TracedFloat:
@@ -115,7 +117,8 @@ def _record_formula(self: TracedFloat, compute: Formula, *args: object) -> Resul
             return _REFUSED
         values.append(numbers[-1].value)
     value = compute(*values)
-    environment = self.environment
+    if environment.is_abandoned:
+        return value
     variable = environment.variable(value)
     environment.formulas.append((variable, compute, tuple(numbers)))
     return TracedFloat(environment, value, variable)
@@ -144,6 +147,20 @@ def _install_operators() -> None:
             return _record_formula(self, compute, self)
 
         setattr(TracedFloat, f"__{name}__", unary)
+    comparisons = ["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"]
+    conversions = ["__int__", "__round__", "__trunc__", "__floor__", "__ceil__", "__complex__"]
+    for name in comparisons + conversions:
+        use = getattr(float, name, None) or getattr(complex, name)
+
+        def read(self: TracedFloat, *args: object, use: Callable[..., object] = use) -> object:
+            """Return `use(value, *args)`. Raises: CaptureError while or after it is captured."""
+            tracer_api.refuse_read("a float argument is compared or asked for its value")
+            if not self.environment.is_abandoned:
+                text = "dt.jit: a float argument is used after its function was captured"
+                raise CaptureError(text)
+            return use(self.value, *[a.value if type(a) is TracedFloat else a for a in args])
+
+        setattr(TracedFloat, name, read)
 
 
 _install_operators()

@@ -431,6 +431,24 @@ def recorded_by(tracer: Tracer | None) -> Iterator[None]:
         _entered.set(outer)
 
 
+def stop_tracing(tracer: Tracer) -> bool:
+    """Let this thread's work go to memory from now on, and not to `tracer`.
+
+    Return False, with nothing done, unless it is the thread's only tracer, of its innermost call.
+    """
+    scope = _current_scope()
+    if scope is None or scope.tracer is not tracer:
+        return False
+    outer = scope.outer
+    while outer is not None:
+        if outer.tracer is not None:
+            return False
+        outer = outer.outer
+    scope.tracer = None
+    _changing_scopes.held(_set_scope, (get_ident(), scope))
+    return True
+
+
 def is_captured() -> bool:
     """Return True while a function is captured, also within `vmap` in it."""
     tracer = current()
@@ -463,14 +481,18 @@ def refuse_read(what: str, *tensors: Tensor) -> None:
         tracer.refuse_read(what, tensors)
 
 
+READ_ADVICE = (
+    "Choose with dt.where or dt.cond, repeat with dt.while_loop, dt.fori_loop or dt.scan, pass "
+    "what is to be a Python value as a static argument (static_argnames), or do it outside of the "
+    "function"
+)
+
+
 def capture_error(what: str) -> CaptureError:
     """Build the error for a captured function in which `what` needs values."""
     return CaptureError(
         f"dt.jit: {what} at {caller_line()}, while a function is captured: its values are not "
-        "known "
-        "then, only shapes and dtypes are. Choose with dt.where or dt.cond, repeat with "
-        "dt.while_loop, dt.fori_loop or dt.scan, pass what is to be a Python value as a static "
-        "argument (static_argnames), or do it outside of the function"
+        f"known then, only shapes and dtypes are. {READ_ADVICE}"
     )
 
 

@@ -17,7 +17,7 @@ from zlib import compress, crc32
 import numpy as np
 
 from ..engine import tracer_api
-from ..errors import CaptureError, TransformError
+from ..errors import TransformError
 from ..tensor.c_fields import is_strided
 from ..tensor.host import evaluate_leaf, printable_values
 from ..tensor.print_options import current_options
@@ -70,10 +70,10 @@ def html(x: Tensor) -> str:
 
 def unreadable_reason(x: Tensor) -> str:
     """Return the reason why a tensor's values cannot be read here, or ""."""
+    if tracer_api.is_captured():
+        return "its values are not known while dt.jit captures a function"
     try:
         tracer_api.refuse_read("a notebook shows a tensor, which", *parts_of(x))
-    except CaptureError:
-        return "its values are not known while dt.jit captures a function"
     except TransformError:
         return "one of many examples: it has no values of its own"
     return ""

@@ -136,8 +136,8 @@ def confusion_matrix(
 
     Shapes: vectors of n; the result (labels, labels).
     Dtypes: integers and bool; the result is int64, or float32 with weights or `normalize`.
-    Raises: ShapeError; ArgumentError for another `normalize`; CaptureError within `dt.jit` without
-    `labels`.
+    Raises: ShapeError; ArgumentError for another `normalize`; CaptureError within
+    `dt.jit(fullgraph=True)` without `labels`.
     See also: `precision_score`, `recall_score`.
 
     >>> import dovetail as dt
@@ -276,7 +276,8 @@ def precision_score(
     No value is checked: with "binary" all classes but `pos_label` count as one.
     Shapes: (n,) or (n, labels); the result () or (labels,).
     Dtypes: integers and bool; the result is float32.
-    Raises: ShapeError, ArgumentError; CaptureError within `dt.jit` if `labels` are missing.
+    Raises: ShapeError, ArgumentError; CaptureError within
+    `dt.jit(fullgraph=True)` if `labels` are missing.
     See also: `recall_score`, `f1_score`, `confusion_matrix`.
 
     >>> import dovetail as dt
@@ -309,7 +310,8 @@ def recall_score(
 
     Shapes: (n,) or (n, labels); the result () or (labels,).
     Dtypes: integers and bool; the result is float32.
-    Raises: ShapeError, ArgumentError; CaptureError within `dt.jit` if `labels` are missing.
+    Raises: ShapeError, ArgumentError; CaptureError within
+    `dt.jit(fullgraph=True)` if `labels` are missing.
     See also: `precision_score`, `f1_score`.
 
     >>> import dovetail as dt
@@ -340,7 +342,8 @@ def f1_score(
 
     Shapes: (n,) or (n, labels); the result () or (labels,).
     Dtypes: integers and bool; the result is float32.
-    Raises: ShapeError, ArgumentError; CaptureError within `dt.jit` if `labels` are missing.
+    Raises: ShapeError, ArgumentError; CaptureError within
+    `dt.jit(fullgraph=True)` if `labels` are missing.
     See also: `precision_score`, `recall_score`.
 
     >>> import dovetail as dt

@@ -70,7 +70,8 @@ def roc_curve(
 
     Shapes: vectors of n; three vectors of one length.
     Dtypes: integers or bool, and floats; rates are float32, thresholds have the dtype of scores.
-    Raises: ShapeError; CaptureError within `dt.jit`.
+    Raises: ShapeError; CaptureError within
+    `dt.jit(fullgraph=True)`.
     See also: `roc_auc_score`, `precision_recall_curve`.
     Source: Fawcett, "An introduction to ROC analysis", 2006.
 
@@ -113,7 +114,8 @@ def precision_recall_curve(
 
     Shapes: vectors of n; precision and recall are one longer than the thresholds.
     Dtypes: integers or bool, and floats; rates are float32, thresholds have the dtype of scores.
-    Raises: ShapeError; CaptureError within `dt.jit`.
+    Raises: ShapeError; CaptureError within
+    `dt.jit(fullgraph=True)`.
     See also: `average_precision_score`, `roc_curve`.
 
     >>> import dovetail as dt

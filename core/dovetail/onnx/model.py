@@ -51,7 +51,7 @@ class Model(Explained):
         self.device = run.device
         self._graph, self._interpreter = graph, run
         self._can_capture = all(v.kind == "tensor" for v in (*self.inputs, *self.outputs))
-        self._jit_run = dt.jit(self._run_uncaptured)
+        self._jit_run = dt.jit(self._run_uncaptured, fullgraph=True)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Run the model and return its output: a tensor, or a tuple if it has several outputs.

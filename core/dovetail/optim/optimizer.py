@@ -114,7 +114,7 @@ class Optimizer(Explained):
     def _create_step(self) -> None:
         """Create the captured step, which is not copied or pickled with the optimiser."""
         step = functools.partial(run_step, getattr(self, "rule", _raise_no_rule))
-        self._run = dt.jit(step, static_argnames="plan")
+        self._run = dt.jit(step, static_argnames="plan", fullgraph=True)
 
     if not TYPE_CHECKING:
         __getattr__ = make_class_getattr("Optimizer")

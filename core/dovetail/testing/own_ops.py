@@ -362,7 +362,9 @@ def check_captured(s: OpSubject) -> None:
     """Check that `dt.jit` of it gives the same bits, also for other values."""
     for k, call in enumerate(s.calls):
         for on in s.devices:
-            captured = jit(lambda args, options=call[1]: tuple(s.results(args, options)))
+            captured = jit(
+                lambda args, options=call[1]: tuple(s.results(args, options)), fullgraph=True
+            )
             for turn in range(3):
                 args, options = s.put(call, on)
                 args = [_shift(a, turn) if isinstance(a, Tensor) else a for a in args]

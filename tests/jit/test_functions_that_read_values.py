@@ -1,0 +1,153 @@
+"""Captured functions that read values: they run without a capture, and say so once."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+
+import dovetail as dt
+import pytest
+
+
+def next_line() -> str:
+    """Return the file and the line after that of the caller, as a message names it."""
+    frame = inspect.currentframe()
+    assert frame is not None and frame.f_back is not None
+    return f"test_functions_that_read_values.py:{frame.f_back.f_lineno + 1}"
+
+
+def test_branch_on_a_value_runs_plain_with_one_warning_that_names_the_line() -> None:
+    lines = list[str]()
+
+    @dt.jit
+    def grow(x: dt.Tensor) -> dt.Tensor:
+        y = x * 2
+        lines.append(next_line())
+        if y.sum() > 10:
+            return y - 1
+        return y + 1
+
+    with pytest.warns(dt.DovetailWarning) as caught:
+        assert grow(dt.asarray([1.0, 2.0])).tolist() == [3.0, 5.0]
+    [warning] = caught
+    text = str(warning.message)
+    assert text.startswith("dt.jit of grow: the host reads a tensor") and lines[0] in text
+    assert "dt.where" in text and "dt.cond" in text and "dt.while_loop" in text
+    assert warning.filename == __file__
+    assert grow(dt.asarray([5.0, 2.0])).tolist() == [9.0, 3.0]
+    assert grow(dt.asarray([1.0, 2.0, 30.0])).tolist() == [1.0, 3.0, 59.0], "another shape"
+    assert len(lines) == 3 and grow.captures == 0
+    assert "it reads values" in str(dt.explain(grow, dt.asarray([1.0, 2.0])))
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+def test_writes_before_the_read_happen_once(device: str) -> None:
+    if device == "cpu":
+        pytest.importorskip("dovetail_cpu_llvm")
+    count = dt.zeros(3, device=device)
+
+    @dt.jit
+    def step(x: dt.Tensor) -> float:
+        x[1:] += 1
+        count.copy_(count + x)
+        pending = x * 10
+        if x[1].item() == 2:
+            x[0] = 7
+        count[2] = 100
+        return float(pending.sum())
+
+    x = dt.asarray([0.0, 0.0, 0.0], device=device)
+    with pytest.warns(dt.DovetailWarning, match="runs without a capture"):
+        results = [step(x)]
+    results += [step(x), step(x)]
+    assert results == [20.0, 40.0, 130.0]
+    assert x.tolist() == [7.0, 3.0, 3.0] and count.tolist() == [7.0, 6.0, 100.0]
+
+
+def test_random_numbers_and_gradients_are_those_of_a_plain_call() -> None:
+    def step(w: dt.Tensor) -> tuple[float, dt.Tensor]:
+        noise = dt.random.normal(size=(4,))
+        loss = ((w - noise) ** 2).sum()
+        loss.backward()
+        return float(loss), dt.random.normal(size=(2,))
+
+    def run(f: Callable[[dt.Tensor], tuple[float, dt.Tensor]]) -> list[object]:
+        dt.random.manual_seed(3)
+        w = dt.ones(4, requires_grad=True)
+        found = list[object]()
+        for _ in range(3):
+            loss, noise = f(w)
+            assert w.grad is not None
+            found += [loss, noise.tolist(), w.grad.tolist()]
+        return found
+
+    with pytest.warns(dt.DovetailWarning):
+        captured = run(dt.jit(step))
+    assert captured == run(step)
+
+
+def test_float_arguments_have_their_values_after_a_read() -> None:
+    @dt.jit
+    def scale(x: dt.Tensor, rate: float) -> list[object]:
+        doubled = rate * 2
+        if rate > 0.5:
+            x = x * rate
+        exact = rate == 0.75, rate != 0.75, doubled > 1, int(doubled), math.exp(rate)
+        return [x * doubled + rate, *exact, f"{rate:.3f} {rate}", rate + 1, [0, 1, 2][int(doubled)]]
+
+    with pytest.warns(dt.DovetailWarning, match="a float argument is compared"):
+        y, *values = scale(dt.ones(2), 0.75)
+    assert isinstance(y, dt.Tensor) and y.tolist() == [1.875, 1.875]
+    assert values == [True, False, True, 1, math.exp(0.75), "0.750 0.75", 1.75, 1]
+    y, *values = scale(dt.ones(2), 0.25)
+    assert isinstance(y, dt.Tensor) and y.tolist() == [0.75, 0.75] and values[1] is True
+
+
+def test_captured_function_called_after_the_read_is_captured() -> None:
+    inner = dt.jit(lambda x: x * 3)
+
+    @dt.jit
+    def outer(x: dt.Tensor) -> dt.Tensor:
+        before = inner(x)
+        return inner(x) if float(x.sum()) > 0 else before
+
+    with pytest.warns(dt.DovetailWarning, match="jit of outer"):
+        assert outer(dt.ones(2)).tolist() == [3.0, 3.0]
+    assert inner.captures == 1 and outer.captures == 0
+
+
+def test_exception_after_the_read_leaves_the_thread_without_a_tracer() -> None:
+    @dt.jit
+    def fail(x: dt.Tensor) -> dt.Tensor:
+        if float(x.sum()) > 0:
+            raise KeyError("positive")
+        return x + 1
+
+    with pytest.warns(dt.DovetailWarning), pytest.raises(KeyError, match="positive"):
+        fail(dt.ones(2))
+    assert dt.jit(lambda x: x + 1)(dt.ones(2)).tolist() == [2.0, 2.0]
+    assert fail(-dt.ones(2)).tolist() == [0.0, 0.0]
+
+
+def test_fullgraph_raises_an_error_that_names_the_line() -> None:
+    @dt.jit(fullgraph=True)
+    def f(x: dt.Tensor) -> dt.Tensor:
+        lines.append(next_line())
+        return x if x.sum() > 0 else -x
+
+    lines = list[str]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(dt.CaptureError) as caught:
+            f(dt.ones(2))
+    assert lines[0] in str(caught.value)
+    with pytest.raises(dt.ArgumentTypeError, match="fullgraph"):
+        dt.jit(f, fullgraph="yes")  # type: ignore[call-overload]  # no bool
+
+
+def test_read_in_the_body_of_a_loop_is_an_error() -> None:
+    f = dt.jit(lambda x: dt.fori_loop(0, 3, lambda i, c: c * 2 if float(c.sum()) > 0 else c, x))
+    with pytest.raises(dt.CaptureError, match=r"dt\.where"):
+        f(dt.ones(2))
