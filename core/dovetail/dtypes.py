@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,13 @@ __all__ = [
     "uint32",
     "uint64",
 ]
+
+
+# Attributes that a dtype has in NumPy: its letter, its code, its scalar type, and more.
+_NUMPY_ATTRIBUTES = {
+    "alignment", "base", "byteorder", "char", "fields", "flags", "hasobject", "isbuiltin",
+    "isnative", "metadata", "names", "ndim", "newbyteorder", "num", "shape", "str", "subdtype", "type",
+}  # fmt: skip
 
 
 class DType(DTypeRecord):
@@ -89,12 +96,14 @@ class DType(DTypeRecord):
 
     if not TYPE_CHECKING:  # a type checker must report misspelt names
 
-        def __getattr__(self, name: str) -> NoReturn:
+        def __getattr__(self, name: str) -> Any:
             if name in ("min", "max"):  # of floats and complex numbers, whose properties raise
                 raise AttributeError(
                     f"{self.name}: only dtypes of integers and bool have {name}; use "
                     f"dt.finfo({self.part.name!r}).{name}"
                 )
+            if name in _NUMPY_ATTRIBUTES and self.__numpy_dtype__ is not None:
+                return getattr(self.__numpy_dtype__, name)
             raise hints.missing_attribute(self, name)
 
     __hash__ = DTypeRecord.__hash__  # a class with an `__eq__` does not inherit it

@@ -95,7 +95,7 @@ cdef object _divide(object a, object b):
 
 cdef inline object _update(int k, object a, object b):
     """Write op `k` of two operands into the first one, or call the method."""
-    if not is_strided(a) or not (is_strided(b) or type(b) is float or type(b) is int):
+    if type(a) is not _tensor or not (is_strided(b) or type(b) is float or type(b) is int):
         return _in_place[k](a, b)
     op = _ops[k]
     return a if update_element(op, a, b) else write_result(op.name, a, [record_binary(op, a, b)])

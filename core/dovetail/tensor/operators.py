@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import NotImplementedType
 
 from .. import callbacks
-from ..dtypes import bool_
+from ..dtypes import bool_, float64
 from ..errors import ShapeError
 from ..graph.expr import binary_node, node
 from ..lru_cache import LRUCache
@@ -24,9 +24,18 @@ Result = Tensor | NotImplementedType
 Operator = Callable[[Tensor, object], Result]
 
 
+# By subclass of Tensor with a promotion of its own: a function of an op and two operands, of which
+# a tensor is no float64. It returns the result, or None if dovetail's promotion is the same.
+promotions: dict[type, Callable[[Op, object, object], Tensor | None]] = {}
+
+
 def record_binary(op: Op, x: Tensor, other: object) -> Result:
     """Record `x op other`; return NotImplemented if `other` overrides the operator itself."""
     a = expr_of(x)
+    if type(x) is not Tensor and a.spec.dtype is not float64 and type(x) in promotions:
+        promoted = promotions[type(x)](op, x, other)
+        if promoted is not None:
+            return promoted
     if is_strided(other):
         b = expr_of(other)
         inferred = recent_binary.get(op, a.spec, b.spec)
@@ -51,6 +60,10 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
 def record_reflected(op: Op, number: object, x: Tensor) -> Result:
     """Record `number op x` for a Python number, by `apply` for an int out of range."""
     b, kind = expr_of(x), type(number)
+    if type(x) is not Tensor and b.spec.dtype is not float64 and type(x) in promotions:
+        promoted = promotions[type(x)](op, number, x)
+        if promoted is not None:
+            return promoted
     inferred = recent_binary.get(op, kind, b.spec)
     if inferred is None:
         inferred = infer_binary(op, number, kind, b, b.spec)
@@ -76,10 +89,19 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
             return record_reflected(op, other, self)
         if is_strided(self) and type(other) is Size:
             return record_reflected(op, other.value, self)
+        if type(other) is complex and type(self) in promotions:
+            promoted = promotions[type(self)](op, other, self)
+            if promoted is not None:
+                return promoted
         return NotImplemented if overrides_operators(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:
-        """Write `self op other` into the memory of `self`, and return `self`."""
+        """Write `self op other` into the memory of `self`, and return `self`.
+
+        A number of a class with a promotion of its own is immutable: the result is a new tensor.
+        """
+        if type(self) is not Tensor and type(self) in promotions and not self.ndim:
+            return forward(self, other)  # type: ignore[return-value]  # NotImplemented as well
         if is_strided(self) and (is_strided(other) or type(other) in PYTHON_NUMBERS):
             if update_element(op, self, other):
                 return self
