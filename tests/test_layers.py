@@ -141,6 +141,7 @@ MAY_IMPORT = {
     "func": "graph ops backend engine memory tensor functions capture autograd",
     "linalg": "ir ops engine tensor functions capture autograd",
     "fft": "ir graph ops engine tensor functions autograd",
+    "numpy": "graph engine ops tensor functions linalg",
     "special": "functions",
     "tree": "",
     "frontend": (
@@ -172,7 +173,7 @@ OUTSIDE_CORE = {
     ),
 }  # fmt: skip
 # `dt.memory`, ..., `dt.plugins`, and `pytest --pyargs`
-WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "plugins", "testing", *OUTSIDE_CORE}
+WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "numpy", "plugins", "testing", *OUTSIDE_CORE}
 
 
 def against(graph: dict[str, set[str]]) -> list[str]:

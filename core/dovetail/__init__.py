@@ -475,6 +475,7 @@ _PACKAGES = [
     "extension",
     "metrics",
     "nn",
+    "numpy",
     "onnx",
     "optim",
     "sparse",
@@ -503,6 +504,7 @@ if _typing.TYPE_CHECKING:
     from . import extension as extension
     from . import metrics as metrics
     from . import nn as nn
+    from . import numpy as numpy
     from . import onnx as onnx
     from . import optim as optim
     from . import sparse as sparse

@@ -61,9 +61,17 @@ IGNORED_KEYWORDS = {
 }  # the result is a new tensor for every value
 
 
-def not_supported_error(name: str, reason: str = "dovetail has no such function") -> DTypeError:
+class UnknownFunctionError(DTypeError):
+    """dovetail lacks a function or a parameter of NumPy."""
+
+
+def not_supported_error(
+    name: str, reason: str = "dovetail has no such function"
+) -> UnknownFunctionError:
     """Return the error for a function or parameter of NumPy that dovetail lacks."""
-    return DTypeError(f"np.{name}: {reason}; to use NumPy's on the host, pass np.asarray(x)")
+    return UnknownFunctionError(
+        f"np.{name}: {reason}; to use NumPy's on the host, pass np.asarray(x)"
+    )
 
 
 @lru_cache(512)

@@ -1,0 +1,38 @@
+"""NumPy's namespace for dovetail: `import dovetail.numpy as np`.
+
+A program that is written for NumPy runs with this import in place of NumPy's: the names, the
+positional parameters, the default dtypes (float64, int64, complex128), the promotion and the random
+numbers are NumPy's. Arrays are `ndarray`s: tensors whose work is deferred, fused and
+differentiable, on any device. Dtypes and scalars such as `np.float64` are NumPy's own.
+
+What dovetail lacks, such as text files, is computed by NumPy on the host.
+"""
+
+from __future__ import annotations
+
+import numpy as _host
+
+from .. import Tensor as _Tensor  # noqa: F401  # isort: skip  # loads the core with its methods
+from . import fft as fft
+from . import lib as lib
+from . import linalg as linalg
+from . import polynomial as polynomial
+from . import random as random
+from . import testing as testing
+from .namespace import NAMESPACE as _NAMESPACE
+
+globals().update(_NAMESPACE)
+
+__all__ = sorted(
+    {*_NAMESPACE} | {"emath", "fft", "lib", "linalg", "polynomial", "random", "testing"}
+)
+__version__ = _host.__version__
+__array_api_version__ = "2024.12"
+emath = lib.scimath
+
+
+def __getattr__(name: str) -> object:
+    """Return a name of NumPy that is not in its `__all__`. Raises: AttributeError as NumPy does."""
+    if name.startswith("__"):
+        raise AttributeError(f"module 'dovetail.numpy' has no attribute {name!r}")
+    return getattr(_host, name)

@@ -1,0 +1,586 @@
+"""The class ndarray: a Tensor with NumPy's methods, attributes, defaults and printing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import numpy as host
+
+from ..dtypes import BY_NAME, DType, bool_, uint64
+from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
+from ..functions.datatypes import cast
+from ..functions.indexing.index_reads import getitem
+from ..functions.indexing.index_writes import setitem
+from ..functions.shape import copies, manipulation
+from ..ops.table import Op
+from ..tensor.c_fields import become, expr_of, register_subclass, with_class
+from ..tensor.host import evaluate
+from ..tensor.operators import promotions
+from ..tensor.tensor import Tensor
+from . import calls
+from .calls import as_result, find_function, find_tensor, from_host, is_tracing, to_host
+from .ufuncs import UFUNCS, find_ufunc
+
+__all__ = ["flatiter", "ndarray"]
+
+
+def as_dtype(dtype: Any) -> DType | None:
+    """Return dovetail's dtype for a value of NumPy's `dtype=`, None for dtypes that it lacks.
+
+    None is float64, as are Python's `float` and "d".
+    """
+    if type(dtype) is DType:
+        return dtype
+    d = host.dtype(dtype)
+    return BY_NAME.get(d.name) if d.isnative else None
+
+
+def read_scalar(x: Tensor) -> Any:
+    """Return the element of a tensor of no dimensions: NumPy's scalar, or a copy as an ndarray.
+
+    It is a copy if the value cannot be read now, in a captured function, or carries a gradient.
+    """
+    if x.requires_grad or is_tracing() or expr_of(x).spec.dtype.__numpy_dtype__ is None:
+        return with_class(copies.copy(x), ndarray)
+    return expr_of(x).spec.dtype.__numpy_dtype__.type(x.item())
+
+
+_read_view = Tensor.__getitem__
+
+
+class ndarray(Tensor):
+    """An array of NumPy's kind: a Tensor with NumPy's methods, attributes and defaults.
+
+    `np.ndarray(shape, dtype)` is an uninitialised array. Results of its operators, methods and of
+    the functions of `dovetail.numpy` are ndarrays. An index of integers reads a NumPy scalar.
+
+    - `shape`: an int, or a tuple of ints.
+    - `dtype`: a dtype of NumPy or dovetail; float64 by default.
+    - `buffer`, `offset`, `strides`: memory to use, as in NumPy; strides are in bytes.
+    - `order`: accepted; memory is row-major.
+
+    >>> import dovetail.numpy as np
+    >>> x = np.array([[1, 2], [3, 4]])
+    >>> x / 2
+    array([[0.5, 1. ],
+           [1.5, 2. ]])
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        shape: Any,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: int = 0,
+        strides: Any = None,
+        order: Any = None,
+    ) -> Any:
+        """Return an uninitialised array, or one over a buffer."""
+        return from_host(
+            host.ndarray(shape, host.dtype(to_host(dtype)), to_host(buffer), offset, strides)
+        )
+
+    def __init__(self, *values: object, **options: object) -> None:
+        pass
+
+    # --- elements
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a view, a copy, or the scalar at integers."""
+        result = _read_view(self, key)
+        if expr_of(result).spec.shape == () and not _has_ellipsis(key):
+            return read_scalar(result)
+        return result if type(result) is ndarray else with_class(result, ndarray)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the elements of a vector as scalars, else the rows as views."""
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def item(self, *args: Any) -> Any:
+        """Return an element as a Python number; an int counts in row-major order."""
+        if not args:
+            return Tensor.item(self)
+        index = args[0] if len(args) == 1 else args
+        if isinstance(index, tuple):
+            return Tensor.item(_read_view(self, index))
+        return Tensor.item(_read_view(manipulation.ravel(self), int(index)))
+
+    # --- attributes
+
+    @property
+    def shape(self) -> Any:
+        """The size of each dimension; an assignment reshapes the array in place."""
+        return expr_of(self).spec.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        evaluate(self)
+        view = manipulation.reshape(self, shape, copy=False)
+        become(self, expr_of(view))
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The distance to the next element of each dimension, in bytes."""
+        return tuple([n * self.itemsize for n in self.stride()])
+
+    @property
+    def T(self) -> Any:
+        """The array with its dimensions reversed: a view."""
+        return _as_view(manipulation.permute_dims(self, tuple(range(self.ndim))[::-1]))
+
+    @property
+    def flat(self) -> flatiter:
+        """The elements in row-major order, to read, write and iterate."""
+        return flatiter(self)
+
+    @flat.setter
+    def flat(self, values: Any) -> None:
+        self.flat[:] = values
+
+    @property
+    def flags(self) -> Flags:
+        """The layout of the memory, as NumPy describes it."""
+        return Flags(self)
+
+    @property
+    def base(self) -> Any:
+        """The larger array whose memory this one views, or None."""
+        group = self._aliases
+        if group is None:
+            return None
+        others = [t for t in group.live_tensors() if t is not self]
+        largest = max(others, key=lambda t: int(t.size), default=None)
+        if (
+            largest is None
+            or largest.size < self.size
+            or (largest.size == self.size and self.is_contiguous())
+        ):
+            return None
+        return largest
+
+    @property
+    def data(self) -> memoryview:
+        """The memory as a buffer."""
+        return memoryview(self)
+
+    @property
+    def ctypes(self) -> Any:
+        """The address of the memory for `ctypes`."""
+        return self.numpy().ctypes
+
+    @property
+    def real(self) -> Any:
+        """The real parts."""
+        return _real(self)
+
+    @real.setter
+    def real(self, values: Any) -> None:
+        if self.dtype.kind == "c":
+            values = values + 1j * _imag(self)
+        setitem(self, ..., values)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts."""
+        return _imag(self)
+
+    @imag.setter
+    def imag(self, values: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("imag: a real array has no imaginary part to set; use astype(complex)")
+        setitem(self, ..., _real(self) + 1j * values)
+
+    # --- text and numbers
+
+    def __repr__(self) -> str:
+        """Return the text that NumPy prints."""
+        return Tensor.__repr__(self) if is_tracing() else repr(_printable(self))
+
+    def __str__(self) -> str:
+        """Return the text that NumPy prints."""
+        return Tensor.__str__(self) if is_tracing() else str(_printable(self))
+
+    def __format__(self, spec: str) -> str:
+        """Format a number by `spec`; other arrays only without one."""
+        return format(self.item() if self.ndim == 0 and spec else str(self), spec)
+
+    def __hash__(self) -> int:
+        """Return the hash of a number; other arrays hash by identity, as tensors do."""
+        if expr_of(self).spec.shape == () and not is_tracing():
+            return hash(self.item())
+        return object.__hash__(self)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        """Round a number as Python does."""
+        return round(self.item(), ndigits)
+
+    def __floor__(self) -> int:
+        return int(self.item() // 1)
+
+    def __ceil__(self) -> int:
+        return -int(-self.item() // 1)
+
+    def __trunc__(self) -> int:
+        return int(self.item())
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle the tensor, and give it this class when it is loaded."""
+        plain = with_class(_read_view(self.detach() if self.requires_grad else self, ...), Tensor)
+        return _restore, (plain,)
+
+    # --- NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Call a ufunc of NumPy with ndarrays."""
+        return getattr(find_ufunc(ufunc), method)(*inputs, **options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        """Call a function of NumPy with ndarrays."""
+        return find_function(function)(*args, **options)
+
+    # --- methods that differ
+
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+        **options: Any,
+    ) -> Any:
+        """Return the elements as another dtype: a copy unless `copy` is False."""
+        target = as_dtype(calls.as_argument(dtype))
+        if target is None:
+            return to_host(self).astype(dtype)
+        own = self.dtype.__numpy_dtype__
+        if casting != "unsafe" and not host.can_cast(own, target.__numpy_dtype__, casting):  # type: ignore[arg-type]
+            raise TypeError(f"astype: {own} does not fit {target.name} with casting={casting!r}")
+        if target is self.dtype:
+            return as_result(copies.copy(self)) if copy else self
+        return as_result(cast(self, target))
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """Return the same memory, as another dtype if given."""
+        if dtype is None or (isinstance(dtype, _type) and issubclass(dtype, Tensor)):
+            return _as_view(_read_view(self, ...))
+        target = as_dtype(calls.as_argument(dtype))
+        return to_host(self).view(dtype) if target is None else _as_view(Tensor.view(self, target))
+
+    def copy(self, order: str = "C") -> Any:
+        """Return a copy with memory of its own."""
+        return with_class(copies.copy(self), ndarray)
+
+    def flatten(self, order: str = "C") -> Any:
+        """Return a copy with one dimension; for order "F" the first index varies fastest."""
+        return self.copy().reshape(-1, order=order)
+
+    def ravel(self, order: str = "C") -> Any:
+        """Return the elements with one dimension: a view if possible."""
+        return self.reshape(-1, order=order)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """Return the elements with another shape: a view if possible."""
+        sizes = shape[0] if len(shape) == 1 else shape
+        sizes = tuple(map(int, sizes)) if hasattr(sizes, "__iter__") else (int(sizes),)
+        if order == "F" or (order == "A" and self.flags.fnc):
+            return self.T.reshape(_complete(sizes, self.size)[::-1], copy=copy).T
+        return _as_view(manipulation.reshape(self, sizes, copy=copy))
+
+    def transpose(self, *axes: Any) -> Any:
+        """Return a view with the dimensions in another order, by default reversed."""
+        order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes
+        return _as_view(manipulation.permute_dims(self, tuple(order))) if order else self.T
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """Return a view without dimensions of size 1."""
+        return _as_view(manipulation.squeeze(self, axis))
+
+    def fill(self, value: Any) -> None:
+        """Write a number to all elements."""
+        setitem(self, ..., value)
+
+    def sort(
+        self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> None:
+        """Sort in place along an axis."""
+        setitem(self, ..., _functions("sort")(self, axis))
+
+    def partition(
+        self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
+    ) -> None:
+        """Partition in place along an axis."""
+        setitem(self, ..., _functions("partition")(self, kth, axis))
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """Change the shape in place; new elements are 0. The memory is another one afterwards."""
+        sizes = shape[0] if len(shape) == 1 else shape
+        sizes = tuple(sizes) if hasattr(sizes, "__iter__") else (int(sizes),)
+        old = self.numpy().copy()
+        old.resize(sizes, refcheck=False)
+        become(self, expr_of(from_host(old)))
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Write values at positions in row-major order."""
+        _functions("put")(self, indices, values, mode)
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+        """Return elements of the arrays that these indices choose."""
+        return _functions("choose")(self, choices, out=out, mode=mode)
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """Return the slices along an axis at which `condition` is True."""
+        return _functions("compress")(condition, self, axis=axis, out=out)
+
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """Accept flags that are true already. Raises: ArgumentError for write=False."""
+        if write is not None and not write:
+            raise ArgumentError(
+                "setflags: dovetail cannot protect memory; pass a copy, x.copy(), to code that "
+                "must not write"
+            )
+
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
+        """Write the elements to a file."""
+        to_host(self).tofile(fid, sep, format)
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """Return the bytes of the elements in row-major order."""
+        return to_host(self).tobytes(order)  # type: ignore[no-any-return]
+
+    def byteswap(self, inplace: bool = False) -> Any:
+        """Return the elements with their bytes reversed."""
+        swapped = to_host(self).byteswap(inplace)
+        return self if inplace else from_host(swapped)
+
+    def dump(self, file: Any) -> None:
+        """Pickle NumPy's array of the elements to a file."""
+        to_host(self).dump(file)
+
+    def dumps(self) -> bytes:
+        """Return NumPy's pickle of the elements."""
+        return to_host(self).dumps()  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write values, cast to the dtype as NumPy does: floats lose their fraction in integers."""
+        try:
+            setitem(self, key, value)
+        except (DTypeError, GradientError) as error:
+            if not isinstance(value, (Tensor, host.ndarray, host.generic, float, list, tuple)):
+                raise
+            if isinstance(error, GradientError) and find_tensor([value]) is None:
+                raise
+            joined = calls.join(value) if isinstance(value, (list, tuple, Tensor)) else value
+            if not isinstance(joined, Tensor):
+                joined = from_host(host.asarray(joined), is_shared=False)
+            if not isinstance(joined, Tensor) or joined.dtype is self.dtype:
+                raise
+            setitem(self, key, cast(joined, self.dtype))
+
+
+_type = type
+register_subclass(ndarray)
+calls._classes.append(ndarray)
+_real, _imag = find_function(host.real), find_function(host.imag)
+_SAME_METHODS = """
+all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min nonzero
+prod repeat round searchsorted std sum swapaxes take trace var
+"""
+
+
+def _functions(name: str) -> Callable[..., Any]:
+    """Return the function of the namespace by its name."""
+    return find_function(getattr(host, name))
+
+
+def _attach(name: str) -> None:
+    """Set the method that calls NumPy's function of this name."""
+    call = find_function(getattr(host, name))
+
+    @wraps(getattr(host.ndarray, name), updated=(), assigned=("__name__", "__doc__"))
+    def method(self: ndarray, *args: Any, **options: Any) -> Any:
+        return call(self, *args, **options)
+
+    setattr(ndarray, name, method)
+
+
+for _name in _SAME_METHODS.split():
+    _attach(_name)
+
+
+def _has_ellipsis(key: Any) -> bool:
+    """Return True if an index has `...`, which makes a view of one element an array."""
+    return key is ... or (type(key) is tuple and any(k is ... for k in key))
+
+
+def _as_view(x: Tensor) -> Any:
+    """Return a result that may be an argument or its view as an ndarray."""
+    return x if type(x) is ndarray else with_class(x, ndarray)
+
+
+def _printable(x: Tensor) -> host.ndarray:
+    """Return the values to print, without a gradient."""
+    array: host.ndarray = (x.detach() if x.requires_grad else x).numpy()
+    return array
+
+
+def _complete(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """Return a shape with the size that -1 stands for."""
+    if -1 not in sizes:
+        return sizes
+    known = 1
+    for n in sizes:
+        known *= n if n != -1 else 1
+    return tuple([size // max(known, 1) if n == -1 else n for n in sizes])
+
+
+def _restore(x: Tensor) -> Tensor:
+    """Give an unpickled tensor the class ndarray."""
+    return with_class(x, ndarray)
+
+
+class Flags:
+    """The flags of an ndarray: `x.flags.c_contiguous`, `x.flags["C_CONTIGUOUS"]`.
+
+    - `x`: the array.
+    """
+
+    _NAMES = ("C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "WRITEABLE", "ALIGNED", "WRITEBACKIFCOPY")
+
+    def __init__(self, x: ndarray) -> None:
+        theirs = x.numpy().flags
+        self._values = {name: bool(theirs[name]) for name in self._NAMES}
+        self._values["OWNDATA"] = x.base is None
+        c, f = self._values["C_CONTIGUOUS"], self._values["F_CONTIGUOUS"]
+        self._values |= {"FNC": f and not c, "FORC": f or c, "CONTIGUOUS": c, "FORTRAN": f}
+        self._values |= {"BEHAVED": self._values["ALIGNED"] and self._values["WRITEABLE"]}
+        self._values |= {"CARRAY": self._values["BEHAVED"] and c}
+        self._values |= {"FARRAY": self._values["BEHAVED"] and f and not c}
+        shorts = {"C": "C_CONTIGUOUS", "F": "F_CONTIGUOUS", "O": "OWNDATA", "W": "WRITEABLE"}
+        self._values |= {short: self._values[name] for short, name in shorts.items()}
+
+    def __getitem__(self, name: str) -> bool:
+        """Return a flag by NumPy's name."""
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> bool:
+        if name.upper() not in self.__dict__.get("_values", ()):
+            raise AttributeError(f"flags: there is no flag {name!r}; see numpy.ndarray.flags")
+        return self._values[name.upper()]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_values":
+            object.__setattr__(self, name, value)
+        elif name != "writeable" or not value:
+            raise ArgumentError(f"flags: dovetail cannot set {name}; pass a copy, x.copy()")
+
+    def __repr__(self) -> str:
+        return "\n".join(f"  {name} : {self._values[name]}" for name in self._NAMES) + "\n"
+
+
+class flatiter:
+    """The elements of an ndarray in row-major order: `x.flat`.
+
+    - `x`: the array.
+    """
+
+    def __init__(self, x: ndarray) -> None:
+        self.base, self.index = x, 0
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The position of the next element."""
+        return tuple(map(int, host.unravel_index(self.index, self.base.shape)))
+
+    def __len__(self) -> int:
+        return int(self.base.size)
+
+    def __iter__(self) -> flatiter:
+        return self
+
+    def __next__(self) -> Any:
+        if self.index >= self.base.size:
+            raise StopIteration
+        self.index += 1
+        return self[self.index - 1]
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return an element, or a copy of several."""
+        result = manipulation.ravel(self.base)
+        value = getitem(result, key)
+        return read_scalar(value) if value.ndim == 0 else with_class(copies.copy(value), ndarray)
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        """Write elements; values are repeated as often as needed."""
+        positions = host.arange(self.base.size)[to_host(key)]
+        if positions.size == 0:
+            return
+        if isinstance(values, (Tensor, host.ndarray, list, tuple)):
+            row = manipulation.ravel(calls.join(values))
+            if not row.size:
+                raise ShapeError("flat: cannot write from an empty array")
+            if row.size != positions.size:
+                row = getitem(row, host.resize(host.arange(row.size), positions.size))
+            values = manipulation.reshape(row, positions.shape)
+        if self.base.is_contiguous() and self.base.ndim:
+            setitem(manipulation.reshape(self.base, (-1,)), positions, values)
+        else:
+            setitem(self.base, tuple(host.unravel_index(positions, self.base.shape)) or ..., values)
+
+    def copy(self) -> Any:
+        """Return a copy of the elements as a vector."""
+        return self.base.flatten()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> host.ndarray:
+        return to_host(self.copy()).astype(dtype)  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> Any:
+        return self.copy() == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_UFUNC_NAMES = {
+    "pow": "power",
+    "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+}
+_promoted: dict[tuple[str, Any, Any], bool] = {}  # by op and dtypes, or types of numbers
+
+
+def promote_operands(op: Op, a: Any, b: Any) -> Any:
+    """Return an operator's result by NumPy's promotion, or None if dovetail's is the same.
+
+    NumPy computes integers beside floats, and quotients of integers, in float64.
+    """
+    kinds = [x.dtype if isinstance(x, Tensor) else type(x) for x in (a, b)]
+    key = (op.name, *kinds)
+    differs = _promoted.get(key)
+    if differs is None:
+        differs = _promoted[key] = _differs(op.name, kinds)
+    return UFUNCS[_UFUNC_NAMES.get(op.name, op.name)](a, b) if differs else None
+
+
+def _differs(op: str, kinds: list[Any]) -> bool:
+    """Return True if NumPy's promotion of two kinds of operands may differ from dovetail's."""
+    known = (bool, int, float, complex)
+    if not all(isinstance(k, DType) or k in known for k in kinds):
+        return False
+    letters = [k.kind if isinstance(k, DType) else "bifc"[known.index(k)] for k in kinds]
+    integers = [letter in "biu" for letter in letters]
+    if not all(integers):
+        return any(integers)
+    return (
+        op in ("divide", "pow", "floor_divide", "remainder")
+        and (op == "divide" or letters == ["b", "b"] or kinds[0] is bool_ or kinds[1] is bool_)
+    ) or ({*kinds} & {uint64} != set() and "i" in [k.kind for k in kinds if isinstance(k, DType)])
+
+
+promotions[ndarray] = promote_operands

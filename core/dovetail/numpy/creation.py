@@ -1,0 +1,218 @@
+"""NumPy's functions that make arrays, with NumPy's parameters and default dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as host
+
+from ..dtypes import int64
+from ..errors import ArgumentError
+from ..functions.creation import constructors
+from ..functions.creation.from_values import asarray as tensor_from
+from ..functions.numpy.like_creation import with_dims
+from ..tensor.c_fields import with_class
+from ..tensor.tensor import Tensor
+from .array_class import as_dtype, ndarray
+from .calls import as_ndarray, as_result, find_tensor, from_host, join, to_host
+
+__all__ = [
+    "arange", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
+    "asfortranarray", "copy", "empty", "eye", "full", "identity", "ones", "require", "tri", "zeros",
+]  # fmt: skip
+
+
+def _build(name: str) -> Callable[..., Any]:
+    """Build `zeros`, `ones` or `empty`."""
+    ours, theirs = getattr(constructors, name), getattr(host, name)
+
+    def create(
+        shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+    ) -> Any:
+        d = as_dtype(dtype)
+        if d is None:
+            return theirs(shape, dtype)
+        place = like.device if device is None and isinstance(like, Tensor) else device
+        return with_class(ours(_as_shape(shape), dtype=d, device=place), ndarray)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = theirs.__doc__
+    return create
+
+
+def _as_shape(shape: Any) -> int | tuple[int, ...]:
+    """Return a shape of Python ints."""
+    if type(shape) is int or (type(shape) is tuple and all(type(n) is int for n in shape)):
+        return shape  # type: ignore[no-any-return]
+    return (
+        tuple([n.__index__() for n in shape])
+        if hasattr(shape, "__iter__")
+        and not (isinstance(shape, (Tensor, host.ndarray)) and not shape.ndim)
+        else int(shape)
+    )
+
+
+zeros, ones, empty = map(_build, ("zeros", "ones", "empty"))
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
+    """Return an array full of a value, by default of the value's dtype."""
+    if dtype is None:
+        dtype = (
+            fill_value.dtype if isinstance(fill_value, Tensor) else host.asarray(fill_value).dtype
+        )
+    d = as_dtype(dtype)
+    if d is None:
+        return host.full(shape, to_host(fill_value), dtype)
+    if isinstance(fill_value, (int, float, complex)):
+        value = d.__numpy_dtype__.type(fill_value).item() if d.__numpy_dtype__ else fill_value
+        return with_class(
+            constructors.full(_as_shape(shape), value, dtype=d, device=device), ndarray
+        )
+    result = empty(shape, d, device=device)
+    result[...] = fill_value
+    return result
+
+
+def eye(
+    N: Any,
+    M: Any = None,
+    k: Any = 0,
+    dtype: Any = float,
+    order: str = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
+    """Return a matrix with ones on a diagonal."""
+    d = as_dtype(dtype)
+    if d is None:
+        return host.eye(N, M, k, dtype)
+    columns = N if M is None else M
+    return with_class(
+        constructors.eye(int(N), int(columns), k=int(k), dtype=d, device=device), ndarray
+    )
+
+
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """Return the square identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Any:
+    """Return a matrix with ones at and below a diagonal."""
+    return from_host(host.tri(N, M, k, to_host(dtype)))
+
+
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
+    """Return evenly spaced numbers; those of floats have NumPy's bits."""
+    if len(args) == 4:
+        *args, dtype = args  # type: ignore[assignment]
+    if len(args) <= 3 and dtype in (None, int) and all(type(v) is int for v in args):
+        return with_class(constructors.arange(*args, dtype=int64, device=device), ndarray)
+    return from_host(host.arange(*map(to_host, args), dtype=to_host(dtype)))
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    ndmax: int = 0,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
+    """Return an array of a value: a tensor, an array, a number, or nested lists of these.
+
+    Lists of tensors are stacked, so gradients flow. `order` is ignored: memory is row-major.
+    """
+    d = None if dtype is None else as_dtype(dtype)
+    if dtype is not None and d is None:
+        return host.array(to_host(object), dtype, ndmin=ndmin)
+    if isinstance(object, Tensor):
+        result = as_ndarray(object)
+        if d is not None and d is not result.dtype:
+            if copy is False:
+                raise ArgumentError("array: copy=False, but the dtype needs a copy; use copy=None")
+            result = result.astype(d)  # type: ignore[attr-defined]
+        elif copy:
+            result = result.copy()
+    elif isinstance(object, (list, tuple)) and find_tensor(object) is not None:
+        result = with_class(join(object, d), ndarray)
+    else:
+        values = host.array(object, None if d is None else d.__numpy_dtype__, copy=copy)
+        if device is not None:
+            return with_class(tensor_from(values, device=device), ndarray)
+        result = from_host(values, is_shared=values is not object or not copy)
+    if ndmin and isinstance(result, Tensor):
+        return as_result(with_dims(result, ndmin))
+    return result if isinstance(result, Tensor) or not ndmin else host.array(result, ndmin=ndmin)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> Any:
+    """Return a value as an array; an ndarray of the dtype is returned itself."""
+    return array(a, dtype, copy=copy, device=device)
+
+
+def asanyarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> Any:
+    """Return a value as an array; an ndarray of the dtype is returned itself."""
+    return array(a, dtype, copy=copy, device=device)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """Return a value as a contiguous array of at least one dimension."""
+    result = array(a, dtype, copy=None, ndmin=1)
+    return result if not isinstance(result, Tensor) or result.is_contiguous() else result.copy()
+
+
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """Return a value as an array whose first index is contiguous."""
+    result = array(a, dtype, copy=None)
+    return result.T.copy().T if isinstance(result, Tensor) else result
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """Return a value as an array. Raises: ValueError for infinities and NaNs."""
+    result = array(a, dtype, copy=None)
+    host.asarray_chkfinite(to_host(result))
+    return result
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """Return a value as an array that meets the requirements."""
+    letters = {r.upper()[0] for r in requirements or ()}
+    result = asfortranarray(a, dtype) if "F" in letters else ascontiguousarray(a, dtype)
+    return result.copy() if "O" in letters and result is a else result
+
+
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    """Return a copy as an array."""
+    return array(a)
