@@ -11,9 +11,10 @@ from dovetail.graph.expr cimport Expr
 from dovetail.records cimport Flags
 from dovetail.tensor.host cimport as_bool, as_float, as_int
 from dovetail.tensor.operators cimport record_binary, record_reflected
+from dovetail.tensor.primitives cimport apply
 from dovetail.tensor.slicing cimport basic_leaf
 from dovetail.tensor.c_fields cimport create_view, is_strided
-from dovetail.tensor.writes cimport update_element, write_element, write_result, write_value
+from dovetail.tensor.writes cimport fill_elements, update_element, write_element, write_result, write_value
 
 from ..ops import table as ops
 from ..settings import flags as _process_flags
@@ -22,12 +23,17 @@ cdef extern from "Python.h":
     ctypedef object (*Binary "binaryfunc")(object, object)
     ctypedef int (*Assignment "objobjargproc")(object, object, PyObject*) except -1
     ctypedef object (*Unary "unaryfunc")(object)
+    ctypedef object (*Comparison "richcmpfunc")(object, object, int)
     ctypedef bint (*Inquiry "inquiry")(object) except -1
     ctypedef struct Numbers "PyNumberMethods":
         Binary nb_add
         Binary nb_subtract
         Binary nb_multiply
         Binary nb_true_divide
+        Binary nb_floor_divide
+        Binary nb_remainder
+        Unary nb_negative
+        Unary nb_absolute
         Binary nb_matrix_multiply
         Unary nb_float
         Unary nb_int
@@ -49,9 +55,10 @@ cdef extern from "Python.h":
         Buffers* tp_as_buffer
         Numbers* tp_as_number
         Mapping* tp_as_mapping
+        Comparison tp_richcompare
 
 cdef enum:
-    ADD, SUBTRACT, MULTIPLY, DIVIDE, COUNT
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, REMAINDER
 
 cdef Flags _flags = _process_flags
 cdef type _tensor = None
@@ -59,7 +66,10 @@ cdef Binary _default_subscript = NULL
 cdef Assignment _default_assignment = NULL
 cdef Unary _default_float = NULL, _default_int = NULL
 cdef Inquiry _default_bool = NULL
-cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE]
+cdef Comparison _default_comparison = NULL
+cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE, ops.FLOOR_DIVIDE, ops.REMAINDER]
+cdef object _negate = ops.NEGATIVE, _take_absolute = ops.ABS
+cdef list _comparisons = [ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL, ops.GREATER, ops.GREATER_EQUAL]
 cdef list _forward = [], _reflected = [], _in_place = []
 cdef object _product = None, _product_reflected = None, _write_at = None
 
@@ -91,6 +101,29 @@ cdef object _multiply(object a, object b):
 
 cdef object _divide(object a, object b):
     return _binary(DIVIDE, a, b)
+
+
+cdef object _floor_divide(object a, object b):
+    return _binary(FLOOR_DIVIDE, a, b)
+
+
+cdef object _remainder(object a, object b):
+    return _binary(REMAINDER, a, b)
+
+
+cdef object _negative(object a):
+    return apply(_negate, (a,))
+
+
+cdef object _absolute(object a):
+    return apply(_take_absolute, (a,))
+
+
+cdef object _compare(object a, object b, int k):
+    """Record comparison `k` (Py_LT, ...) of a tensor and an operand, or call the method."""
+    if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
+        return record_binary(_comparisons[k], a, b)
+    return _default_comparison(a, b, k)
 
 
 cdef inline object _update(int k, object a, object b):
@@ -138,6 +171,8 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
             return 0
         e = basic_leaf(x, key)
     if e is not None:
+        if fill_elements(x, e, <object>value):
+            return 0
         write_value("setitem", create_view(x, e), <object>value)
     elif value != NULL and is_strided(x):
         _write_at(x, key, <object>value)
@@ -167,18 +202,21 @@ cdef int _buffer(object x, Buffer* view, int flags) except -1:
 def fill(type tensor):
     """Fill the slots of Tensor, once the class has all of its methods; do nothing when repeated."""
     global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _write_at
-    global _default_float, _default_int, _default_bool
+    global _default_float, _default_int, _default_bool, _default_comparison
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
     if _tensor is not None:
         return
     _tensor = tensor
-    for name in ("add", "sub", "mul", "truediv"):
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
         _forward.append(tensor.__dict__[f"__{name}__"])
         _reflected.append(tensor.__dict__[f"__r{name}__"])
         _in_place.append(tensor.__dict__[f"__i{name}__"])
     numbers.nb_add, numbers.nb_subtract = _add, _subtract
     numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
+    numbers.nb_floor_divide, numbers.nb_remainder = _floor_divide, _remainder
+    numbers.nb_negative, numbers.nb_absolute = _negative, _absolute
+    _default_comparison, (<Type*>tensor).tp_richcompare = (<Type*>tensor).tp_richcompare, _compare
     numbers.nb_inplace_add, numbers.nb_inplace_subtract = _add_to, _subtract_from
     numbers.nb_inplace_multiply, numbers.nb_inplace_true_divide = _multiply_by, _divide_by
     _product, _product_reflected = tensor.__dict__["__matmul__"], tensor.__dict__["__rmatmul__"]

@@ -10,10 +10,11 @@ from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.device_handle cimport OpenedDevice
 from dovetail.records cimport DeviceRecord, DTypeRecord, Flags
 from dovetail.tensor.c_fields cimport expr_of, is_strided
-from dovetail.tensor.host_read cimport array_over, copy_array, element
+from dovetail.tensor.host_read cimport array_over, copy_array, element, round_number
 from dovetail.tensor.tensor cimport create_tensor
 
 cdef Flags flags
+cdef object FULL
 
 
 cpdef bint is_writable(Expr e) except -1
@@ -38,5 +39,7 @@ cpdef _require_real(object name, object value)
 cpdef Py_ssize_t _await_address(Expr e) except -1
 @cython.locals(storage=Storage, device=OpenedDevice, start=Py_ssize_t)
 cpdef Py_ssize_t reachable_address(Expr e) except -1
+@cython.locals(address=Py_ssize_t)
+cpdef object number_at_hand(Expr e)
 @cython.locals(ptr=DataPtr, device=OpenedDevice, storage=Storage, fast_path=FastPath)
 cpdef Expr allocate_leaf(Spec s)

@@ -30,10 +30,11 @@ from ..memory.overlap import connect_foreign, register_visible
 from ..memory.pointer import DataPtr, Export
 from ..memory.storage import Storage, storage_at, storage_over
 from ..ops import table as ops
+from ..ops.table import FULL
 from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
 from .c_fields import expr_of, is_strided, record_alias
-from .host_read import HostMemory, array_over, copy_array, element
+from .host_read import HostMemory, array_over, copy_array, element, round_number
 from .numpy_dtypes import find_ml_dtype
 from .tensor import Tensor, create_tensor, parts_of, required, strided, to_strided
 
@@ -345,8 +346,10 @@ def _single_element(x: Tensor, op: str = "item") -> Number:
         )
     if flags.captures:
         tracer_api.refuse_read(f"the host reads a tensor, {s!r},", x)
-    address = reachable_address(e) or _await_address(evaluate_leaf(x))
-    value: Number | None = element(s.dtype.name, address) if address else None
+    value = number_at_hand(e)
+    if value is None:
+        address = _await_address(evaluate_leaf(x))
+        value = element(s.dtype.name, address) if address else None
     if value is None:  # C does not know the dtype, or the host cannot reach it
         value = printable_values(x).reshape(()).item()
     return value
@@ -393,6 +396,19 @@ def reachable_address(e: Expr) -> int:
         return 0
     start = storage.ptr._host_address(device.host_address)
     return start + e.offset * e.spec.itemsize if start else 0
+
+
+def number_at_hand(e: Expr) -> Number | None:
+    """Return the number of a node of one element if the host needs no evaluation, else None.
+
+    The node is a leaf that the host reaches, or a pending constant.
+    """
+    if e.op is None:
+        address = reachable_address(e)
+        return element(e.spec.dtype.name, address) if address else None
+    if e.op is not FULL or e.attrs[0][0] is not e.spec.dtype:
+        return None
+    return round_number(e.spec.dtype.name, e.args[0])
 
 
 def tolist(x: Tensor) -> Nested:

@@ -60,35 +60,92 @@ def store_number(dtype: str, address: int, value: object) -> bool:
     return True
 
 
+def fill_numbers(
+    dtype: str, address: int, value: object, count: int, step: int, itemsize: int
+) -> bool:
+    """Store a number `count` times, `step` bytes apart; return False for what `store_number` refuses."""
+    if not store_number(dtype, address, value):
+        return False
+    for i in range(1, count):
+        ctypes.memmove(address + i * step, address, itemsize)
+    return True
+
+
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
     "divide": operator.truediv,
 }
+_INTEGER_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "remainder": operator.mod,
+    "floor_divide": operator.floordiv,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
 _UPDATED = ("float32", "float64", "int32", "int64")
 
 
 def update_number(op: str, dtype: str, address: int, other: object) -> bool:
-    """Add a number to that at an address, or subtract, multiply or divide; return False for others.
+    """Apply an arithmetic op to the number at an address and another one; return False for others.
 
     Nothing is stored for ops and dtypes without such a C operator, a number that `store_number`
-    refuses, and a result that is NaN, whose bits may differ between machines.
+    refuses, a divisor of integers below 1, and a result that is NaN, whose bits may differ between
+    machines.
     """
-    if dtype not in _UPDATED or op not in _OPERATORS or (op == "divide" and dtype[0] == "i"):
+    if dtype not in _UPDATED:
         return False
-    number = _TYPES[dtype]()
-    if not store_number(dtype, ctypes.addressof(number), other):
+    number = round_number(dtype, other)
+    operate = _OPERATORS.get(op)
+    if dtype[0] == "i" and (operate is None or op == "divide"):
+        operate = _INTEGER_OPERATORS.get(op)
+        if op in ("remainder", "floor_divide") and (number is None or number <= 0):
+            return False
+    if number is None or operate is None:
         return False
     at = _TYPES[dtype].from_address(address)
     try:
-        result = _OPERATORS[op](at.value, number.value)  # float32: a second rounding is exact
+        result = operate(at.value, number)  # float32: a second rounding is exact
     except ZeroDivisionError:
         return False
     if result != result:
         return False
     at.value = result
     return True
+
+
+def round_number(dtype: str, value: object) -> bool | int | float | None:
+    """Return a number as one of a dtype, rounded; None for what `store_number` refuses."""
+    kind = _TYPES.get(dtype)
+    if kind is None:
+        return None
+    number = kind()
+    return number.value if store_number(dtype, ctypes.addressof(number), value) else None
+
+
+def compute_number(op: str, dtype: str, x: object, y: object) -> bool | int | float | None:
+    """Return the result of an op of two numbers in a dtype: a number, or a bool of a comparison.
+
+    None is returned for what `update_number` and `store_number` refuse.
+    """
+    a, b = round_number(dtype, x), round_number(dtype, y)
+    if a is None or b is None or dtype not in _UPDATED:
+        return None
+    compare = _COMPARISONS.get(op)
+    if compare is not None:
+        return compare(a, b)
+    number = _TYPES[dtype](a)
+    address = ctypes.addressof(number)
+    return number.value if update_number(op, dtype, address, b) else None
 
 
 def copy_bytes(target: int, source: int, nbytes: int) -> None:

@@ -1,5 +1,8 @@
 # cython: cdivision=True
-"""Reads and writes of host memory, one element or an array: the compiled form of `host_read.py`."""
+"""Reads and writes of host memory, one element or an array: the compiled form of `host_read.py`.
+
+Names of dtypes and ops are interned, and compared by identity.
+"""
 
 import numpy as np
 
@@ -15,31 +18,39 @@ from libc.string cimport memcpy, memmove
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
+cdef str FLOAT32 = "float32", FLOAT64 = "float64", INT64 = "int64", INT32 = "int32", BOOL = "bool"
+cdef str UINT8 = "uint8", INT8 = "int8", INT16 = "int16", UINT16 = "uint16", UINT32 = "uint32", UINT64 = "uint64"
+cdef str ADD = "add", SUBTRACT = "subtract", MULTIPLY = "multiply", DIVIDE = "divide"
+cdef str REMAINDER = "remainder", FLOOR_DIVIDE = "floor_divide"
+cdef str BITWISE_AND = "bitwise_and", BITWISE_OR = "bitwise_or", BITWISE_XOR = "bitwise_xor"
+cdef str LESS = "less", LESS_EQUAL = "less_equal", GREATER = "greater"
+cdef str GREATER_EQUAL = "greater_equal", EQUAL = "equal", NOT_EQUAL = "not_equal"
+
 
 cpdef object element(str dtype, Py_ssize_t address):
     """Return the number of a dtype at an address, or None for a dtype that C does not have."""
     cdef void* at = <void*><uintptr_t>address
-    if dtype == "float32":
+    if dtype is FLOAT32:
         return (<float*>at)[0]
-    if dtype == "float64":
+    if dtype is FLOAT64:
         return (<double*>at)[0]
-    if dtype == "int64":
+    if dtype is INT64:
         return (<int64_t*>at)[0]
-    if dtype == "int32":
+    if dtype is INT32:
         return (<int32_t*>at)[0]
-    if dtype == "bool":
+    if dtype is BOOL:
         return (<uint8_t*>at)[0] != 0
-    if dtype == "uint8":
+    if dtype is UINT8:
         return (<uint8_t*>at)[0]
-    if dtype == "int8":
+    if dtype is INT8:
         return (<int8_t*>at)[0]
-    if dtype == "int16":
+    if dtype is INT16:
         return (<int16_t*>at)[0]
-    if dtype == "uint16":
+    if dtype is UINT16:
         return (<uint16_t*>at)[0]
-    if dtype == "uint32":
+    if dtype is UINT32:
         return (<uint32_t*>at)[0]
-    if dtype == "uint64":
+    if dtype is UINT64:
         return (<uint64_t*>at)[0]
     return None
 
@@ -57,9 +68,9 @@ cpdef bint store_number(str dtype, Py_ssize_t address, object value) except -1:
     cdef long long whole
     cdef int overflow = 0
     if type(value) is float:
-        if dtype == "float32":
+        if dtype is FLOAT32:
             (<float*>at)[0] = <float><double>value
-        elif dtype == "float64":
+        elif dtype is FLOAT64:
             (<double*>at)[0] = <double>value
         else:
             return False
@@ -69,34 +80,50 @@ cpdef bint store_number(str dtype, Py_ssize_t address, object value) except -1:
     whole = PyLong_AsLongLongAndOverflow(value, &overflow)
     if overflow:
         return False
-    if dtype == "float32":
+    if dtype is FLOAT32:
         if not -EXACT_INT_MAX <= whole <= EXACT_INT_MAX:
             return False
         (<float*>at)[0] = <float>whole
-    elif dtype == "float64":
+    elif dtype is FLOAT64:
         if not -EXACT_INT_MAX <= whole <= EXACT_INT_MAX:
             return False
         (<double*>at)[0] = <double>whole
-    elif dtype == "int64":
+    elif dtype is INT64:
         (<int64_t*>at)[0] = whole
-    elif dtype == "int32" and -0x80000000 <= whole <= 0x7FFFFFFF:
+    elif dtype is INT32 and -0x80000000 <= whole <= 0x7FFFFFFF:
         (<int32_t*>at)[0] = <int32_t>whole
-    elif dtype == "bool" and type(value) is bool:
+    elif dtype is BOOL and type(value) is bool:
         (<uint8_t*>at)[0] = <uint8_t>whole
-    elif dtype == "uint8" and 0 <= whole <= 0xFF:
+    elif dtype is UINT8 and 0 <= whole <= 0xFF:
         (<uint8_t*>at)[0] = <uint8_t>whole
-    elif dtype == "int8" and -0x80 <= whole <= 0x7F:
+    elif dtype is INT8 and -0x80 <= whole <= 0x7F:
         (<int8_t*>at)[0] = <int8_t>whole
-    elif dtype == "int16" and -0x8000 <= whole <= 0x7FFF:
+    elif dtype is INT16 and -0x8000 <= whole <= 0x7FFF:
         (<int16_t*>at)[0] = <int16_t>whole
-    elif dtype == "uint16" and 0 <= whole <= 0xFFFF:
+    elif dtype is UINT16 and 0 <= whole <= 0xFFFF:
         (<uint16_t*>at)[0] = <uint16_t>whole
-    elif dtype == "uint32" and 0 <= whole <= 0xFFFFFFFF:
+    elif dtype is UINT32 and 0 <= whole <= 0xFFFFFFFF:
         (<uint32_t*>at)[0] = <uint32_t>whole
-    elif dtype == "uint64" and 0 <= whole:
+    elif dtype is UINT64 and 0 <= whole:
         (<uint64_t*>at)[0] = <uint64_t>whole
     else:
         return False
+    return True
+
+
+cpdef bint fill_numbers(str dtype, Py_ssize_t address, object value, Py_ssize_t count, Py_ssize_t step, Py_ssize_t itemsize) except -1:
+    """Store a number `count` times, `step` bytes apart; return False for what `store_number` refuses."""
+    cdef char* at = <char*><uintptr_t>address
+    cdef Py_ssize_t i
+    if not store_number(dtype, address, value):
+        return False
+    for i in range(1, count):
+        if itemsize == 8:
+            (<int64_t*>(at + i * step))[0] = (<int64_t*>at)[0]
+        elif itemsize == 4:
+            (<int32_t*>(at + i * step))[0] = (<int32_t*>at)[0]
+        else:
+            memcpy(at + i * step, at, itemsize)
     return True
 
 
@@ -117,14 +144,28 @@ ctypedef fused Updated:
 cdef bint _update(Updated* at, Updated other, str op) noexcept:
     """Apply an op to the number at an address; return False, with nothing done, if the result is NaN."""
     cdef Updated result
-    if op == "add":
+    if op is ADD:
         result = at[0] + other
-    elif op == "subtract":
+    elif op is SUBTRACT:
         result = at[0] - other
-    elif op == "multiply":
+    elif op is MULTIPLY:
         result = at[0] * other
-    elif op == "divide":
+    elif op is DIVIDE:
         result = at[0] / other
+    elif Updated is double or Updated is float:
+        return False
+    elif op is REMAINDER and other > 0:
+        result = at[0] % other
+        if result < 0:
+            result += other
+    elif op is FLOOR_DIVIDE and other > 0:
+        result = at[0] / other - (at[0] % other < 0)
+    elif op is BITWISE_AND:
+        result = at[0] & other
+    elif op is BITWISE_OR:
+        result = at[0] | other
+    elif op is BITWISE_XOR:
+        result = at[0] ^ other
     else:
         return False
     if result != result:
@@ -134,24 +175,67 @@ cdef bint _update(Updated* at, Updated other, str op) noexcept:
 
 
 cpdef bint update_number(str op, str dtype, Py_ssize_t address, object other) except -1:
-    """Add a number to that at an address, or subtract, multiply or divide; return False for others.
+    """Apply an arithmetic op to the number at an address and another one; return False for others.
 
     Nothing is stored for ops and dtypes without such a C operator, a number that `store_number`
-    refuses, and a result that is NaN, whose bits may differ between machines.
+    refuses, a divisor of integers below 1, and a result that is NaN, whose bits may differ between
+    machines.
     """
     cdef void* at = <void*><uintptr_t>address
     cdef Number number
-    if not store_number(dtype, <Py_ssize_t>&number, other) or (op == "divide" and dtype[0] != "f"):
+    if not store_number(dtype, <Py_ssize_t>&number, other) or (op is DIVIDE and dtype is not FLOAT32 and dtype is not FLOAT64):
         return False
-    if dtype == "float32":
+    if dtype is FLOAT32:
         return _update(<float*>at, number.of_32, op)
-    if dtype == "float64":
+    if dtype is FLOAT64:
         return _update(<double*>at, number.of_64, op)
-    if dtype == "int64":
+    if dtype is INT64:
         return _update(<int64_t*>at, number.whole_64, op)
-    if dtype == "int32":
+    if dtype is INT32:
         return _update(<int32_t*>at, number.whole_32, op)
     return False
+
+
+cdef object _compare(Updated a, Updated b, str op):
+    """Return the bool of a comparison, or None for other ops."""
+    if op is LESS:
+        return a < b
+    if op is LESS_EQUAL:
+        return a <= b
+    if op is GREATER:
+        return a > b
+    if op is GREATER_EQUAL:
+        return a >= b
+    if op is EQUAL:
+        return a == b
+    return a != b if op is NOT_EQUAL else None
+
+
+cpdef object round_number(str dtype, object value):
+    """Return a number as one of a dtype, rounded; None for what `store_number` refuses."""
+    cdef Number number
+    return element(dtype, <Py_ssize_t>&number) if store_number(dtype, <Py_ssize_t>&number, value) else None
+
+
+cpdef object compute_number(str op, str dtype, object x, object y):
+    """Return the result of an op of two numbers in a dtype: a number, or a bool of a comparison.
+
+    None is returned for what `update_number` and `store_number` refuse.
+    """
+    cdef Number a, b
+    if not store_number(dtype, <Py_ssize_t>&a, x):
+        return None
+    if update_number(op, dtype, <Py_ssize_t>&a, y):
+        return element(dtype, <Py_ssize_t>&a)
+    if not store_number(dtype, <Py_ssize_t>&b, y):
+        return None
+    if dtype is FLOAT32:
+        return _compare(a.of_32, b.of_32, op)
+    if dtype is FLOAT64:
+        return _compare(a.of_64, b.of_64, op)
+    if dtype is INT64:
+        return _compare(a.whole_64, b.whole_64, op)
+    return _compare(a.whole_32, b.whole_32, op) if dtype is INT32 else None
 
 
 cpdef copy_bytes(Py_ssize_t target, Py_ssize_t source, Py_ssize_t nbytes):

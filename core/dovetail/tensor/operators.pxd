@@ -1,10 +1,11 @@
 # The C types of `operators.py`.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, binary_node, node
+from dovetail.graph.expr cimport Expr, Spec, binary_node, node
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
+from dovetail.tensor.immediate cimport compute_binary
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, view
 from dovetail.tensor.writes cimport update_element, write_result
@@ -15,5 +16,6 @@ cdef IdentityCache recent_binary
 
 @cython.locals(a=Expr, b=Expr, inferred=tuple)
 cdef record_binary(object op, object x, object other)
+cdef object _record(object op, Expr a, object b, Spec s)
 @cython.locals(b=Expr, inferred=tuple)
 cdef record_reflected(object op, object number, object x)

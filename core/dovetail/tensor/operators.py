@@ -8,12 +8,13 @@ from types import NotImplementedType
 from .. import callbacks
 from ..dtypes import bool_, float64
 from ..errors import ShapeError
-from ..graph.expr import binary_node, node
+from ..graph.expr import Expr, Spec, binary_node, node
 from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
 from ..settings import flags
 from .c_fields import expr_of, is_strided, keep_class
+from .immediate import compute_binary
 from .primitives import apply, in_place, view
 from .promotion import PYTHON_NUMBERS, overrides_operators
 from .result_type import OPERATOR_SPECS_MAX, infer_binary, is_within, operator_caches, recent_binary
@@ -41,11 +42,11 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
         inferred = recent_binary.get(op, a.spec, b.spec)
         if inferred is None:
             inferred = infer_binary(op, a, a.spec, b, b.spec)
-        return keep_class(keep_class(create_tensor(binary_node(op, a, b, inferred[0])), x), other)
+        return keep_class(keep_class(_record(op, a, b, inferred[0]), x), other)
     kind = type(other)
     if kind is Size:
         other, kind = other.value, int  # type: ignore[attr-defined]  # Size has it
-    if kind in PYTHON_NUMBERS and kind is not complex:
+    if kind is float or kind is int or kind is bool:  # `in` would compare the classes by `==`
         inferred = recent_binary.get(op, a.spec, kind)
         if inferred is None:
             inferred = infer_binary(op, a, a.spec, other, kind)
@@ -53,8 +54,17 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
             low, high, _ = inferred[1][1]  # type: ignore[misc]  # the limits of the number
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
                 return apply(op, (x, other))
-        return keep_class(create_tensor(binary_node(op, a, other, inferred[0])), x)
+        return keep_class(_record(op, a, other, inferred[0]), x)
     return NotImplemented if overrides_operators(other) else apply(op, (x, other))
+
+
+def _record(op: Op, a: Expr, b: object, s: Spec) -> Tensor:
+    """Record an op of a node and another operand, or compute it at once for single numbers."""
+    if len(s.shape) == 0:
+        result = compute_binary(op, a, b, s)  # type: ignore[arg-type]  # b is a node or a number
+        if result is not None:
+            return result
+    return create_tensor(binary_node(op, a, b, s))
 
 
 def record_reflected(op: Op, number: object, x: Tensor) -> Result:
@@ -69,6 +79,10 @@ def record_reflected(op: Op, number: object, x: Tensor) -> Result:
         inferred = infer_binary(op, number, kind, b, b.spec)
     if inferred[1] is not None and not is_within((number, b), inferred[1]):
         return apply(op, (number, x))
+    if len(b.spec.shape) == 0:
+        result = compute_binary(op, number, b, inferred[0])  # type: ignore[arg-type]  # a number
+        if result is not None:
+            return keep_class(result, x)
     return keep_class(create_tensor(node(op, (number, b), inferred[0])), x)
 
 

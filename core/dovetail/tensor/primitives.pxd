@@ -5,6 +5,7 @@ from dovetail.graph.expr cimport Expr, Spec, binary_node, leaf, node, spec, stor
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport record_alias, expr_of, keep_class, is_strided
+from dovetail.tensor.immediate cimport compute_unary
 from dovetail.tensor.slicing cimport basic_leaf
 from dovetail.tensor.tensor cimport create_tensor
 
@@ -16,6 +17,7 @@ cdef dict _young_views
 
 @cython.locals(e=Expr, inferred=tuple)
 cpdef apply(object op, object args, object attrs=*, object out=*)
+cdef object _record_unary(object op, Expr e, Spec s, object attrs)
 @cython.locals(e=Expr, inferred=tuple)
 cpdef apply_one(object op, object x, object out)
 cpdef apply_two(object op, object x1, object x2, object out)

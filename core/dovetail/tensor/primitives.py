@@ -25,6 +25,7 @@ from ..ops import table as ops
 from ..ops.table import Op
 from ..settings import flags
 from .c_fields import expr_of, is_strided, keep_class, record_alias
+from .immediate import compute_unary
 from .promotion import PYTHON_NUMBERS, as_operand, number_as_tensor
 from .result_type import (
     apply_cache,
@@ -106,12 +107,21 @@ def apply(
             inferred = recent_unary.get(op, e.spec, attrs)
             if inferred is None:
                 inferred = infer_unary(op, e, attrs)
-            return keep_class(create_tensor(node(op, (e,), inferred[0], attrs)), args[0])
+            return keep_class(_record_unary(op, e, inferred[0], attrs), args[0])
         if len(args) == 2 and attrs is None:
             result = _apply_cached_binary(op, e, args[1])
             if result is not None:
                 return keep_class(result, args[0])
     return _apply_general(op, args, attrs, out)
+
+
+def _record_unary(op: Op, e: Expr, s: Spec, attrs: object) -> Tensor:
+    """Record an op of one node, or compute it at once for a single number."""
+    if len(s.shape) == 0 and attrs is None:
+        result = compute_unary(op, e, s)
+        if result is not None:
+            return result
+    return create_tensor(node(op, (e,), s, attrs))
 
 
 def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
@@ -123,7 +133,7 @@ def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
         inferred = recent_unary.get(op, e.spec, None)
         if inferred is None:
             inferred = infer_unary(op, e, None)
-        return keep_class(create_tensor(node(op, (e,), inferred[0], None)), x)
+        return keep_class(_record_unary(op, e, inferred[0], None), x)
     return _apply_general(op, (x,), None, out)
 
 

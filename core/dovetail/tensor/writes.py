@@ -52,8 +52,8 @@ from ..ops import table as ops
 from ..ops.table import COPY, FULL, VIEW, Op
 from ..settings import flags
 from .c_fields import aliases_of, become, expr_of, is_strided
-from .host import from_host, reachable_address
-from .host_read import copy_bytes, element, store_number, update_number
+from .host import from_host, number_at_hand, reachable_address
+from .host_read import copy_bytes, fill_numbers, store_number, update_number
 from .promotion import plain_number, require_untaped
 from .slicing import NO_ELEMENT, element_position
 from .tensor import Tensor, attach_lazy_storage, create_tensor, strided
@@ -187,13 +187,42 @@ def write_element(x: Tensor, key: object, value: object) -> bool:
     if not is_strided(value):
         return store_number(e.spec.dtype.name, address, value)
     source = expr_of(value)
-    origin = _address_of_number(source)
-    if origin == 0 or source.spec.dtype is not e.spec.dtype:
+    if source.spec.dtype is not e.spec.dtype or source.spec.device is not e.spec.device:
         return False
-    if source.spec.device is not e.spec.device:
+    if source.op is FULL and len(source.spec.shape) == 0 and source.tape is None:
+        return store_number(e.spec.dtype.name, address, number_at_hand(source))
+    origin = _address_of_number(source)
+    if origin == 0:
         return False
     copy_bytes(address, origin, e.spec.itemsize)
     return True
+
+
+FILLED_MAX = 512  # elements that the host fills faster than a kernel
+
+
+def fill_elements(x: Tensor, part: Expr, value: object) -> bool:
+    """Write a number by the host into all elements of `part`, a leaf in the memory of `x`.
+
+    False is returned, and nothing is written, where `write_element` does so, for more than
+    FILLED_MAX elements, and unless these are equally far apart.
+    """
+    if type(value) is not float and type(value) is not int:
+        return False
+    s = part.spec
+    if s.size > FILLED_MAX:
+        return False
+    if part.strides is s.strides or part.strides == s.strides:
+        step = 1
+    elif len(s.shape) == 1 and part.strides[0] != 0:
+        step = part.strides[0]
+    else:
+        return False
+    if _idle_address(x) == 0:
+        return False
+    itemsize = s.itemsize
+    address = reachable_address(part)
+    return fill_numbers(s.dtype.name, address, value, s.size, step * itemsize, itemsize)
 
 
 def update_element(op: Op, x: Tensor, other: object) -> bool:
@@ -211,10 +240,7 @@ def update_element(op: Op, x: Tensor, other: object) -> bool:
     number = other
     if is_strided(other):
         source = expr_of(other)
-        origin = _address_of_number(source)
-        if origin == 0 or source.spec is not e.spec:
-            return False
-        number = element(e.spec.dtype.name, origin)
+        number = number_at_hand(source) if source.spec is e.spec and source.tape is None else None
     return update_number(op.name, e.spec.dtype.name, address, number)
 
 
