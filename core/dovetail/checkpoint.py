@@ -336,7 +336,7 @@ def _digest(tensors: Mapping[str, dt.Tensor]) -> bytes:
     digest = hashlib.blake2b(digest_size=32)
     for name in sorted(tensors):
         x = tensors[name]
-        digest.update(f"{name}\0{x.dtype.name}\0{x.shape}\0".encode())
+        digest.update(f"{name}\0{x.dtype.name}\0{tuple(x.shape)}\0".encode())
         digest.update(_raw(x).data)
     return digest.digest()
 

@@ -1,0 +1,153 @@
+"""The methods of `torch.Tensor`: those of `dt.Tensor` with adopted results, and those that differ.
+
+`attach` builds them from `dt.Tensor` and the tables of `functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import dovetail as dt
+
+from . import functions
+from .adoption import Tensor, adopt, wrap, wrap_callback
+from .text import show_tensor
+
+# Methods whose results have no new tensor, or that must not be slower: as they are.
+UNWRAPPED = frozenset(
+    "backward numpy item tolist data_ptr storage storage_offset stride numel dim element_size "
+    "is_contiguous is_complex is_floating_point is_pinned retain_grad __init__ __new__ __repr__ "
+    "__str__ __hash__ __len__ __bool__ __int__ __float__ __complex__ __index__ __array__ "
+    "__sizeof__ __getattribute__ __getattr__ __setattr__ __delattr__ __reduce_ex__ __contains__ "
+    "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__ __array_namespace__ "
+    "__format__ __iter__ __getitem__ __setitem__ __class__ __dir__ __init_subclass__ "
+    "__subclasshook__".split()
+)
+# Operators, whose results the core gives the class of their operands.
+OPERATORS = frozenset(
+    f"__{prefix}{name}__"
+    for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
+    for prefix in ("", "r", "i")
+) | frozenset(f"__{name}__" for name in "eq ne lt le gt ge neg pos abs invert matmul".split())
+
+
+def attach() -> None:
+    """Set the methods and properties on `torch.Tensor`."""
+    for name in dir(dt.Tensor):
+        method = getattr(dt.Tensor, name)
+        if name in UNWRAPPED or name in OPERATORS or isinstance(method, type):
+            continue
+        if isinstance(vars(dt.Tensor).get(name), property):
+            continue
+        if callable(method):
+            setattr(Tensor, name, wrap(method))
+    for function in functions.METHODS:
+        setattr(Tensor, function.__name__, wrap(function))
+    for name in functions.DT_METHODS:
+        setattr(Tensor, name, wrap(getattr(dt, name)))
+    for name, source in functions.LINALG_METHODS.items():
+        setattr(Tensor, name, wrap(getattr(dt.linalg, source)))
+    for name, method in {**functions.METHODS_IN_PLACE, **OWN_METHODS}.items():
+        setattr(Tensor, name, wrap(method))
+    for name in functions.FALSE_METHODS:
+        setattr(Tensor, name, lambda self: False)
+    for name in functions.FALSE_PROPERTIES:
+        setattr(Tensor, name, property(lambda self: False))
+    for name, member in {**PROPERTIES, **UNADOPTED}.items():
+        setattr(Tensor, name, member)
+
+
+def _find_method(x: Tensor, name: str) -> Any:
+    """Return a method that `dt.Tensor` loads at its first use, or another name of one."""
+    if name in functions.OTHER_NAMES:
+        return getattr(x, functions.OTHER_NAMES[name])
+    value = dt.Tensor.__getattr__(x, name)
+    return wrap(value) if isinstance(value, MethodType) or callable(value) else value
+
+
+def _drop_memory_format(name: str) -> Callable[..., Any]:
+    """Return a method that ignores PyTorch's `memory_format`: strides are always row-major."""
+
+    def call(x: Tensor, *args: Any, memory_format: Any = None, **options: Any) -> Any:
+        """Return the method's result; `memory_format` has no effect."""
+        return getattr(dt.Tensor, name)(x, *args, **options)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _copy(x: Tensor, *, memory_format: Any = None) -> Any:
+    """Return a copy; `memory_format` has no effect."""
+    return dt.copy(x)
+
+
+def _move_to_cpu(x: Tensor, memory_format: Any = None) -> Any:
+    """Return the tensor on the processor; `memory_format` has no effect."""
+    return dt.Tensor.to(x, "cpu")
+
+
+def _register_hook(x: Tensor, hook: Callable[..., Any]) -> Any:
+    """Call `hook(gradient)` when the gradient is known; return a handle to remove it."""
+    return dt.Tensor.register_hook(x, wrap_callback(hook))
+
+
+def _gradient(x: Tensor) -> Any:
+    """Return the gradient, or None."""
+    return adopt(dt.Tensor.grad.__get__(x))  # type: ignore[attr-defined]
+
+
+def _set_gradient(x: Tensor, gradient: Any) -> None:
+    """Set the gradient."""
+    dt.Tensor.grad.__set__(x, gradient)  # type: ignore[attr-defined]
+
+
+def _transpose(x: Tensor) -> Any:
+    """Return a view with the axes in reverse order."""
+    return dt.permute_dims(x, tuple(reversed(range(x.ndim))))
+
+
+def _adjoint(x: Tensor) -> Any:
+    """Return a view with the last two axes exchanged, conjugated."""
+    return dt.conj(x).mT if x.dtype.kind == "c" else x.mT
+
+
+def _restore(rebuild: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Return a tensor of `torch.Tensor` from what pickle stored for one of `dt.Tensor`."""
+    return adopt(rebuild(*args))
+
+
+def _reduce(x: Tensor, protocol: Any) -> Any:
+    """Return what pickle stores."""
+    rebuild, args, *others = dt.Tensor.__reduce_ex__(x, protocol)
+    return (_restore, (rebuild, args), *others)
+
+
+def _format(x: Tensor, spec: str) -> str:
+    """Format the only element of a tensor without axes, else the text of the tensor."""
+    return format(x.item(), spec) if x.ndim == 0 else object.__format__(x, spec)
+
+
+OWN_METHODS = {
+    **{name: _drop_memory_format(name) for name in ("contiguous", "to")},
+    "clone": _copy,
+    "cpu": _move_to_cpu,
+    "adjoint": _adjoint,
+}
+PROPERTIES: dict[str, Any] = {
+    "grad": property(_gradient, _set_gradient),
+    "T": property(wrap(_transpose)),
+    "H": property(wrap(_adjoint)),
+    "mH": property(wrap(_adjoint)),
+    "real": property(wrap(dt.real)),
+    "imag": property(wrap(dt.imag)),
+}
+UNADOPTED: dict[str, Any] = {
+    "register_hook": _register_hook,
+    "__getattr__": _find_method,
+    "__reduce_ex__": _reduce,
+    "__repr__": lambda x, **options: show_tensor(x),
+    "__str__": lambda x: show_tensor(x),
+    "__format__": _format,
+}
