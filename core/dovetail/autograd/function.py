@@ -205,7 +205,7 @@ class FunctionNode(Node):
         resumed = [
             k
             for k in self.function._resume_arguments(self.context)
-            if (edge := self.edges[k]) is not None and type(sent.get(edge.node)) is Tensor
+            if (edge := self.edges[k]) is not None and is_strided(sent.get(edge.node))
         ]
         self.context._resumed_gradients = {k: sent[self.edges[k].node] for k in resumed}
         return resumed

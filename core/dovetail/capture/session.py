@@ -116,7 +116,8 @@ class CaptureSession:
 
     def _has_gradient_of_other_layout(self) -> bool:
         """Return True if the `grad` of a known tensor is not strided."""
-        return any(type(k.tensor.grad) not in (Tensor, type(None)) for k in self._with_gradients())
+        gradients = [k.tensor.grad for k in self._with_gradients()]
+        return any(g is not None and not is_strided(g) for g in gradients)
 
     def trace_arguments(self) -> list[object]:
         """Return the leaves for the function; each float becomes a TracedFloat, see `floats`."""
@@ -230,7 +231,7 @@ class CaptureSession:
         before = {id(k.gradient_of): k.tensor for k in self.reachable if k.gradient_of is not None}
         for k in self._with_gradients():
             now = k.tensor.grad
-            if now is before.get(id(k)) or type(now) not in (Tensor, type(None)):
+            if now is before.get(id(k)) or not (now is None or is_strided(now)):
                 continue
             number = next((i for i, t in enumerate(tensors) if t is now), None)
             if now is not None and number is None:

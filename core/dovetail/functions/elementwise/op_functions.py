@@ -27,6 +27,7 @@ from ...ops import table as ops
 from ...ops.dtype_rules import DTypeRule, Dtypes
 from ...ops.table import TABLE, Op
 from ...public_names import PublicSignature
+from ...tensor.c_fields import is_strided
 from ...tensor.primitives import apply, apply_one, apply_two, dispatch, in_place
 from ...tensor.promotion import Array, Operand, as_tensors, convert_operands
 from ...tensor.tensor import Tensor, drop_tape, required
@@ -534,7 +535,7 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     >>> dt.softmax(dt.asarray([[1.0, 1.0], [0.0, -dt.inf]])).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    if type(required("softmax", x)) is not Tensor:
+    if not is_strided(required("softmax", x)):
         return dispatch("softmax", "softmax", (x,), x, lay.axis("softmax", axis, x.ndim))
     axis = lay.axis("softmax", axis, x.ndim)
     e = exp(_subtract_max(x, axis))
@@ -558,7 +559,7 @@ def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> T
     >>> dt.log_softmax(dt.asarray([0.0, -1000.0])).tolist()
     [0.0, -1000.0]
     """
-    if type(required("log_softmax", x)) is not Tensor:
+    if not is_strided(required("log_softmax", x)):
         along = lay.axis("log_softmax", axis, x.ndim)
         return dispatch("log_softmax", "log_softmax", (x,), x, along)
     axis = lay.axis("log_softmax", axis, x.ndim)
