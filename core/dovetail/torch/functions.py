@@ -348,6 +348,50 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> A
     return dt.astype(draws < probabilities, input.dtype)
 
 
+def randint(low: int, *rest: Any, **options: Any) -> Any:
+    """Return random integers: `randint(high, size)` or `randint(low, high, size)`.
+
+    - `low`: the smallest integer; 0 if there is only `high`.
+    - `rest`, `options`: `high` (excluded), `size`, `generator`, `dtype`, `device`.
+    """
+    high, size = options.pop("high", None), options.pop("size", None)
+    bounds = [low, *([] if high is None else [high]), *rest]
+    if size is None:
+        size = bounds.pop()
+    if len(bounds) == 1:
+        bounds.insert(0, 0)
+    options.setdefault("dtype", dt.int64)
+    return _finish(dt.random.randint, (*bounds, tuple(size)), options)
+
+
+def _finish(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Call a function without the options that have no effect; then set `requires_grad`."""
+    requires_grad = options.pop("requires_grad", False)
+    for name in ("layout", "pin_memory", "out"):
+        if options.get(name, ...) in (None, False, dt.strided):
+            options.pop(name)
+    result = function(*args, **options)
+    return result.requires_grad_() if requires_grad else result
+
+
+def unique(
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return the distinct elements in ascending order, or the distinct slices along an axis.
+
+    - `input`: a tensor.
+    - `sorted`: has no effect; they are always in order.
+    - `return_inverse`: also return the position of each element in the result.
+    - `return_counts`: also return how often each is there.
+    - `dim`: the axis; None takes single elements.
+    """
+    return dt.unique(input, False, return_inverse, return_counts, dim)
+
+
 def randint_like(input: Any, *bounds: int, dtype: Any = None, device: Any = None) -> Any:
     """Return random integers below `high`, or from `low` on, in the shape of `input`."""
     low, high = (0, *bounds) if len(bounds) == 1 else bounds
@@ -496,7 +540,7 @@ def _write_in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 METHODS = (
     max, min, aminmax, sort, argsort, msort, median, nanmedian, std, var, equal, nonzero, repeat,
     flip, clamp_min, clamp_max, frac, dist, addr, addbmm, bernoulli, is_nonzero, get_device,
-    fill_diagonal_, sum_to_size,
+    fill_diagonal_, sum_to_size, unique,
 )  # fmt: skip
 # Functions of `dt` that are methods in PyTorch.
 DT_METHODS = (
@@ -549,7 +593,7 @@ METHODS_IN_PLACE = {
 }
 # Functions of `torch` that are no methods.
 FUNCTIONS = (
-    std_mean, var_mean, where, rsub, normal, randint_like, complex, polar, view_as_real,
+    std_mean, var_mean, where, rsub, normal, randint, randint_like, complex, polar, view_as_real,
     view_as_complex, cartesian_prod, combinations, meshgrid, scalar_tensor, seed, initial_seed,
     numel,
 )  # fmt: skip

@@ -29,7 +29,7 @@ SAME_NAMES = frozenset(
     masked_select matmul matrix_exp matrix_power maximum mean minimum mm mode moveaxis movedim
     mul multinomial multiply mv nan nan_to_num nanmean nanquantile nansum narrow ne neg
     negative newaxis nextafter no_grad norm not_equal ones ones_like outer permute pi pinverse
-    polygamma positive pow prod promote_types qr quantile rad2deg rand rand_like randint randn
+    polygamma positive pow prod promote_types qr quantile rad2deg rand rand_like randn
     randn_like randperm ravel real reciprocal relu remainder renorm repeat_interleave reshape
     result_type roll rot90 round row_stack rsqrt scatter scatter_add scatter_reduce
     searchsorted select set_default_device set_default_dtype set_grad_enabled set_num_threads
