@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import math
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.util import find_spec
+from typing import Any
 from zlib import crc32
 
 import dovetail as dt
@@ -29,11 +31,12 @@ pytest.register_assert_rewrite("captured", "cstyle_cases", "fake_device")
 
 
 tracebacks.keeps_frames = True  # a failed test shows where
-PART, FEWEST = 24, 2
+PART = 24
+ABSENT = {"cpu", "opencl", "cuda"} - INSTALLED
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "of each parametrized test one case in N, two at least; 1: all. Unless something is "
+    text = "of each parametrized test one case in N, one at least; 1: all. Unless something is "
     text += f"chosen by `::`, -k or -m, N is {PART}"
     parser.addoption("--part", type=int, metavar="N", help=text)
 
@@ -51,6 +54,16 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"of parametrized tests one case in {n} (--part 1: all)" if n > 1 else "all cases"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector, which would walk 77,000 cases again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a sample of each test's cases, the same in every run and process."""
@@ -63,9 +76,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def sample(cases: Sequence[str], n: int) -> list[str]:
-    """Return one case in n, at least `FEWEST`, chosen by a hash of its id."""
-    many = max(FEWEST, math.ceil(len(cases) / n))
-    return sorted(cases, key=lambda case: crc32(case.encode()))[:many] if n > 1 else [*cases]
+    """Return one case in n, at least one, chosen by a hash of its id; first those that can run."""
+
+    def rank(case: str) -> tuple[bool, int]:
+        return not ABSENT.isdisjoint(re.split(r"[^a-z]", case)), crc32(case.encode())
+
+    return sorted(cases, key=rank)[: math.ceil(len(cases) / n)] if n > 1 else [*cases]
+
+
+@pytest.fixture(scope="session")
+def thinned(request: pytest.FixtureRequest) -> Callable[[Sequence[Any], int], Sequence[Any]]:
+    """Return a function that keeps one in n of a test's own cases if tests are sampled."""
+    whole = sampling_factor(request.config) == 1
+    return lambda cases, n: cases if whole else cases[::n]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,7 +15,7 @@ from equivalent_programs import generate
 from installed import INSTALLED
 from interruption import interrupt
 
-SAMPLE, BLOCK = 100, 50  # programs of each default run, on cpu
+SAMPLE, BLOCK = 100, 25  # programs on cpu; a default run takes one block
 MANY = {"cpu": 2_000, "reference": 8_000}
 SAMPLE_INTERRUPTS, INTERRUPTS, PER_PROGRAM = 24, 5_000, 12
 CAPTURE_ERRORS = 0.02  # of the runs, on average over all programs; others save functions
