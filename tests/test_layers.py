@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import statistics
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
@@ -42,17 +43,32 @@ def imports(tree: ast.AST, package: str) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-def core_modules() -> dict[str, ast.Module]:
+class ComputedOnUse(Mapping[str, Any]):
+    """A mapping that computes each value on first use: a collection of tests computes none."""
+
+    def __init__(self, keys: Mapping[str, Any], compute: Callable[[str], Any]) -> None:
+        self._keys, self._compute = keys, functools.cache(compute)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._compute(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def core_modules() -> dict[str, Path]:
     """Return every module of core/dovetail by its dotted name; packages by their own."""
-    found = {}
-    for path in sorted(CORE.rglob("*.py")):
-        if "template" not in path.parts:
-            parts = path.relative_to(CORE).with_suffix("").parts
-            found[".".join(parts).removesuffix(".__init__")] = parsed(path)
-    return found
+    paths = [p for p in sorted(CORE.rglob("*.py")) if "template" not in p.parts]
+    parts = [p.relative_to(CORE).with_suffix("").parts for p in paths]
+    names = [".".join(names).removesuffix(".__init__") for names in parts]
+    return dict(zip(names, paths, strict=True))
 
 
-MODULES = core_modules()
+PATHS = core_modules()
+MODULES = ComputedOnUse(PATHS, lambda name: parsed(PATHS[name]))
 
 
 def package(name: str) -> str:
@@ -176,7 +192,7 @@ OUTSIDE_CORE = {
 WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "numpy", "plugins", "testing", *OUTSIDE_CORE}
 
 
-def against(graph: dict[str, set[str]]) -> list[str]:
+def against(graph: Mapping[str, set[str]]) -> list[str]:
     """Return the imports that the contract does not allow."""
     wrong = []
     for name, used in sorted(graph.items()):
@@ -191,7 +207,7 @@ def against(graph: dict[str, set[str]]) -> list[str]:
     return wrong
 
 
-GRAPH = {name: arrows(tree, name) for name, tree in MODULES.items()}
+GRAPH = ComputedOnUse(PATHS, lambda name: arrows(MODULES[name], name))
 # Imports for type checkers only, against the contract. Slots of `callbacks` are typed
 # by their contents; a device, a storage and an expression hold objects of higher layers.
 UPWARD_TYPES = {
@@ -216,7 +232,7 @@ UPWARD_LATER = {
 }
 
 
-def cycle(graph: dict[str, set[str]]) -> list[str]:
+def cycle(graph: Mapping[str, set[str]]) -> list[str]:
     """Return the names along a cycle; empty if there is none."""
     done: set[str] = set()
 

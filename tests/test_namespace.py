@@ -108,8 +108,9 @@ def assigned_to(tree: ast.Module, name: str) -> list[str]:
     """Return calls and assignments that set attributes of a class from outside."""
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "type.__setattr__"):
-            found += [ast.unparse(node)] if ast.unparse(node.args[0]) == name else []
+        if isinstance(node, ast.Call) and len(node.args) == 3:
+            sets = ast.unparse(node.func) in ("setattr", "type.__setattr__")
+            found += [ast.unparse(node)] if sets and ast.unparse(node.args[0]) == name else []
         if isinstance(node, ast.Assign):
             targets = [t for t in node.targets if isinstance(t, ast.Attribute)]
             found += [ast.unparse(node) for t in targets if ast.unparse(t.value) == name]
@@ -118,12 +119,13 @@ def assigned_to(tree: ast.Module, name: str) -> list[str]:
 
 def test_methods_are_assigned_in_one_place() -> None:
     assert assigned_to(ast.parse("setattr(T, 'x', 1)\nT.y = 2\nU.z = 3"), "T") != []
+    trees = {path: ast.parse(path.read_text()) for path in (ROOT / "core").rglob("*.py")}
     places = {
         path.relative_to(ROOT).as_posix(): found
-        for path in (ROOT / "core").rglob("*.py")
+        for path, tree in trees.items()
         if (found := [
             line for name in ("Tensor", "LayoutTensor", "tensor.Tensor")
-            for line in assigned_to(ast.parse(path.read_text()), name)
+            for line in assigned_to(tree, name)
         ])
     }  # fmt: skip
     assert places == {"core/dovetail/functions/methods.py": ["setattr(Tensor, name, method)"]}
