@@ -466,11 +466,12 @@ def test_slowly_opening_device_blocks_no_other(install: Install, tmp_path: Path)
 # --- the doctor
 
 
-def doctor(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def doctor(site: Path, *arguments: str, backends: str = "") -> subprocess.CompletedProcess[str]:
+    """Run `dovetail doctor`, which opens all installed backends unless some are named."""
     path = os.pathsep.join(map(str, (CORE, site, SOURCES)))
     return subprocess.run(
         [sys.executable, "-m", "dovetail.commands.cli", "doctor", *arguments],
-        env={**os.environ, "PYTHONPATH": path, "DOVETAIL_BACKENDS": "", "COLUMNS": "200"},
+        env={**os.environ, "PYTHONPATH": path, "DOVETAIL_BACKENDS": backends, "COLUMNS": "200"},
         cwd=site,
         capture_output=True,
         text=True,
@@ -482,8 +483,9 @@ def doctor(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_doctor_survives_every_broken_plugin(install: Install, tmp_path: Path) -> None:
     broken = ["hanging_probe", "hanging_child", "crashing_probe", "dying_probe"]
     broken += ["import_error", "wrong_numbers", "failing_open"]
-    install(*broken, "healthy", "noisy", "unavailable")
-    done = doctor(tmp_path, "--json", "--time-limit", "4")
+    installed = [*broken, "healthy", "noisy", "unavailable"]
+    install(*installed)
+    done = doctor(tmp_path, "--json", "--time-limit", "4", backends=",".join(installed))
     assert done.returncode == 1, done.stderr
     found = {p["type"]: p for p in json.loads(done.stdout)["plugins"]}
     assert all(not found[type]["well"] for type in broken)
@@ -521,7 +523,7 @@ def dovetail_probe(config):
 def test_device_names_are_not_interpreted_as_markup(install: Install, tmp_path: Path) -> None:
     (tmp_path / "plugin_odd.py").write_text(ODD)
     install("odd")
-    done = doctor(tmp_path)
+    done = doctor(tmp_path, backends="odd")
     assert "Traceback" not in done.stderr, done.stderr
     assert "card [/no tag] [red]" in done.stdout
 
@@ -541,7 +543,7 @@ def test_forged_answer_of_a_plugin_is_rejected(
 
 def test_doctor_succeeds_if_devices_are_merely_absent(install: Install, tmp_path: Path) -> None:
     install("unavailable")
-    done = doctor(tmp_path)
+    done = doctor(tmp_path, backends="unavailable")
     ours = [line for line in done.stdout.splitlines() if "unavailable" in line]
     assert done.returncode == 0, done.stdout + done.stderr
     assert any("no such card" in line for line in ours) and "buy one" in done.stdout

@@ -204,7 +204,7 @@ def _is_honest(site: Path, name: str) -> None:
 
 
 def test_certificate_describes_the_run(site: Path) -> None:
-    _, output, part = run_kit(site, "honest", "-k", "test_streams", "-n", "2")
+    _, output, part = run_level(site, "honest", "test_streams", "-k", "order", "-n", "2")
     assert part["conforms"] and not part["whole"] and part["sample"] == 1
     assert part["counts"] == {"passed": part["cases"]} and part["failures"] == []
     assert part["levels"] == {"streams": {"passed": part["cases"]}}
@@ -223,13 +223,13 @@ def test_honest_device_passes(site: Path) -> None:
 
 
 def test_declared_gap_is_accepted_and_counted(site: Path) -> None:
-    status, output, certificate = run_kit(site, "declaresitsgap", "-k", "fma or where")
+    status, output, certificate = run_level(site, "declaresitsgap", "test_scalar_ops", "-k", "fma")
     assert status == 0, output
     assert certificate["counts"]["gap"] >= 4 and certificate["gaps"]
 
 
 def test_declared_gap_that_works_fails(site: Path) -> None:
-    status, output, certificate = run_kit(site, "boastsofagap", "-k", "test_streams")
+    status, output, certificate = run_level(site, "boastsofagap", "test_streams")
     assert status == 1 and "declared gap: no streams" in output
     assert set(certificate["counts"]) == {"unexpected pass"}
 
@@ -283,7 +283,8 @@ def test_kit_is_a_pytest_plugin(site: Path, tmp_path: Path) -> None:
 
 
 def test_failure_shows_the_kernel(site: Path) -> None:
-    status, output, _ = run_kit(site, "flushesdenormals", "-k", "arithmetic and mul-float32-grid2")
+    case = "arithmetic and mul-float32-grid2"
+    status, output, _ = run_level(site, "flushesdenormals", "test_scalar_ops", "-k", case)
     assert status == 1
     assert (
         "kernel mul_f32(" in output
