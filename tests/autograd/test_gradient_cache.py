@@ -50,10 +50,10 @@ def cached_parts() -> int:
 
 
 def test_cached_gradient_of_every_op_has_the_bits_of_its_rule(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, thinned: Callable[..., Any]
 ) -> None:
-    wrong, again = [], 0
-    for name, (_, f, arrays, _) in CASES.items():
+    wrong, again, cases = [], 0, thinned([*CASES.items()], 4)
+    for name, (_, f, arrays, _) in cases:
         gradients(f, arrays)
         again += cached_parts() > 0
         others = [a if a.dtype.kind not in "fc" else a * 0.98 for a in arrays]
@@ -62,7 +62,7 @@ def test_cached_gradient_of_every_op_has_the_bits_of_its_rule(
         tape._parts.age()
         tape._parts.age()
     assert not wrong
-    assert again > 0.8 * len(CASES), "most rules record nodes of what they name alone"
+    assert again > 0.8 * len(cases), "most rules record nodes of what they name alone"
 
 
 @pytest.mark.parametrize(

@@ -105,10 +105,13 @@ def test_distribution_parameters_may_be_tensors(device: dt.Device) -> None:
     np.testing.assert_allclose(d.mean(0), [1 / 8, 2 / 8, 5 / 8], atol=0.03)
 
 
-def test_every_device_draws_the_same_numbers(device: dt.Device) -> None:
+def test_every_device_draws_the_same_numbers(
+    device: dt.Device, thinned: Callable[..., Any]
+) -> None:
     def drawn(on: str) -> list[list[float]]:
         g = dt.random.default_rng(5)
-        found = [getattr(g, n)(*a, 50, device=on).tolist() for n, (a, _) in CONTINUOUS.items()]
+        chosen = thinned([*CONTINUOUS.items()], 3)
+        found = [getattr(g, n)(*a, 50, device=on).tolist() for n, (a, _) in chosen]
         return [*found, g.poisson(20.0, 50, device=on).tolist(), g.choice(9, 5, device=on).tolist()]
 
     assert drawn(str(device)) == drawn("reference")

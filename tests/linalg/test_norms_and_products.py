@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
@@ -47,11 +48,11 @@ def test_norms_of_half_precision_and_of_empty_tensors(device: dt.Device) -> None
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_norms_have_gradients(device: dt.Device, dtype: str) -> None:
+def test_norms_have_gradients(device: dt.Device, dtype: str, thinned: Callable[..., Any]) -> None:
     a = drawn(2, 3, 3, dtype=dtype)
-    for ord in (2, 1, 3, np.inf):
+    for ord in thinned((2, 1, 3, np.inf), 2):
         has_gradients(lambda x, p=ord: linalg.vector_norm(x, ord=p, axis=1), a)
-    for name in ("fro", "nuc", 1, 2, -2, np.inf):
+    for name in thinned(("fro", 2, 1, "nuc", -2, np.inf), 3):
         has_gradients(lambda x, p=name: linalg.matrix_norm(x, ord=p), a)
 
 

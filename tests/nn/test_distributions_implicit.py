@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dovetail as dt
@@ -122,11 +122,11 @@ def test_gradients_equal_pytorch(device: dt.Device, d: str) -> None:
     assert np.quantile(np.abs(have.numpy() / want - 1), 0.9) < 3e-3
 
 
-def test_gradient_of_an_expectation_by_samples() -> None:
+def test_gradient_of_an_expectation_by_samples(thinned: Callable[..., Any]) -> None:
     """The gradient of the mean of x * x is known; it is estimated by gradients of samples."""
     a = dt.asarray([0.4, 1.0, 3.0], dtype=dt.float64).requires_grad_()
     b = dt.asarray([2.0, 1.5, 4.0], dtype=dt.float64).requires_grad_()
-    for make in (D.Gamma, D.Beta, lambda a, b: D.StudentT(a + 4.0, 0.0, b)):
+    for make in thinned((D.Beta, D.Gamma, lambda a, b: D.StudentT(a + 4.0, 0.0, b)), 2):
         p = make(a, b)
         with dt.enable_grad():
             x = p.rsample((5000,), generator=dt.random.default_rng(3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
@@ -208,13 +209,14 @@ def test_wrong_arguments_are_named() -> None:
             call()
 
 
-def test_second_derivatives_captured_and_mapped() -> None:
+def test_second_derivatives_captured_and_mapped(thinned: Callable[..., Any]) -> None:
     x = dt.asarray(numbers((2, 1, 5, 6)), device="cpu").requires_grad_()
-    for f in (
-        lambda v: F.max_pool2d(v, 3, 2, 1) ** 2,
+    pooled = (
         lambda v: F.avg_pool2d(v, (3, 2), (1, 2), 1) ** 2,
+        lambda v: F.max_pool2d(v, 3, 2, 1) ** 2,
         lambda v: F.max_pool2d(v, 2, dilation=2) ** 2,
-    ):
+    )
+    for f in thinned(pooled, 2):
         dt.autograd.gradcheck(f, (x,))
         dt.autograd.gradgradcheck(f, (x,))
         expected = dt.grad(f(x).sum(), x)

@@ -204,13 +204,13 @@ def test_exported_quantile_of_large_integers_is_exact(dtype: str) -> None:
     def median(x: dt.Tensor) -> dt.Tensor:
         return dt.quantile(x, 0.5, method="lower")
 
-    values = np.arange((1 << 24) + 1, (1 << 24) + 70_002).astype(dtype)
+    values = np.arange((1 << 24) + 1, (1 << 24) + 5_002).astype(dtype)
     x = dt.asarray(values, device=R)
     model = dt.onnx.export(median, x)
     assert "TopK" in [n.op_type for n in model.graph.node]
-    assert dt.onnx.load(model, R)(x).item() == (1 << 24) + 35_001
+    assert dt.onnx.load(model, R)(x).item() == (1 << 24) + 2_501
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    assert session.run(None, {"x": values})[0] == (1 << 24) + 35_001
+    assert session.run(None, {"x": values})[0] == (1 << 24) + 2_501
 
 
 @pytest.mark.parametrize("count", [9, 70_000])
