@@ -67,10 +67,11 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a sample of each test's cases, the same in every run and process."""
-    families: dict[str, list[str]] = defaultdict(list)
+    n, families = sampling_factor(config), defaultdict[str, list[str]](list)
     for item in items:
-        families[item.nodeid.partition("[")[0]].append(item.nodeid)
-    kept = {node for cases in families.values() for node in sample(cases, sampling_factor(config))}
+        if n == 1 or item.get_closest_marker("exhaustive") is None:  # which -m leaves out
+            families[item.nodeid.partition("[")[0]].append(item.nodeid)
+    kept = {node for cases in families.values() for node in sample(cases, n)}
     config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in kept])
     items[:] = [i for i in items if i.nodeid in kept]
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import venv
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import dovetail as dt
@@ -171,6 +172,14 @@ def reveal_by_pyright(folder: Path, python: str = sys.executable, path: str = ""
     assert [d for d in found if d["severity"] == "error"] == []
     lines = sorted((d["range"]["start"]["line"], d["message"]) for d in found)
     return [m[1] for _, text in lines if (m := re.search(r' is "(\w+)"$', text))]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_cache_of_mypy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Set one cache for the runs of mypy, which parse the same stubs of Python and NumPy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MYPY_CACHE_DIR", str(tmp_path_factory.mktemp("mypy")))
+        yield
 
 
 PYRIGHT = shutil.which("basedpyright") or shutil.which("pyright")
