@@ -31,7 +31,7 @@ pytest.register_assert_rewrite("captured", "cstyle_cases", "fake_device")
 
 
 tracebacks.keeps_frames = True  # a failed test shows where
-PART = 24
+PART = 48
 ABSENT = {"cpu", "opencl", "cuda"} - INSTALLED
 
 
