@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -42,3 +43,24 @@ def test_traced_float_in_place_of_a_python_number_raises() -> None:
     f = dt.jit(lambda x, high: x + dt.random.uniform(2, high=high, device="reference"))
     with pytest.raises(dt.DovetailError, match="static_argnames"):
         f(dt.ones(2, device="reference"), 2.0)
+
+
+@pytest.mark.parametrize("dtype", [None, dt.float64, dt.float16])
+def test_traced_float_becomes_a_tensor_that_each_call_makes_anew(dtype: dt.DType | None) -> None:
+    def f(rate: float) -> list[dt.Tensor]:
+        made = [dt.asarray(rate, dtype=dtype), dt.full((2, 3), rate, dtype=dtype)]
+        return [*made, dt.full_like(made[1], rate * 2), dt.sqrt(rate), dt.maximum(rate, 0.25)]
+
+    captured = dt.jit(f, fullgraph=True)
+    for rate in (0.1, 0.5, -0.0, 1e300, math.inf):
+        results, wanted = captured(rate), f(rate)
+        assert [r.dtype for r in results] == [w.dtype for w in wanted]
+        assert [*map(bits, results)] == [*map(bits, wanted)]
+    assert captured.captures == 1
+
+
+def test_int_of_a_traced_float_ends_the_capture() -> None:
+    captured = dt.jit(lambda rate: dt.full(2, rate, dtype=dt.int64))
+    with pytest.warns(dt.DovetailWarning, match="a float argument is asked for its value"):
+        assert captured(2.0).tolist() == [2, 2]
+    assert captured(3.0).tolist() == [3, 3] and captured.captures == 0

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ... import environment, settings
+from ... import callbacks, environment, settings
 from ...argument_checks import (
     LARGEST,
     choice,
@@ -27,6 +27,7 @@ from ...argument_checks import (
 from ...compat.keywords import MISSING
 from ...device_class import default_device, usable
 from ...dtypes import DType, bool_, float32, float64, int64, promote
+from ...engine.traced_numbers import TracedFloat
 from ...errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -251,6 +252,8 @@ def create_full(
     op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
 ) -> Tensor:
     """Return a filled tensor; without a dtype, the value's kind of number decides it."""
+    if isinstance(value, TracedFloat):
+        value = callbacks.as_tensor(value, dtype=dtype, device=device)
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:

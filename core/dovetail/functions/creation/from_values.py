@@ -14,6 +14,7 @@ from ...declarations import public
 from ...device_class import default_device, device, usable
 from ...dtypes import DType, complex128, dtype, float64
 from ...engine import tracer_api
+from ...engine.traced_numbers import TracedFloat
 from ...errors import (
     ArgumentError,
     DeviceError,
@@ -107,6 +108,10 @@ def asarray(
         return _from_tensor(obj, want, device, copy)
     if isinstance(obj, np.ndarray) or (isinstance(obj, np.generic) and obj.dtype.kind == "V"):
         return _from_numpy(np.asarray(obj), want, device, copy)  # "V": numbers of ml_dtypes
+    if type(obj) is TracedFloat:
+        if want is not None and want.kind != "f":
+            return _from_values(float(obj), want, device)
+        return apply(ops.MULTIPLY, (_from_values(1.0, want, device), obj))  # exact
     if isinstance(obj, bool | int | float | complex | np.generic | list | tuple | range):
         if copy is False:
             raise ArgumentError(
