@@ -12,7 +12,7 @@ from functools import partial, reduce
 from importlib import import_module
 from inspect import unwrap
 from types import MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..argument_checks import choice
 from ..compat import hints
@@ -44,6 +44,9 @@ from .random import generator
 from .reductions import cumulative, statistics
 from .shape import bit_views, copies, manipulation, resizing
 from .sorting import distinct, stable_sort
+
+if TYPE_CHECKING:
+    from .indexing.functional_updates import FunctionalUpdates
 
 # The methods of these modules are set on the class; those of others are found at their first use.
 LOADED_MODULES = {__name__} | {
@@ -300,6 +303,28 @@ def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Ten
     return datatypes.move(x, device_named(device, "to_device"))
 
 
+def functional_updates(x: Tensor) -> FunctionalUpdates:
+    """Return the updates that give a new tensor: `x.at[key].set(y)`, `.add(y)`, as in JAX.
+
+    They are `get`, `set`, `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max` and
+    `apply`. If integer arrays contain a position several times, `set` keeps the last value, `power`
+    and `apply` act once, and the others combine all values.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; values are cast to it as by `x[key] = values`.
+    Gradient: to x and to the values.
+    Raises: as `x[key] = values`, which writes in place.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(3)
+    >>> x.at[[0, 0, 2]].add(1.0).tolist(), x.tolist()
+    ([2.0, 0.0, 1.0], [0.0, 0.0, 0.0])
+    """
+    from .indexing.functional_updates import FunctionalUpdates  # here, as few programs use it
+
+    return FunctionalUpdates(x)
+
+
 ARRAY_API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
@@ -344,6 +369,7 @@ def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
 PROPERTIES = {
     "real": property(real_part),
     "imag": property(imaginary_part),
+    "at": property(functional_updates),
     "__array_interface__": property(interop.array_interface),
     "__cuda_array_interface__": property(interop.cuda_array_interface),
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..functions.indexing.functional_updates import FunctionalUpdates
 from ..memory import Storage
 from .host import Nested, Number
 from .promotion import Operand
@@ -64,6 +65,8 @@ class Operators:
     def T(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
+    @property
+    def at(self) -> FunctionalUpdates: ...
 
 class HostReads:
     def numpy(self) -> np.ndarray: ...

@@ -89,7 +89,7 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)
     elif not _try_masked_write(x, [p for p in parts if p is not Ellipsis], value):
-        _scatter("setitem", select("setitem", x, parts), value, "set")
+        scatter_selected("setitem", select("setitem", x, parts), value, "set")
 
 
 _NUMBERS = (int, float, bool)
@@ -109,7 +109,7 @@ def _masked_number_expr(x: Tensor, mask: Tensor, value: Operand) -> Box[Expr]:
 
 def set_rows(name: str, x: Tensor, index: Tensor, value: Operand) -> None:
     """Write `x[index] = value` for integers along the first axis; errors name `name`."""
-    _scatter(name, select_along(name, x, index, 0), value, "set")
+    scatter_selected(name, select_along(name, x, index, 0), value, "set")
 
 
 # --- masks ----------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def _where_expr(mask: Expr, new: Box[Expr], old: Expr) -> Expr:
 # --- arrays ---------------------------------------------------------------------------------------
 
 
-def _scatter(
+def scatter_selected(
     name: str, s: Selection, value: Operand, mode: ScatterMode, in_place: bool = True
 ) -> Tensor:
     """Write or combine a value into the elements that a key selects, and return the sliced tensor.
@@ -395,7 +395,7 @@ def scatter_slices(
     array = index_array(name, index)
     if array.ndim != 1:
         raise ShapeError(f"{name}: index must be a vector, got shape {tuple(array.shape)}")
-    return _scatter(name, select(name, x, parts_along(x, d, array)), source, mode, in_place)
+    return scatter_selected(name, select(name, x, parts_along(x, d, array)), source, mode, in_place)
 
 
 @public(method=True, out=True, widen=False)
