@@ -473,6 +473,7 @@ _PACKAGES = [
     "distributions",
     "extend",
     "extension",
+    "jax",
     "metrics",
     "nn",
     "numpy",
@@ -502,6 +503,7 @@ if _typing.TYPE_CHECKING:
     from . import data as data
     from . import distributions as distributions
     from . import extension as extension
+    from . import jax as jax
     from . import metrics as metrics
     from . import nn as nn
     from . import numpy as numpy

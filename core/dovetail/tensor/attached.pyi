@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..functions.indexing.functional_updates import FunctionalUpdates
 from ..memory import Storage
 from .host import Nested, Number
 from .promotion import Operand
@@ -65,8 +64,6 @@ class Operators:
     def T(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
-    @property
-    def at(self) -> FunctionalUpdates: ...
 
 class HostReads:
     def numpy(self) -> np.ndarray: ...

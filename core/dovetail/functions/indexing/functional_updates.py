@@ -118,11 +118,11 @@ class UpdatesAt:
             is_shared = not (isinstance(values, Tensor) and values.ndim)
             if is_shared:  # by every element: the host reads no count of positions
                 return where(key, combine(x, values), x)
-        parts = key_parts(x, key)
-        if not any(is_array(part) for part in parts):
+        keys = key_parts(x, key)
+        if not any(is_array(part) for part in keys):
             return self.set(combine(x[key], values))
-        updated = scatter_selected("at", select("at", x, parts), values, mode, in_place=False)
-        basic = [p for part in parts for p in sliced_parts(part)]
+        updated = scatter_selected("at", select("at", x, keys), values, mode, in_place=False)
+        basic = [p for part in keys for p in slices_of(part)]
         if all(part in (Ellipsis, slice(None)) for part in basic):
             return updated
         result = copy(x)
@@ -130,7 +130,7 @@ class UpdatesAt:
         return result
 
 
-def sliced_parts(part: Part) -> list[slice | EllipsisType]:
+def slices_of(part: Part) -> list[slice | EllipsisType]:
     """Return the slices of a key's part: whole axes for an array, one element for an integer."""
     if part is None or isinstance(part, bool):
         return []
