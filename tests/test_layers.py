@@ -356,12 +356,12 @@ TAKES = {
     "ml_dtypes": "onnx tensor",  # where it is installed
     "numpy": (
         "argument_checks autograd backend capture checkpoint commands compat data dtypes extension "
-        "fft frontend func functions insight linalg nn onnx ops optim plugins sparse tensor "
+        "fft frontend func functions insight jax linalg nn onnx ops optim plugins sparse tensor "
         "tensorboard testing"
     ),
     "onnx": "onnx",
     "opt_einsum": "functions",  # when three operands are contracted
-    "optree": "capture tree",  # when a captured function meets a container
+    "optree": "capture jax tree",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
     "rich": "commands data functions insight testing",

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
-from dovetail.tree import flatten, leaves, map, structure, unflatten
 
 __all__ = ["all", "flatten", "leaves", "map", "reduce", "structure", "transpose", "unflatten"]
+
+flatten, unflatten, structure = dt.tree.flatten, dt.tree.unflatten, dt.tree.structure
+leaves, map = dt.tree.leaves, dt.tree.map
 
 _NONE = object()
 
