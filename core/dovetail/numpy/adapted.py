@@ -15,12 +15,21 @@ from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies, manipulation
 from ..tensor.tensor import Tensor
-from .calls import as_result, call_on_host, find_function, find_tensor, to_host, widen, write_out
+from .calls import (
+    as_result,
+    call_on_host,
+    find_function,
+    find_tensor,
+    is_tracing,
+    to_host,
+    widen,
+    write_out,
+)
 from .creation import asarray
 
 __all__ = [
-    "array_split", "clip", "dsplit", "histogram2d", "hsplit", "interp", "meshgrid", "split",
-    "vsplit", "where",
+    "array_split", "clip", "count_nonzero", "dsplit", "ediff1d", "histogram2d", "hsplit", "interp",
+    "meshgrid", "split", "vsplit", "where",
 ]  # fmt: skip
 
 
@@ -137,6 +146,25 @@ def _listed(theirs: Callable[..., Any]) -> Callable[..., Any]:
 array_split, dsplit, hsplit, split, vsplit = (
     _listed(getattr(host, name)) for name in ["array_split", "dsplit", "hsplit", "split", "vsplit"]
 )
+_count_nonzero = find_function(host.count_nonzero)
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Return the number of elements other than 0: a number, or an array for some axes."""
+    result = _count_nonzero(a, axis, keepdims=keepdims)
+    is_number = isinstance(result, Tensor) and axis is None and not keepdims and not is_tracing()
+    return host.int64(result.item()) if is_number else result
+
+
+_ediff1d = find_function(host.ediff1d)
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Return differences of neighbours, with values before and behind them."""
+    ends = [v if v is None else asarray(v).reshape(-1) for v in (to_end, to_begin)]
+    return _ediff1d(asarray(ary), *ends)
+
+
 _histogram2d = find_function(host.histogram2d)
 
 

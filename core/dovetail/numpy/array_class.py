@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as host
 
-from ..dtypes import BY_NAME, DType, bool_, uint64
+from ..dtypes import BY_NAME, DType, bool_, float64, uint64
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..functions.datatypes import cast
 from ..functions.indexing.index_reads import getitem
@@ -18,12 +18,20 @@ from ..ops.table import Op
 from ..tensor.c_fields import become, expr_of, register_subclass, with_class
 from ..tensor.host import evaluate
 from ..tensor.operators import promotions
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Size, Tensor
 from . import calls
 from .calls import as_result, find_function, find_tensor, from_host, is_tracing, to_host
 from .ufuncs import UFUNCS, find_ufunc
 
 __all__ = ["flatiter", "ndarray"]
+
+
+_dtypes: dict[Any, DType] = {
+    **calls.PYTHON_DTYPES,
+    None: float64,
+    bool: bool_,
+    **{d.__numpy_dtype__.type: d for d in BY_NAME.values() if d.__numpy_dtype__ is not None},
+}
 
 
 def as_dtype(dtype: Any) -> DType | None:
@@ -33,6 +41,10 @@ def as_dtype(dtype: Any) -> DType | None:
     """
     if type(dtype) is DType:
         return dtype
+    try:
+        return _dtypes[dtype]
+    except (KeyError, TypeError):
+        pass
     d = host.dtype(dtype)
     return BY_NAME.get(d.name) if d.isnative else None
 
@@ -91,6 +103,8 @@ class ndarray(Tensor):
 
     def __getitem__(self, key: Any) -> Any:
         """Return a view, a copy, or the scalar at integers."""
+        if type(key) is range:
+            key = [*key]
         result = _read_view(self, key)
         if expr_of(result).spec.shape == () and not _has_ellipsis(key):
             return read_scalar(result)
@@ -123,6 +137,11 @@ class ndarray(Tensor):
         evaluate(self)
         view = manipulation.reshape(self, shape, copy=False)
         become(self, expr_of(view))
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return expr_of(self).spec.size
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -369,6 +388,8 @@ class ndarray(Tensor):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write values, cast to the dtype as NumPy does: floats lose their fraction in integers."""
+        if type(key) is range:
+            key = [*key]
         try:
             setitem(self, key, value)
         except (DTypeError, GradientError) as error:
@@ -560,7 +581,10 @@ def promote_operands(op: Op, a: Any, b: Any) -> Any:
 
     NumPy computes integers beside floats, and quotients of integers, in float64.
     """
-    kinds = [x.dtype if isinstance(x, Tensor) else type(x) for x in (a, b)]
+    kinds = [
+        x.dtype if isinstance(x, Tensor) else int if isinstance(x, Size) else type(x)
+        for x in (a, b)
+    ]
     key = (op.name, *kinds)
     differs = _promoted.get(key)
     if differs is None:

@@ -27,6 +27,7 @@ from ..functions.shape.copies import copy, stack
 from ..tensor.c_fields import with_class
 from ..tensor.tensor import Tensor
 
+SHARED_BYTES_MIN = 1 << 20
 HOST_KINDS = "biufc"  # kinds of NumPy's dtypes that become ndarrays; others stay NumPy's arrays
 PYTHON_DTYPES = {float: float64, int: int64, complex: complex128}
 # Functions that compute in floats: integers become float64 first, as in NumPy.
@@ -49,6 +50,14 @@ _FLOAT_FUNCTIONS = frozenset(
     for name in names.split()
     if hasattr(module, name)
 )
+
+
+# Functions whose first argument is a sequence of arrays; in others it is one array.
+_OF_SEQUENCES = {
+    "block", "broadcast_arrays", "choose", "column_stack", "concat", "concatenate", "dstack",
+    "einsum", "hstack", "ix_", "lexsort", "meshgrid", "multi_dot", "ravel_multi_index", "select",
+    "stack", "vstack", "where",
+}  # fmt: skip
 
 
 def ndarray_class() -> type[Tensor]:
@@ -86,13 +95,14 @@ def as_result(x: Any) -> Any:
 def from_host(x: host.ndarray, is_shared: bool = True) -> Any:
     """Return a NumPy array as an ndarray; one of text, objects or records stays as it is.
 
-    A fresh array is shared without a copy. A captured function copies, since each replay may write.
+    A large fresh array is shared; a copy of a small one takes less time. A captured function
+    copies, since each replay may write.
     """
     if x.dtype.kind not in HOST_KINDS or x.dtype.name not in BY_NAME:
         return x
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))
-    shares = is_shared and not is_tracing() and x.flags.writeable and x.size > 0
+    shares = is_shared and x.nbytes >= SHARED_BYTES_MIN and x.flags.writeable and not is_tracing()
     try:
         tensor = tensor_from(x, copy=not shares)
     except (DeviceError, ValueError):  # the default device has memory of its own, or odd strides
@@ -136,10 +146,10 @@ def find_tensor(values: Sequence[Any]) -> Tensor | None:
 
 
 def as_argument(x: Any) -> Any:
-    """Return an argument for dovetail: Python's `float` as a dtype means float64."""
+    """Return an argument for dovetail: `float` is float64, a NumPy scalar a Python number."""
     if x is float or x is complex or x is int:
         return PYTHON_DTYPES[x]
-    return x
+    return x.item() if isinstance(x, host.generic) and x.dtype.kind in HOST_KINDS else x
 
 
 def widen(x: Any) -> Any:
@@ -177,7 +187,8 @@ def write_out(out: Any, result: Any, casting: str = "same_kind") -> Any:
 def wrap_function(theirs: Function) -> Callable[..., Any]:
     """Return a function of NumPy that takes ndarrays, and returns ndarrays for arrays."""
     ours = FUNCTIONS.get(theirs)
-    is_float = theirs in _FLOAT_FUNCTIONS
+    name = getattr(theirs, "__name__", "")
+    is_float, takes_array = theirs in _FLOAT_FUNCTIONS, name not in _OF_SEQUENCES
     names = frozenset(signature_of(ours).parameters) if ours else frozenset()
 
     @wraps(theirs, updated=())
@@ -186,13 +197,13 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
         x = find_tensor(args)
         if x is None and (not options or (x := find_tensor([*options.values()])) is None):
             return call_on_host(theirs, args, options)
+        if takes_array and args and type(args[0]) in (list, tuple):
+            args = (join(args[0]), *args[1:])
         out = options.pop("out", None) if options else None
         if type(out) is tuple:
             (out,) = out
-        for a in args:
-            if type(a) is Tensor or a is float or a is complex or a is int:
-                args = tuple([as_ndarray(v) if type(v) is Tensor else as_argument(v) for v in args])
-                break
+        if any(type(a) is Tensor or type(a) is type or isinstance(a, host.generic) for a in args):
+            args = tuple([as_ndarray(v) if type(v) is Tensor else as_argument(v) for v in args])
         if options:
             options = {k: as_argument(v) for k, v in options.items()}
         if is_float:

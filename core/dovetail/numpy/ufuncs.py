@@ -30,6 +30,9 @@ from .calls import (
 
 PLANS_MAX = 256  # combinations of operands that a ufunc remembers
 
+NUMPY_SCALARS = frozenset(d.__numpy_dtype__.type for d in BY_NAME.values() if d.__numpy_dtype__)
+NUMBER_TYPES = NUMPY_SCALARS | {bool, int, float, complex}
+NUMBER = "number"  # the conversion of a NumPy scalar to a Python number
 # The dtype to which each operand is cast, and the dtypes of the results.
 Plan: TypeAlias = tuple[tuple[DType | None, ...], tuple[DType, ...]]
 
@@ -46,7 +49,8 @@ class ufunc:
         self.__wrapped_ufunc__ = theirs
         self.__name__, self.__doc__ = theirs.__name__, theirs.__doc__
         self._ours: Callable[..., Any] | None = None
-        self._direct: set[tuple[Any, ...]] = set()  # kinds of operands that need no cast
+        # By kinds of operands: how each is converted; () if none is.
+        self._direct: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def __repr__(self) -> str:
@@ -64,8 +68,17 @@ class ufunc:
         Raises: TypeError if NumPy has no loop for the dtypes.
         """
         kinds = tuple([a.dtype if isinstance(a, Tensor) else type(a) for a in args])
-        if not options and kinds in self._direct:
-            return with_class(self._ours(*args), ndarray_class())  # type: ignore[misc]  # set before
+        if not options:
+            casts = self._direct.get(kinds)
+            if casts is not None:
+                return with_class(
+                    self._ours(*[_convert(a, d) for a, d in zip(args, casts, strict=True)])  # type: ignore[misc]  # set before
+                    if casts
+                    else self._ours(*args),  # type: ignore[misc]  # set before
+                    ndarray_class(),
+                )
+            if all(k in NUMBER_TYPES for k in kinds):
+                return self.__wrapped_ufunc__(*args)
         if find_tensor([*args, *options.values()]) is None:
             return call_on_host(self.__wrapped_ufunc__, args, options)
         return self._call(args, kinds, **options)
@@ -103,19 +116,22 @@ class ufunc:
             )
         operands = [self._operand(a) for a in args]
         casts, dtypes = self._plan(operands, dtype)
-        values = [
-            cast(a, d) if isinstance(a, Tensor) and d is not None and a.dtype is not d else a
-            for a, d in zip(operands, casts, strict=True)
-        ]
+        converts = tuple(
+            [
+                None if getattr(x, "dtype", d) is d else d if isinstance(x, Tensor) else NUMBER
+                for x, d in zip(operands, casts, strict=True)
+            ]
+        )
+        values = [_convert(x, d) for x, d in zip(operands, converts, strict=True)]
         result = ours(*values)
         results = result if isinstance(result, tuple) else (result,)
         typed = [r if r.dtype is d else cast(r, d) for r, d in zip(results, dtypes, strict=True)]
         if where is not True:
             typed = [_masked(r, where, o) for r, o in zip(typed, outs, strict=True)]
-        if dtype is None and where is True and typed[0] is result and len(args) == len(values):
-            is_direct = all(v is a is not result for v, a in zip(values, args, strict=True))
+        if dtype is None and where is True and typed[0] is result and len(args) == len(operands):
+            is_direct = all(x is a is not result for x, a in zip(operands, args, strict=True))
             if is_direct and len(self._direct) < PLANS_MAX:
-                self._direct.add(kinds)
+                self._direct[kinds] = converts if any(converts) else ()
         final = tuple(
             [
                 as_result(r) if o is None else write_out(o, r, casting)
@@ -128,12 +144,10 @@ class ufunc:
         """Return an operand as a tensor or a Python number."""
         if isinstance(a, Tensor):
             return as_ndarray(a)
-        if type(a) in (bool, int, float, complex):
-            return a
         if isinstance(a, (list, tuple)):
             return join(a) if find_tensor(a) is not None else as_result(host.asarray(a))
-        if isinstance(a, host.generic) and a.dtype.kind in "biufc":
-            return tensor_from(host.asarray(a))
+        if type(a) in NUMBER_TYPES:
+            return a
         if isinstance(a, host.ndarray):
             return tensor_from(a, copy=True)
         if hasattr(a, "__array__"):
@@ -153,7 +167,7 @@ class ufunc:
         plan = self._plans.get(key)
         if plan is None:
             given = [d.__numpy_dtype__ if isinstance(d, DType) else d for d in kinds]
-            weak = [host.dtype(bool) if d is bool else d for d in given]
+            weak = [d if d in (int, float, complex) else host.dtype(d) for d in given]
             options: dict[str, Any] = {}
             if dtype is not None:
                 wanted = host.dtype(to_host(dtype))
@@ -233,6 +247,13 @@ class ufunc:
                 f"np.{self.__name__}.at: a captured function cannot call it; use dt.index_add"
             )
         call_on_host(self.__wrapped_ufunc__.at, (a, indices, *operands), {})
+
+
+def _convert(x: Any, conversion: Any) -> Any:
+    """Return an operand as dovetail's function gets it: cast, or a NumPy scalar as a number."""
+    if conversion is None:
+        return x
+    return x.item() if conversion is NUMBER else cast(x, conversion)
 
 
 def _given(**options: Any) -> dict[str, Any]:

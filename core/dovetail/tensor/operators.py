@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import NotImplementedType
 
+import numpy as np
+
 from .. import callbacks
 from ..dtypes import bool_, float64
 from ..errors import ShapeError
@@ -46,6 +48,8 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
     kind = type(other)
     if kind is Size:
         other, kind = other.value, int  # type: ignore[attr-defined]  # Size has it
+    elif kind is np.float64 and a.spec.dtype is float64:  # the same as a weak number
+        other, kind = float(other), float  # type: ignore[arg-type]  # it is a float
     if kind is float or kind is int or kind is bool:  # `in` would compare the classes by `==`
         inferred = recent_binary.get(op, a.spec, kind)
         if inferred is None:
