@@ -35,9 +35,25 @@ __all__ = [
 
 # Attributes that a dtype has in NumPy: its letter, its code, its scalar type, and more.
 _NUMPY_ATTRIBUTES = {
-    "alignment", "base", "byteorder", "char", "fields", "flags", "hasobject", "isbuiltin",
-    "isnative", "metadata", "names", "ndim", "newbyteorder", "num", "shape", "str", "subdtype", "type",
-}  # fmt: skip
+    "alignment",
+    "base",
+    "byteorder",
+    "char",
+    "fields",
+    "flags",
+    "hasobject",
+    "isbuiltin",
+    "isnative",
+    "metadata",
+    "names",
+    "ndim",
+    "newbyteorder",
+    "num",
+    "shape",
+    "str",
+    "subdtype",
+    "type",
+}
 
 
 class DType(DTypeRecord):

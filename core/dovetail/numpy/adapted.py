@@ -28,9 +28,19 @@ from .calls import (
 from .creation import asarray
 
 __all__ = [
-    "array_split", "clip", "count_nonzero", "dsplit", "ediff1d", "histogram2d", "hsplit", "interp",
-    "meshgrid", "split", "vsplit", "where",
-]  # fmt: skip
+    "array_split",
+    "clip",
+    "count_nonzero",
+    "dsplit",
+    "ediff1d",
+    "histogram2d",
+    "hsplit",
+    "interp",
+    "meshgrid",
+    "split",
+    "vsplit",
+    "where",
+]
 
 
 def common_dtype(*operands: Any) -> DType | None:
@@ -129,7 +139,7 @@ def interp(
     return _interp(*points, left=left, right=right, period=period)
 
 
-def _listed(theirs: Callable[..., Any]) -> Callable[..., Any]:
+def _split_to_list(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that splits an array, with a list of parts."""
     call = find_function(theirs)
 
@@ -144,7 +154,8 @@ def _listed(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 array_split, dsplit, hsplit, split, vsplit = (
-    _listed(getattr(host, name)) for name in ["array_split", "dsplit", "hsplit", "split", "vsplit"]
+    _split_to_list(getattr(host, name))
+    for name in ["array_split", "dsplit", "hsplit", "split", "vsplit"]
 )
 _count_nonzero = find_function(host.count_nonzero)
 

@@ -56,7 +56,7 @@ def read_scalar(x: Tensor) -> Any:
     """
     if x.requires_grad or is_tracing() or expr_of(x).spec.dtype.__numpy_dtype__ is None:
         return with_class(copies.copy(x), ndarray)
-    return expr_of(x).spec.dtype.__numpy_dtype__.type(x.item())
+    return expr_of(x).spec.dtype.__numpy_dtype__.type(x.item())  # type: ignore[union-attr]  # tested
 
 
 _read_view = Tensor.__getitem__
@@ -184,9 +184,9 @@ class ndarray(Tensor):
         return largest
 
     @property
-    def data(self) -> memoryview:
+    def data(self) -> memoryview:  # type: ignore[override]  # NumPy's meaning
         """The memory as a buffer."""
-        return memoryview(self)
+        return memoryview(self)  # type: ignore[arg-type]  # it has a buffer
 
     @property
     def ctypes(self) -> Any:
@@ -285,7 +285,7 @@ class ndarray(Tensor):
             return as_result(copies.copy(self)) if copy else self
         return as_result(cast(self, target))
 
-    def view(self, dtype: Any = None, type: Any = None) -> Any:
+    def view(self, dtype: Any = None, type: Any = None) -> Any:  # type: ignore[override]
         """Return the same memory, as another dtype if given."""
         if dtype is None or (isinstance(dtype, _type) and issubclass(dtype, Tensor)):
             return _as_view(_read_view(self, ...))
@@ -296,7 +296,7 @@ class ndarray(Tensor):
         """Return a copy with memory of its own."""
         return with_class(copies.copy(self), ndarray)
 
-    def flatten(self, order: str = "C") -> Any:
+    def flatten(self, order: str = "C") -> Any:  # type: ignore[override]
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
         return self.copy().reshape(-1, order=order)
 
@@ -306,7 +306,7 @@ class ndarray(Tensor):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return the elements with another shape: a view if possible."""
-        sizes = shape[0] if len(shape) == 1 else shape
+        sizes: Any = shape[0] if len(shape) == 1 else shape
         sizes = tuple(map(int, sizes)) if hasattr(sizes, "__iter__") else (int(sizes),)
         if order == "F" or (order == "A" and self.flags.fnc):
             return self.T.reshape(_complete(sizes, self.size)[::-1], copy=copy).T
@@ -325,7 +325,7 @@ class ndarray(Tensor):
         """Write a number to all elements."""
         setitem(self, ..., value)
 
-    def sort(
+    def sort(  # type: ignore[override]
         self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
     ) -> None:
         """Sort in place along an axis."""
@@ -339,13 +339,15 @@ class ndarray(Tensor):
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """Change the shape in place; new elements are 0. The memory is another one afterwards."""
-        sizes = shape[0] if len(shape) == 1 else shape
+        sizes: Any = shape[0] if len(shape) == 1 else shape
         sizes = tuple(sizes) if hasattr(sizes, "__iter__") else (int(sizes),)
         old = self.numpy().copy()
         old.resize(sizes, refcheck=False)
         become(self, expr_of(from_host(old)))
 
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+    def put(  # type: ignore[override]
+        self, indices: Any, values: Any, mode: str = "raise"
+    ) -> None:
         """Write values at positions in row-major order."""
         _functions("put")(self, indices, values, mode)
 
@@ -392,6 +394,10 @@ class ndarray(Tensor):
             key = [*key]
         try:
             setitem(self, key, value)
+        except ShapeError:
+            if not isinstance(value, (Tensor, host.ndarray)) or value.shape[:1] != (1,):
+                raise
+            self[key] = value[0]  # NumPy drops axes of size 1 in front of a value
         except (DTypeError, GradientError) as error:
             if not isinstance(value, (Tensor, host.ndarray, host.generic, float, list, tuple)):
                 raise
@@ -408,6 +414,7 @@ class ndarray(Tensor):
 _type = type
 register_subclass(ndarray)
 calls._classes.append(ndarray)
+calls._PLAIN.add(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)
 _SAME_METHODS = """
 all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min nonzero
@@ -455,10 +462,10 @@ def _complete(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
     """Return a shape with the size that -1 stands for."""
     if -1 not in sizes:
         return sizes
-    known = 1
+    product = 1
     for n in sizes:
-        known *= n if n != -1 else 1
-    return tuple([size // max(known, 1) if n == -1 else n for n in sizes])
+        product *= n if n != -1 else 1
+    return tuple([size // max(product, 1) if n == -1 else n for n in sizes])
 
 
 def _restore(x: Tensor) -> Tensor:
@@ -475,7 +482,7 @@ class Flags:
     _NAMES = ("C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "WRITEABLE", "ALIGNED", "WRITEBACKIFCOPY")
 
     def __init__(self, x: ndarray) -> None:
-        theirs = x.numpy().flags
+        theirs: Any = x.numpy().flags
         self._values = {name: bool(theirs[name]) for name in self._NAMES}
         self._values["OWNDATA"] = x.base is None
         c, f = self._values["C_CONTIGUOUS"], self._values["F_CONTIGUOUS"]
@@ -581,11 +588,11 @@ def promote_operands(op: Op, a: Any, b: Any) -> Any:
 
     NumPy computes integers beside floats, and quotients of integers, in float64.
     """
-    kinds = [
+    kinds: list[Any] = [
         x.dtype if isinstance(x, Tensor) else int if isinstance(x, Size) else type(x)
         for x in (a, b)
     ]
-    key = (op.name, *kinds)
+    key = (op.name, kinds[0], kinds[1])
     differs = _promoted.get(key)
     if differs is None:
         differs = _promoted[key] = _differs(op.name, kinds)
@@ -594,10 +601,10 @@ def promote_operands(op: Op, a: Any, b: Any) -> Any:
 
 def _differs(op: str, kinds: list[Any]) -> bool:
     """Return True if NumPy's promotion of two kinds of operands may differ from dovetail's."""
-    known = (bool, int, float, complex)
-    if not all(isinstance(k, DType) or k in known for k in kinds):
+    numbers = (bool, int, float, complex)
+    if not all(isinstance(k, DType) or k in numbers for k in kinds):
         return False
-    letters = [k.kind if isinstance(k, DType) else "bifc"[known.index(k)] for k in kinds]
+    letters = [k.kind if isinstance(k, DType) else "bifc"[numbers.index(k)] for k in kinds]
     integers = [letter in "biu" for letter in letters]
     if not all(integers):
         return any(integers)

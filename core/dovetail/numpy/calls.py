@@ -54,10 +54,25 @@ _FLOAT_FUNCTIONS = frozenset(
 
 # Functions whose first argument is a sequence of arrays; in others it is one array.
 _OF_SEQUENCES = {
-    "block", "broadcast_arrays", "choose", "column_stack", "concat", "concatenate", "dstack",
-    "einsum", "hstack", "ix_", "lexsort", "meshgrid", "multi_dot", "ravel_multi_index", "select",
-    "stack", "vstack", "where",
-}  # fmt: skip
+    "block",
+    "broadcast_arrays",
+    "choose",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "einsum",
+    "hstack",
+    "ix_",
+    "lexsort",
+    "meshgrid",
+    "multi_dot",
+    "ravel_multi_index",
+    "select",
+    "stack",
+    "vstack",
+    "where",
+}
 
 
 def ndarray_class() -> type[Tensor]:
@@ -66,6 +81,15 @@ def ndarray_class() -> type[Tensor]:
 
 
 _classes: list[type[Tensor]] = []
+_PLAIN: set[type] = {
+    int,
+    float,
+    str,
+    tuple,
+    list,
+    bool,
+    type(None),
+}  # and ndarray: stay as they are
 
 
 def is_tracing() -> bool:
@@ -87,8 +111,8 @@ def as_result(x: Any) -> Any:
     if kind is host.ndarray:
         return from_host(x)
     if isinstance(x, (tuple, list)):
-        parts = [as_result(v) for v in x]
-        return parts if kind is list else kind(*parts) if hasattr(x, "_fields") else kind(parts)
+        items = [as_result(v) for v in x]
+        return items if kind is list else kind(*items) if hasattr(x, "_fields") else kind(items)
     return x
 
 
@@ -146,10 +170,17 @@ def find_tensor(values: Sequence[Any]) -> Tensor | None:
 
 
 def as_argument(x: Any) -> Any:
-    """Return an argument for dovetail: `float` is float64, a NumPy scalar a Python number."""
+    """Return an argument for dovetail.
+
+    `float` is float64, a NumPy scalar a Python number, and an array a tensor.
+    """
     if x is float or x is complex or x is int:
         return PYTHON_DTYPES[x]
-    return x.item() if isinstance(x, host.generic) and x.dtype.kind in HOST_KINDS else x
+    if type(x) is Tensor:
+        return as_ndarray(x)
+    if isinstance(x, host.generic) and x.dtype.kind in HOST_KINDS:
+        return x.item()
+    return x if not isinstance(x, host.ndarray) else from_host(x, is_shared=False)
 
 
 def widen(x: Any) -> Any:
@@ -202,8 +233,8 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
         out = options.pop("out", None) if options else None
         if type(out) is tuple:
             (out,) = out
-        if any(type(a) is Tensor or type(a) is type or isinstance(a, host.generic) for a in args):
-            args = tuple([as_ndarray(v) if type(v) is Tensor else as_argument(v) for v in args])
+        if not all(type(a) in _PLAIN for a in args):
+            args = tuple([as_argument(a) for a in args])
         if options:
             options = {k: as_argument(v) for k, v in options.items()}
         if is_float:
@@ -250,8 +281,8 @@ def join(values: Any, dtype: DType | None = None) -> Tensor:
         return copy(values) if dtype is None else cast(values, dtype)
     if not isinstance(values, (tuple, list)):
         return as_ndarray(tensor_from(host.asarray(values)))
-    parts = [join(v) for v in values]
-    joined = stack(parts)
+    items = [join(v) for v in values]
+    joined = stack(items)
     return joined if dtype is None else cast(joined, dtype)
 
 

@@ -18,9 +18,23 @@ from .array_class import as_dtype, ndarray
 from .calls import as_ndarray, as_result, find_tensor, from_host, join, to_host
 
 __all__ = [
-    "arange", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
-    "asfortranarray", "copy", "empty", "eye", "full", "identity", "ones", "require", "tri", "zeros",
-]  # fmt: skip
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "copy",
+    "empty",
+    "eye",
+    "full",
+    "identity",
+    "ones",
+    "require",
+    "tri",
+    "zeros",
+]
 
 
 def _build(name: str) -> Callable[..., Any]:
@@ -33,8 +47,8 @@ def _build(name: str) -> Callable[..., Any]:
         d = as_dtype(dtype)
         if d is None:
             return theirs(shape, dtype)
-        place = like.device if device is None and isinstance(like, Tensor) else device
-        return with_class(ours(_as_shape(shape), dtype=d, device=place), ndarray)
+        target = like.device if device is None and isinstance(like, Tensor) else device
+        return with_class(ours(_as_shape(shape), dtype=d, device=target), ndarray)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = theirs.__doc__
@@ -44,7 +58,7 @@ def _build(name: str) -> Callable[..., Any]:
 def _as_shape(shape: Any) -> int | tuple[int, ...]:
     """Return a shape of Python ints."""
     if type(shape) is int or (type(shape) is tuple and all(type(n) is int for n in shape)):
-        return shape  # type: ignore[no-any-return]
+        return shape
     return (
         tuple([n.__index__() for n in shape])
         if hasattr(shape, "__iter__")
@@ -146,7 +160,7 @@ def array(
         if d is not None and d is not result.dtype:
             if copy is False:
                 raise ArgumentError("array: copy=False, but the dtype needs a copy; use copy=None")
-            result = result.astype(d)  # type: ignore[attr-defined]
+            result = result.astype(d)
         elif copy:
             result = result.copy()
     elif isinstance(object, (list, tuple)) and find_tensor(object) is not None:

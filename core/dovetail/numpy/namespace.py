@@ -49,10 +49,10 @@ class Concatenator:
         keys = key if isinstance(key, tuple) else (key,)
         if find_tensor(keys) is None or any(isinstance(k, str) for k in keys):
             return as_result(self._theirs[tuple(map(to_host, keys))])
-        parts = [as_result(host.r_[k]) if isinstance(k, slice) else join(k) for k in keys]
+        arrays = [as_result(host.r_[k]) if isinstance(k, slice) else join(k) for k in keys]
         if self._axis == 0:
-            return NAMESPACE["concatenate"]([NAMESPACE["atleast_1d"](p) for p in parts])
-        columns = [p.reshape(-1, 1) if p.ndim < 2 else p for p in parts]
+            return NAMESPACE["concatenate"]([NAMESPACE["atleast_1d"](p) for p in arrays])
+        columns = [p.reshape(-1, 1) if p.ndim < 2 else p for p in arrays]
         return NAMESPACE["concatenate"](columns, axis=-1)
 
 

@@ -166,8 +166,8 @@ class ufunc:
         key = (kinds, dtype)
         plan = self._plans.get(key)
         if plan is None:
-            given = [d.__numpy_dtype__ if isinstance(d, DType) else d for d in kinds]
-            weak = [d if d in (int, float, complex) else host.dtype(d) for d in given]
+            dtypes_in = [d.__numpy_dtype__ if isinstance(d, DType) else d for d in kinds]
+            weak = [d if d in (int, float, complex) else host.dtype(d) for d in dtypes_in]
             options: dict[str, Any] = {}
             if dtype is not None:
                 wanted = host.dtype(to_host(dtype))
@@ -175,9 +175,7 @@ class ufunc:
                     "signature": (*(None,) * theirs.nin, *(wanted,) * theirs.nout),
                     "casting": "unsafe",
                 }
-            loop = theirs.resolve_dtypes(  # type: ignore[attr-defined]  # since NumPy 1.25
-                (*weak, *(None,) * theirs.nout), **options
-            )
+            loop = theirs.resolve_dtypes((*weak, *(None,) * theirs.nout), **options)
             named = [BY_NAME[d.name] for d in loop]
             plan = tuple(named[: theirs.nin]), tuple(named[theirs.nin :])
             if len(self._plans) < PLANS_MAX:
@@ -212,18 +210,26 @@ class ufunc:
     ) -> Any:
         """Return the fold of all elements along axes."""
         return self._method(
-            "reduce", array, axis=axis, keepdims=keepdims, out=out, **_given(dtype=dtype), **options
+            "reduce",
+            array,
+            axis=axis,
+            keepdims=keepdims,
+            out=out,
+            **_drop_none(dtype=dtype),
+            **options,
         )
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Return the folds of the elements up to each one."""
-        return self._method("accumulate", array, axis=axis, out=out, **_given(dtype=dtype))
+        return self._method("accumulate", array, axis=axis, out=out, **_drop_none(dtype=dtype))
 
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
         """Return the folds of the slices between indices."""
-        return self._method("reduceat", array, indices, axis=axis, out=out, **_given(dtype=dtype))
+        return self._method(
+            "reduceat", array, indices, axis=axis, out=out, **_drop_none(dtype=dtype)
+        )
 
     def outer(self, A: Any, B: Any, /, **options: Any) -> Any:
         """Return the function of each pair of elements."""
@@ -256,7 +262,7 @@ def _convert(x: Any, conversion: Any) -> Any:
     return x.item() if conversion is NUMBER else cast(x, conversion)
 
 
-def _given(**options: Any) -> dict[str, Any]:
+def _drop_none(**options: Any) -> dict[str, Any]:
     """Return the options that are not None."""
     return {k: v for k, v in options.items() if v is not None}
 

@@ -119,7 +119,7 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
         A number of a class with a promotion of its own is immutable: the result is a new tensor.
         """
         if type(self) is not Tensor and type(self) in promotions and not self.ndim:
-            return forward(self, other)  # type: ignore[return-value]  # NotImplemented as well
+            return forward(self, other)
         if is_strided(self) and (is_strided(other) or type(other) in PYTHON_NUMBERS):
             if update_element(op, self, other):
                 return self
