@@ -157,7 +157,7 @@ MAY_IMPORT = {
     "func": "graph ops backend engine memory tensor functions capture autograd",
     "linalg": "ir ops engine tensor functions capture autograd",
     "fft": "ir graph ops engine tensor functions autograd",
-    "numpy": "graph engine ops tensor functions linalg",
+    "numpy": "ops engine tensor functions",
     "special": "functions",
     "tree": "",
     "frontend": (
@@ -189,7 +189,9 @@ OUTSIDE_CORE = {
     ),
 }  # fmt: skip
 # `dt.memory`, ..., `dt.plugins`, and `pytest --pyargs`
-WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "numpy", "plugins", "testing", *OUTSIDE_CORE}
+WITH_FACES = {
+    "memory", "autograd", "func", "linalg", "fft", "numpy", "plugins", "testing", *OUTSIDE_CORE,
+}  # fmt: skip
 
 
 def against(graph: Mapping[str, set[str]]) -> list[str]:
@@ -356,7 +358,7 @@ TAKES = {
     "ml_dtypes": "onnx tensor",  # where it is installed
     "numpy": (
         "argument_checks autograd backend capture checkpoint commands compat data dtypes extension "
-        "fft frontend func functions insight jax linalg nn onnx ops optim plugins sparse tensor "
+        "fft frontend func functions insight jax linalg nn numpy onnx ops optim plugins sparse tensor "
         "tensorboard testing"
     ),
     "onnx": "onnx",

