@@ -45,13 +45,13 @@ def run(data, Wxh, Whh, Why):
     memory = [np.zeros_like(p) for p in params]
     h = np.zeros(len(Whh))
     losses = []
-    for step in range(30):
+    for step in range(24):
         p = step * 16 % (len(data) - 17)
         loss, grads, h = loss_and_gradients(data[p : p + 16], data[p + 1 : p + 17], *params, h)
         losses.append(loss)
         for param, grad, mem in zip(params, grads, memory, strict=True):
             mem += grad * grad
-            param += -0.1 * grad / np.sqrt(mem + 1e-8)
+            param += -0.02 * grad / np.sqrt(mem + 1e-8)
     return np.array(losses), params[2], h
 
 
