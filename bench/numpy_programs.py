@@ -70,7 +70,7 @@ def finish(result: Any) -> Any:
     return result
 
 
-def require_equal(ours: Any, theirs: Any) -> None:
+def assert_equal_results(ours: Any, theirs: Any) -> None:
     """Raise AssertionError where two results differ: floats beyond rounding, others at all."""
     pairs = list(leaves(ours)), list(leaves(theirs))
     assert len(pairs[0]) == len(pairs[1]), f"{len(pairs[0])} results, expected {len(pairs[1])}"
@@ -98,7 +98,7 @@ def prepare(name: str, side: str, library: str) -> Callable[[], Any]:
     ours = load(name, library)
     run = dt.jit(ours.run) if side == "jit" else ours.run
     operands = finish(ours.inputs())
-    require_equal(finish(run(*operands)), theirs.main())
+    assert_equal_results(finish(run(*operands)), theirs.main())
     return lambda: finish(run(*operands))
 
 

@@ -15,12 +15,13 @@ pytest.importorskip("dovetail_cpu_llvm")
 
 @pytest.mark.parametrize("name", runner.program_names())
 def test_program_returns_what_numpy_returns(name: str) -> None:
-    runner.prepare(name, "plain", "dovetail.numpy")
+    ours = runner.load(name, "dovetail.numpy")
+    runner.assert_equal_results(runner.finish(ours.main()), runner.load(name).main())
 
 
 def test_program_in_numpy_returns_equal_values_twice() -> None:
     call = runner.prepare("lcs", "numpy", "dovetail.numpy")
-    runner.require_equal(call(), call())
+    runner.assert_equal_results(call(), call())
     assert call()[2] == 81
 
 
@@ -33,12 +34,12 @@ def test_program_in_numpy_returns_equal_values_twice() -> None:
         ((np.array([1.0, 2.0]),), "1 results, expected 2"),
     ],
 )
-def test_require_equal_raises_when_a_result_differs(ours: Any, message: str) -> None:
+def test_comparison_raises_when_a_result_differs(ours: Any, message: str) -> None:
     theirs = np.array([1.0, 2.0]), 3
-    runner.require_equal((np.array([1.0, 2.0 + 1e-9]), 3), theirs)
-    runner.require_equal((dt.asarray([1.0, 2.0], dtype=dt.float64), 3), theirs)
+    runner.assert_equal_results((np.array([1.0, 2.0 + 1e-9]), 3), theirs)
+    runner.assert_equal_results((dt.asarray([1.0, 2.0], dtype=dt.float64), 3), theirs)
     with pytest.raises(AssertionError, match=message):
-        runner.require_equal(ours, theirs)
+        runner.assert_equal_results(ours, theirs)
 
 
 def test_reports_contain_times_errors_and_first_calls() -> None:
