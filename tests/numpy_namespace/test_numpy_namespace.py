@@ -213,3 +213,16 @@ def test_numpys_functions_keep_the_class() -> None:
 def test_import_of_dovetail_does_not_load_the_namespace() -> None:
     code = "import sys, dovetail; dovetail.zeros(1); assert 'dovetail.numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_frequencies_of_a_captured_spacing_are_numpys() -> None:
+    x = numpy.linspace(-1, 1, 49, endpoint=False)
+
+    @dt.jit
+    def frequencies(x: Any) -> Any:
+        return np.fft.fftfreq(x.size, d=x[1] - x[0]), np.fft.rfftfreq(7, x[0])
+
+    pair = frequencies(np.asarray(x))
+    numpy.testing.assert_allclose(pair[0], numpy.fft.fftfreq(49, x[1] - x[0]), 1e-15)
+    numpy.testing.assert_allclose(pair[1], numpy.array([0, 1, 2, 3]) / -7, 1e-15)
+    assert np.fft.fftfreq(4, 0.5).tolist() == [0, 0.5, -1, -0.5]
