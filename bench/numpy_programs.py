@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -87,19 +88,25 @@ def assert_equal_results(ours: Any, theirs: Any) -> None:
             np.testing.assert_array_equal(a, b, err_msg=f"result {k}")
 
 
-def prepare(name: str, side: str, library: str) -> Callable[[], Any]:
-    """Return a call of a program that has run once, with equal results to NumPy's."""
+def prepare(name: str, side: str, library: str) -> tuple[Callable[[], Any], str]:
+    """Return a call of a program that ran once with equal results, and why `dt.jit` ran it plain.
+
+    Raises: AssertionError if its results differ from NumPy's.
+    """
     theirs = load(name)
     if side == "numpy":
         operands = theirs.inputs()
-        return lambda: theirs.run(*operands)
+        return lambda: theirs.run(*operands), ""
     import dovetail as dt
 
     ours = load(name, library)
     run = dt.jit(ours.run) if side == "jit" else ours.run
     operands = finish(ours.inputs())
-    assert_equal_results(finish(run(*operands)), theirs.main())
-    return lambda: finish(run(*operands))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", dt.errors.DovetailWarning)
+        assert_equal_results(finish(run(*operands)), theirs.main())
+    plain = [str(w.message) for w in caught if "without a capture" in str(w.message)]
+    return lambda: finish(run(*operands)), describe(*plain[:1])
 
 
 def first_seconds(name: str, library: str, clock: Clock) -> float:
@@ -108,16 +115,16 @@ def first_seconds(name: str, library: str, clock: Clock) -> float:
 
     program = load(name, library)
     operands = finish(program.inputs())
-    run = dt.jit(program.run)
+    run = dt.jit(program.run, fullgraph=True)
     begin = clock()
     finish(run(*operands))
     return clock() - begin
 
 
-def describe(error: Exception) -> str:
-    """Return the first lines of an error in one line."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:240]
+def describe(error: Exception | str = "") -> str:
+    """Return the beginning of an error or a warning in one line."""
+    kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
+    return (kind + " ".join(str(error).split()))[:240]
 
 
 # --- processes ------------------------------------------------------------------------------------
@@ -138,14 +145,14 @@ def serve(side: str, library: str, block: float, clock: Clock) -> None:
     """Answer each name on standard input by seconds of calls, or by the text of an error."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # a program's prints do not mix with the answers
-    name, call = "", lambda: None
+    name, plain, call = "", "", lambda: None
     for line in sys.stdin:
         try:
             if line.strip() != name:
                 name = line.strip()
-                call = prepare(name, side, library)
+                call, plain = prepare(name, side, library)
                 call()
-            answer: Any = block_seconds(call, block, clock)
+            answer: Any = [block_seconds(call, block, clock), plain]
         except Exception as error:
             name, answer = "", describe(error)
         print(json.dumps(answer), file=out)
@@ -167,8 +174,8 @@ class Worker:
             self.environment |= {"OMP_PROC_BIND": "true", "OMP_PLACES": "threads"}
         self.process: subprocess.Popen[str] | None = None
 
-    def ask(self, name: str) -> list[float] | str:
-        """Return the seconds of a block of calls, or the text of an error."""
+    def ask(self, name: str) -> tuple[list[float], str] | str:
+        """Return the seconds of calls and why `dt.jit` ran them plain, or an error."""
         if self.process is None:
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
@@ -193,7 +200,7 @@ class Worker:
 def measure(name: str, workers: dict[str, Worker], rounds: int) -> Row:
     """Return the least seconds of a program on each side, or the errors."""
     times: dict[str, list[float]] = {side: [] for side in workers}
-    errors = dict[str, str]()
+    errors, plain = dict[str, str](), ""
     for _ in range(rounds):
         for side, worker in workers.items():
             if side not in errors:
@@ -201,8 +208,9 @@ def measure(name: str, workers: dict[str, Worker], rounds: int) -> Row:
                 if isinstance(answer, str):
                     errors[side] = answer
                 else:
-                    times[side] += answer
-    row: Row = {"name": name, "errors": errors}
+                    times[side] += answer[0]
+                    plain = answer[1] or plain
+    row: Row = {"name": name, "errors": errors, "ran plain": plain}
     row["seconds"] = {side: min(taken) for side, taken in times.items() if side not in errors}
     row["ratio"] = {
         side: row["seconds"]["numpy"] / taken
@@ -243,6 +251,8 @@ def summarize(rows: Sequence[Row]) -> list[str]:
                 f"{side}: {len(ratios)} of {len(asked)} run, geometric mean {mean:.2f}, "
                 f"worst {ratios[worst]:.3f} ({worst}), {below} below 0.4"
             )
+    plain = [row["name"] for row in rows if row["ran plain"]]
+    lines += [f"without a capture: {len(plain)}"] if plain else []
     first = {row["name"]: row["first"] for row in rows if isinstance(row.get("first"), float)}
     if first:
         worst = max(first, key=first.__getitem__)
@@ -261,13 +271,15 @@ def row_cells(row: Row) -> list[str]:
     cells += [f"{ratio[s]:.2f}" if s in ratio else "" for s in SIDES[1:]]
     cells.append(f"{first:.2f}" if isinstance(first, float) else "")
     errors = {**row["errors"], **({"first call": first} if isinstance(first, str) else {})}
+    if row["ran plain"]:
+        errors["ran plain"] = row["ran plain"]
     cells.append("; ".join(f"{s}: {text}".replace("|", "/") for s, text in errors.items()))
     return cells
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """Return the summary and the table of a page."""
-    heads = ["program", *(f"{s} ms" for s in SIDES), "plain", "jit", "first s", "did not run"]
+    heads = ["program", *(f"{s} ms" for s in SIDES), "plain", "jit", "first s", "notes"]
     table = [heads, ["---"] * len(heads), *map(row_cells, rows)]
     lines = [f"- {line}" for line in summarize(rows)]
     return "\n".join([*lines, "", *("| " + " | ".join(cells) + " |" for cells in table), ""])
@@ -279,12 +291,12 @@ def check(names: Sequence[str], options: argparse.Namespace) -> int:
     for name in names:
         begin = time.process_time()
         try:
-            prepare(name, "jit" if options.jit else "plain", options.library)
+            _, plain = prepare(name, "jit" if options.jit else "plain", options.library)
         except Exception as error:
             failed += 1
             print(f"{name:26} {describe(error)}", flush=True)
         else:
-            print(f"{name:26} equal, {time.process_time() - begin:.2f} s", flush=True)
+            print(f"{name:26} equal, {time.process_time() - begin:.2f} s {plain}", flush=True)
     print(f"{len(names) - failed} of {len(names)} equal")
     return bool(failed)
 

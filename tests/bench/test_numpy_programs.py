@@ -20,7 +20,7 @@ def test_program_returns_what_numpy_returns(name: str) -> None:
 
 
 def test_program_in_numpy_returns_equal_values_twice() -> None:
-    call = runner.prepare("lcs", "numpy", "dovetail.numpy")
+    call, _ = runner.prepare("lcs", "numpy", "dovetail.numpy")
     runner.assert_equal_results(call(), call())
     assert call()[2] == 81
 
@@ -44,19 +44,21 @@ def test_comparison_raises_when_a_result_differs(ours: Any, message: str) -> Non
 
 def test_reports_contain_times_errors_and_first_calls() -> None:
     rows = [
-        {"name": "a", "errors": {"jit": "E: no"}, "seconds": {"numpy": 1.0, "plain": 2.0},
-         "ratio": {"plain": 0.5}, "first": "E: no"},
-        {"name": "b", "errors": {}, "seconds": {"numpy": 1.0, "plain": 0.5, "jit": 0.25},
+        {"name": "a", "errors": {"jit": "E: no"}, "ran plain": "",
+         "seconds": {"numpy": 1.0, "plain": 2.0}, "ratio": {"plain": 0.5}, "first": "E: no"},
+        {"name": "b", "errors": {}, "ran plain": "a branch",
+         "seconds": {"numpy": 1.0, "plain": 0.5, "jit": 0.25},
          "ratio": {"plain": 2.0, "jit": 4.0}, "first": 1.5},
     ]  # fmt: skip
     assert runner.summarize(rows) == [
         "plain: 2 of 2 run, geometric mean 1.00, worst 0.500 (a), 0 below 0.4",
         "jit: 1 of 2 run, geometric mean 4.00, worst 4.000 (b), 0 below 0.4",
+        "without a capture: 1",
         "first call: median 1.50 s, worst 1.50 s (b)",
     ]
     table = runner.markdown(rows).splitlines()
     assert table[-2].startswith("| a | 1000.0 | 2000.0 |") and "jit: E: no" in table[-2]
-    assert len({line.count("|") for line in table[4:]}) == 1
+    assert len({line.count("|") for line in table[5:]}) == 1
 
 
 def test_worker_answers_seconds_or_the_error() -> None:
