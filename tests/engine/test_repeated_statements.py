@@ -205,3 +205,15 @@ def test_guard_distinguishes_which_values_are_referenced() -> None:
     x += 1
     for found in kept:
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
+
+
+def test_rows_of_a_triangle_hit_their_graphs_after_two_rounds() -> None:
+    pytest.importorskip("dovetail_cpu_llvm")
+    m = filled(48, 48)
+    for _ in range(3):
+        before = counters.graph_hits
+        sums = [float(m[j, :j] @ m[0, :j] * 2.0) for j in range(1, 48)]
+    assert counters.graph_hits - before == 47
+    row = m.numpy()[0].astype(np.float64)
+    wanted = [float(m.numpy()[j, :j] @ row[:j] * 2.0) for j in range(1, 48)]
+    np.testing.assert_allclose(sums, wanted, rtol=1e-5)

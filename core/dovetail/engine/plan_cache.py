@@ -28,7 +28,9 @@ from .graph_matcher import (
 from .launching import BoundPlan
 from .programs import create_program_cache, program_caches
 
-GRAPHS_PER_KEY_MAX = 4  # cached graphs per root op and Spec; one more evicts the oldest
+# Cached graphs per root op and Spec; one more evicts the oldest. A loop over the rows of a triangle
+# has a graph per length. To compare a graph of another length takes about 10 ns.
+GRAPHS_PER_KEY_MAX = 64
 # Kinds of writes in a cache key: the root is no copy; the copied root is referenced elsewhere.
 KIND_UPDATE, KIND_REFERENCED = "updates", "stays"
 GRAPH_KEYS_MAX = 4096  # root ops and Specs with cached graphs
