@@ -56,7 +56,14 @@ def test_other_layouts_decide_on_either_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "name"), [*zip(OPERATORS, ("add", "sub", "mul", "truediv"), strict=True)]
+    ("op", "name"),
+    [
+        *zip(OPERATORS, ("add", "sub", "mul", "truediv"), strict=True),
+        (operator.floordiv, "floordiv"),
+        (operator.mod, "mod"),
+        (operator.lt, "lt"),
+        (operator.eq, "eq"),
+    ],
 )
 def test_method_set_on_the_class_is_called(
     op: Callable[[Any, Any], Any], name: str, monkeypatch: pytest.MonkeyPatch

@@ -63,7 +63,7 @@ def store_number(dtype: str, address: int, value: object) -> bool:
 def fill_numbers(
     dtype: str, address: int, value: object, count: int, step: int, itemsize: int
 ) -> bool:
-    """Store a number `count` times, `step` bytes apart; return False for what `store_number` refuses."""
+    """Store a number `count` times, `step` bytes apart; False for what `store_number` refuses."""
     if not store_number(dtype, address, value):
         return False
     for i in range(1, count):

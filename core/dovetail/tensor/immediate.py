@@ -81,7 +81,7 @@ def _dtype_of(e: Expr) -> DType:
 def _read_number(a: Expr | Number) -> Number | None:
     """Return an operand's number, or None if it cannot be read at once."""
     if type(a) is not Expr:
-        return a
+        return a  # type: ignore[return-value]  # mypy does not narrow
     e: Expr = a
     return number_at_hand(e) if e.tape is None and len(e.spec.shape) == 0 else None
 

@@ -32,7 +32,14 @@ from ...tensor.primitives import apply, pending_view, view
 from ...tensor.promotion import Operand
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided
-from ...tensor.writes import cast_to_spec, value_node, write_element, write_tensor, write_value
+from ...tensor.writes import (
+    cast_to_spec,
+    fill_elements,
+    value_node,
+    write_element,
+    write_tensor,
+    write_value,
+)
 from ..datatypes import cast
 from ..graph_cache import Recipe, build_recipe, replay_recipe
 from ..variants import public
@@ -74,7 +81,7 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     """
     e = basic_leaf(x, key)
     if e is not None:
-        if not write_element(x, key, value):
+        if not (write_element(x, key, value) or fill_elements(x, e, value)):
             write_value("setitem", create_view(x, e), value)
         return
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
