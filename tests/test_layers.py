@@ -182,7 +182,7 @@ DOORS = {"__init__", "__main__", "extend", "random", "wiring"}
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
 # nothing of the core; the core imports none of them.
 OUTSIDE_CORE = {
-    "sparse": "", "nn": "", "comm": "", "extension": "", "jax": "",
+    "sparse": "", "nn": "", "comm": "", "extension": "", "jax": "", "torch": "",
     **dict.fromkeys(
         ("amp", "optim", "data", "metrics", "distributions", "onnx", "checkpoint", "tensorboard"),
         "nn",
@@ -334,6 +334,7 @@ def test_late_imports_against_the_contract_are_listed() -> None:
 IMPORTS_BY_TABLE = {
     "__init__", "extension", "lazy_import", "functions.io.files", "functions.methods",
     "functions.numpy.protocol", "functions.variants", "plugins.entry", "tensorboard",
+    "torch.namespaces",
 }  # fmt: skip
 
 
@@ -483,7 +484,8 @@ def test_core_has_no_branch_on_a_device_type() -> None:
 def test_default_device_is_named_in_one_place() -> None:
     """Exceptions: commands, the kit and docstrings.
 
-    Loaders collate on the host, and modules and tensors have PyTorch's `cpu()` and `cuda()`.
+    Loaders collate on the host, and modules and tensors have PyTorch's `cpu()` and `cuda()`;
+    `dovetail.torch` has PyTorch's namespaces of devices.
     """
     spelt = {
         name
@@ -494,6 +496,7 @@ def test_default_device_is_named_in_one_place() -> None:
     }
     assert spelt == {
         "compat.aliases", "data.collate", "data.loader", "device_class", "nn.modules.module",
+        "torch.names", "torch.switches",
     }  # fmt: skip
 
 

@@ -483,6 +483,7 @@ _PACKAGES = [
     "sparse_coo_tensor",
     "tensor",
     "tensorboard",
+    "torch",
     "tree",
 ]
 
@@ -512,6 +513,7 @@ if _typing.TYPE_CHECKING:
     from . import sparse as sparse
     from . import special as special
     from . import tensorboard as tensorboard
+    from . import torch as torch
     from . import tree as tree
     from .functions.shown import tensor as tensor
     from .sparse import sparse_coo_tensor as sparse_coo_tensor

@@ -39,6 +39,9 @@ A DTYPE (docs/adding-a-dtype.md)
         int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64,
         complex128
 
+A SUBCLASS of Tensor, whose results keep their class
+    register_subclass, with_class
+
 AN OP (docs/adding-an-op.md)
     Op, KernelSite, Launches, LoopStep, arithmetic, complex_arithmetic, dtype_rules, set_gradient,
         RuleContext; convolutions: ConvolutionGeometry, convolved, transposed_convolution
@@ -208,6 +211,7 @@ from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
 from .public_names import publish_all as publish_all
 from .tensor.batched_assign import put_rows, write_together
+from .tensor.c_fields import register_subclass, with_class
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,

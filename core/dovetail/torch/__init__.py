@@ -15,11 +15,16 @@ from typing import Any
 import dovetail as dt
 
 from . import functions, methods, names, namespaces, storing, switches
-from .adoption import Tensor, wrap
-from .creation import TENSOR_TYPES, Size, tensor
+from .adoption import Tensor as Tensor
+from .adoption import wrap
+from .creation import TENSOR_TYPES
+from .creation import Size as Size
+from .creation import tensor as tensor
 
 methods.attach()
 
+_SAME_NAMES = frozenset(names.SAME_NAMES.split())
+_FUNCTIONAL_NAMES = frozenset(names.FUNCTIONAL_NAMES.split())
 # Functions of PyTorch's meaning, by their names in `torch`.
 _FUNCTIONS = {
     f.__name__: f
@@ -73,20 +78,18 @@ def get_float32_matmul_precision() -> str:
 
 
 save, load, device, version = storing.save, storing.load, switches.device, switches.version
-get_device_name = None
 layout = type(dt.strided)
 contiguous_format, channels_last, preserve_format = (
     f"torch.{name}" for name in ("contiguous_format", "channels_last", "preserve_format")
 )
 channels_last_3d, memory_format = "torch.channels_last_3d", str
 __version__ = dt.__version__
-del get_device_name
 
 
 def _fill_namespaces() -> None:
     """Create the namespaces, and enter what is not in a package of `dt`."""
     spaces = namespaces.build(names.NAMESPACES)
-    for kind in ("cuda", "mps", "xpu"):
+    for kind in names.DEVICE_KINDS:
         vars(spaces[kind]).update(switches.device_functions(kind))
     vars(spaces["backends"]).update(switches.backends())
     for name, value in switches.backends().items():
@@ -117,9 +120,9 @@ def __getattr__(name: str) -> Any:
     """Return a name of PyTorch, built when it is first used. Raises: AttributeError with a hint."""
     if name in _FUNCTIONS:
         value: Any = wrap(_FUNCTIONS[name])
-    elif name in names.SAME_NAMES:
+    elif name in _SAME_NAMES:
         value = namespaces.convert(getattr(dt, name), name, __name__)
-    elif name in names.FUNCTIONAL_NAMES:
+    elif name in _FUNCTIONAL_NAMES:
         value = wrap(getattr(dt.nn.functional, name))
     elif name in names.OTHER_SOURCES:
         source = reduce(getattr, names.OTHER_SOURCES[name].split("."), dt)
@@ -127,9 +130,7 @@ def __getattr__(name: str) -> Any:
     elif name in TENSOR_TYPES:
         value = TENSOR_TYPES[name]
     elif name in namespaces.OWN_NAMES[""]:
-        from . import training
-
-        value = getattr(training, name)
+        value = namespaces.own_value(name)
     elif name == "vmap":
         value = sys.modules[f"{__name__}.func"].vmap
     elif name == "GradScaler":
@@ -154,7 +155,7 @@ def _method_function(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(
-        {*_FUNCTIONS, *names.SAME_NAMES, *names.FUNCTIONAL_NAMES, *names.OTHER_SOURCES}
+        {*_FUNCTIONS, *_SAME_NAMES, *_FUNCTIONAL_NAMES, *names.OTHER_SOURCES}
         | {*TENSOR_TYPES, *namespaces.OWN_NAMES[""], "vmap", "GradScaler"}
         | {n for n in globals() if not n.startswith("_")}
     )

@@ -8,7 +8,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import dovetail as dt
-from dovetail.tensor.c_fields import register_subclass, with_class
+from dovetail.extend import register_subclass, with_class
 
 
 class Tensor(dt.Tensor):
@@ -29,16 +29,12 @@ class Tensor(dt.Tensor):
 
     __slots__ = ()
 
-    def __new__(cls, *data: Any, device: Any = None) -> Tensor:
-        from .creation import construct
-
-        return construct("Tensor", dt.get_default_dtype(), data, device)
-
     def __init__(self, *data: Any, device: Any = None) -> None:
-        pass  # `__new__` has made it
+        pass  # `__new__`, which `methods` sets, has made it
 
 
 register_subclass(Tensor)
+Tensor.__module__ = __name__.rpartition(".")[0]
 
 
 def adopt(value: Any) -> Any:

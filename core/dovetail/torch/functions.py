@@ -208,8 +208,9 @@ def _spread(name: str, x: Any, args: tuple[Any, ...], options: dict[str, Any]) -
     if x.ndim == 0:
         dim = None
     given = {} if out is None else {"out": out}
-    return function(x, axis=dim or (dim if dim == 0 else None), correction=correction,
-                    keepdims=keepdim, **given)
+    return function(
+        x, axis=dim or (dim if dim == 0 else None), correction=correction, keepdims=keepdim, **given
+    )
 
 
 def std(input: Any, *args: Any, **options: Any) -> Any:
@@ -331,6 +332,47 @@ def rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
     return other - (input if alpha == 1 else input * alpha)
 
 
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, **options: Any) -> Any:
+    """Return the quotients, rounded if asked.
+
+    - `input`, `other`: tensors or numbers.
+    - `rounding_mode`: "floor" rounds down, "trunc" towards 0; None does not round.
+    - `options`: `out`.
+    """
+    if rounding_mode is None:
+        return dt.divide(input, other, **options)
+    if rounding_mode == "floor":
+        return dt.floor_divide(input, other, **options)
+    if rounding_mode != "trunc":
+        raise dt.ArgumentError(
+            f'div: rounding_mode must be "floor", "trunc" or None, got {rounding_mode!r}'
+        )
+    down = dt.floor_divide(input, other)
+    if down.dtype.kind == "f":
+        return dt.trunc(dt.divide(input, other, **options))
+    return down + ((down < 0) & (dt.multiply(down, other) != input))
+
+
+def take(input: Any, index: Any) -> Any:
+    """Return the elements at positions in the flattened tensor.
+
+    - `input`: a tensor.
+    - `index`: a tensor of integers.
+    """
+    return dt.take(dt.reshape(input, (-1,)), index, axis=0)
+
+
+def select(input: Any, dim: int, index: int) -> Any:
+    """Return a view without an axis, at one position along it."""
+    return input.select(dim, index)
+
+
+def einsum(equation: Any, *operands: Any) -> Any:
+    """Return a sum of products by Einstein's notation; operands may be one list."""
+    listed = len(operands) == 1 and isinstance(operands[0], (list, tuple))
+    return dt.einsum(equation, *(operands[0] if listed else operands))
+
+
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -> Any:
     """Return normal numbers: of tensors of means and deviations, or of a size."""
     if size is not None:
@@ -447,7 +489,9 @@ def arange_with_end(start: float, end: float | None = None, step: float = 1, **o
     """Return numbers from `start` to `end`, which is included: `torch.range`."""
     start, end = (0, start) if end is None else (start, end)
     options.setdefault("dtype", dt.get_default_dtype())
-    return dt.arange(start, start + step * (math.floor((end - start) / step) + 0.5), step, **options)
+    return dt.arange(
+        start, start + step * (math.floor((end - start) / step) + 0.5), step, **options
+    )
 
 
 def scalar_tensor(value: Any, **options: Any) -> Any:
@@ -497,8 +541,8 @@ def convert_type(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> An
 
 
 def get_device(x: Tensor) -> int:
-    """Return the number of the tensor's device; -1 for the processor."""
-    return -1 if x.device.type in ("cpu", "reference") else x.device.index
+    """Return the number of the tensor's CUDA device; -1 for another device."""
+    return x.device.index if x.is_cuda else -1
 
 
 def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
@@ -511,7 +555,10 @@ def sum_to_size(x: Tensor, *size: Any) -> Any:
     """Return the sums over the axes in which a shape has size 1 or none."""
     shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
     extra = x.ndim - len(shape)
-    axes = [*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 != x.shape[extra + i])]
+    axes = [
+        *range(extra),
+        *(extra + i for i, n in enumerate(shape) if n == 1 != x.shape[extra + i]),
+    ]
     return dt.reshape(dt.sum(x, axis=tuple(axes)), tuple(shape)) if axes else x
 
 
@@ -540,13 +587,13 @@ def _write_in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 METHODS = (
     max, min, aminmax, sort, argsort, msort, median, nanmedian, std, var, equal, nonzero, repeat,
     flip, clamp_min, clamp_max, frac, dist, addr, addbmm, bernoulli, is_nonzero, get_device,
-    fill_diagonal_, sum_to_size, unique,
+    fill_diagonal_, sum_to_size, unique, div, take,
 )  # fmt: skip
 # Functions of `dt` that are methods in PyTorch.
-DT_METHODS = (
-    "fmax fmin fmod hsplit vsplit dsplit tensor_split isneginf isposinf isreal logaddexp2 logdet "
-    "polygamma"
-).split()
+DT_METHODS = """
+    fmax fmin fmod hsplit vsplit dsplit tensor_split isneginf isposinf isreal logaddexp2
+    logdet polygamma
+"""
 LINALG_METHODS = {"svd": "svd", "lu_solve": "lu_solve", "cholesky_solve": "cholesky_solve"}
 OTHER_NAMES = {  # PyTorch's name -> the method of dt.Tensor
     "fix": "trunc",
@@ -561,15 +608,17 @@ OTHER_NAMES = {  # PyTorch's name -> the method of dt.Tensor
     "conj_physical_": "conj_",
     "dequantize": "float",
 }
-FALSE_PROPERTIES = (
-    "is_sparse is_sparse_csr is_quantized is_meta is_mkldnn is_nested is_vulkan is_xla is_ipu "
-    "is_mtia is_maia"
-).split()
-FALSE_METHODS = "is_conj is_neg is_distributed is_shared".split()
+FALSE_PROPERTIES = """
+    is_sparse is_sparse_csr is_quantized is_meta is_mkldnn is_nested is_vulkan is_xla is_ipu
+    is_mtia is_maia
+"""
+FALSE_METHODS = "is_conj is_neg is_distributed is_shared"
 IN_PLACE = {
     "clamp_min_": clamp_min,
     "clamp_max_": clamp_max,
     "frac_": frac,
+    "div_": div,
+    "divide_": div,
     "addr_": addr,
     "addbmm_": addbmm,
     "bernoulli_": bernoulli,
@@ -595,6 +644,6 @@ METHODS_IN_PLACE = {
 FUNCTIONS = (
     std_mean, var_mean, where, rsub, normal, randint, randint_like, complex, polar, view_as_real,
     view_as_complex, cartesian_prod, combinations, meshgrid, scalar_tensor, seed, initial_seed,
-    numel,
+    numel, select, einsum,
 )  # fmt: skip
-ONLY_METHODS = frozenset("get_device fill_diagonal_ sum_to_size".split())
+ONLY_METHODS = frozenset(["get_device", "fill_diagonal_", "sum_to_size"])

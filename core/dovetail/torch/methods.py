@@ -13,50 +13,46 @@ import dovetail as dt
 
 from . import functions
 from .adoption import Tensor, adopt, wrap, wrap_callback
+from .creation import construct
 from .text import show_tensor
 
-# Methods whose results have no new tensor, or that must not be slower: as they are.
-UNWRAPPED = frozenset(
-    "backward numpy item tolist data_ptr storage storage_offset stride numel dim element_size "
-    "is_contiguous is_complex is_floating_point is_pinned retain_grad __init__ __new__ __repr__ "
-    "__str__ __hash__ __len__ __bool__ __int__ __float__ __complex__ __index__ __array__ "
-    "__sizeof__ __getattribute__ __getattr__ __setattr__ __delattr__ __reduce_ex__ __contains__ "
-    "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__ __array_namespace__ "
-    "__format__ __iter__ __getitem__ __setitem__ __class__ __dir__ __init_subclass__ "
-    "__subclasshook__".split()
-)
-# Operators, whose results the core gives the class of their operands.
-OPERATORS = frozenset(
-    f"__{prefix}{name}__"
-    for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
-    for prefix in ("", "r", "i")
-) | frozenset(f"__{name}__" for name in "eq ne lt le gt ge neg pos abs invert matmul".split())
+# Methods whose results have no new tensor: as they are.
+UNWRAPPED = """
+    backward numpy item tolist data_ptr storage storage_offset stride numel dim element_size
+    is_contiguous is_complex is_floating_point is_pinned retain_grad
+"""
+# The core gives the results of other operators the class of their operands.
+WRAPPED_OPERATORS = "__rmatmul__ __imatmul__ __divmod__ __rdivmod__ __copy__ __deepcopy__"
 
 
 def attach() -> None:
     """Set the methods and properties on `torch.Tensor`."""
-    for name in dir(dt.Tensor):
+    unwrapped = UNWRAPPED.split()
+    names = [n for n in dir(dt.Tensor) if not n.startswith("_") and n not in unwrapped]
+    for name in (*names, *WRAPPED_OPERATORS.split()):
         method = getattr(dt.Tensor, name)
-        if name in UNWRAPPED or name in OPERATORS or isinstance(method, type):
-            continue
-        if isinstance(vars(dt.Tensor).get(name), property):
-            continue
-        if callable(method):
+        if callable(method):  # a property is not
             setattr(Tensor, name, wrap(method))
     for function in functions.METHODS:
         setattr(Tensor, function.__name__, wrap(function))
-    for name in functions.DT_METHODS:
+    for name in functions.DT_METHODS.split():
         setattr(Tensor, name, wrap(getattr(dt, name)))
     for name, source in functions.LINALG_METHODS.items():
         setattr(Tensor, name, wrap(getattr(dt.linalg, source)))
     for name, method in {**functions.METHODS_IN_PLACE, **OWN_METHODS}.items():
         setattr(Tensor, name, wrap(method))
-    for name in functions.FALSE_METHODS:
+    for name in functions.FALSE_METHODS.split():
         setattr(Tensor, name, lambda self: False)
-    for name in functions.FALSE_PROPERTIES:
+    for name in functions.FALSE_PROPERTIES.split():
         setattr(Tensor, name, property(lambda self: False))
+    Tensor.__new__ = _construct  # type: ignore[method-assign,assignment]
     for name, member in {**PROPERTIES, **UNADOPTED}.items():
         setattr(Tensor, name, member)
+
+
+def _construct(cls: type[Tensor], *data: Any, device: Any = None) -> Tensor:
+    """Return `torch.Tensor(2, 3)`, uninitialised, or `torch.Tensor([1.0, 2.0])`."""
+    return construct("Tensor", dt.get_default_dtype(), data, device)
 
 
 def _find_method(x: Tensor, name: str) -> Any:
@@ -81,11 +77,6 @@ def _drop_memory_format(name: str) -> Callable[..., Any]:
 def _copy(x: Tensor, *, memory_format: Any = None) -> Any:
     """Return a copy; `memory_format` has no effect."""
     return dt.copy(x)
-
-
-def _move_to_cpu(x: Tensor, memory_format: Any = None) -> Any:
-    """Return the tensor on the processor; `memory_format` has no effect."""
-    return dt.Tensor.to(x, "cpu")
 
 
 def _register_hook(x: Tensor, hook: Callable[..., Any]) -> Any:
@@ -132,7 +123,6 @@ def _format(x: Tensor, spec: str) -> str:
 OWN_METHODS = {
     **{name: _drop_memory_format(name) for name in ("contiguous", "to")},
     "clone": _copy,
-    "cpu": _move_to_cpu,
     "adjoint": _adjoint,
 }
 PROPERTIES: dict[str, Any] = {

@@ -47,16 +47,16 @@ class Namespace(ModuleType):
             raise AttributeError(name)
         if not self._source:
             raise missing_name_error(self.__name__, name)
-        own = OWN_NAMES.get(self.__name__.removeprefix(f"{ROOT}."), ())
-        if name in own:
-            value = getattr(import_module(f"{ROOT}.training"), name)
-            setattr(self, name, value)
-            return value
+        if name in OWN_NAMES.get(self.__name__.removeprefix(f"{ROOT}."), ()):
+            setattr(self, name, own_value(name))
+            return own_value(name)
         package = reduce(getattr, self._source.split("."), dt)
         try:
             value = convert(getattr(package, name), name, self.__name__)
         except AttributeError as error:
-            message = str(error).replace(f"module 'dovetail.{self._source}'", f"module {self.__name__!r}")
+            message = str(error).replace(
+                f"module 'dovetail.{self._source}'", f"module {self.__name__!r}"
+            )
             raise AttributeError(message) from None
         setattr(self, name, value)
         return value
@@ -65,6 +65,11 @@ class Namespace(ModuleType):
         package = reduce(getattr, self._source.split("."), dt) if self._source else None
         own = [n for n in vars(self) if not n.startswith("_")]
         return sorted({*own, *getattr(package, "__all__", ())})
+
+
+def own_value(name: str) -> Any:
+    """Return a value of `training`, which is loaded at the first use of one."""
+    return getattr(import_module(f"{ROOT}.training"), name)
 
 
 def missing_name_error(module: str, name: str) -> AttributeError:
@@ -81,7 +86,7 @@ def convert(value: Any, name: str, module: str) -> Any:
         return derive(value) if is_derivable(value) else value
     if isinstance(value, ModuleType):
         raise missing_name_error(module, name)
-    if name in TRANSFORMS and callable(value):
+    if name in TRANSFORMS.split() and callable(value):
         return wrap_transform(value)
     if callable(value) and not isinstance(value, (dt.DType, dt.Device)):
         return wrap(value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,14 @@ from .adoption import adopt
 CONTENT, SUFFIX = "content", ".safetensors"
 
 
-def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, **options: Any) -> None:
+def save(
+    obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, **options: Any
+) -> None:
     """Write a state to a file: tensors, numbers, strings, and lists, tuples and dicts of them.
 
     - `obj`: the state, such as `model.state_dict()`.
     - `f`: a path, or a file that is open for writing bytes.
-    - `pickle_module`, `pickle_protocol`, `options`: have no effect: nothing is pickled.
+    - `settings`, `options`: PyTorch's `pickle_module` and others; nothing is pickled.
 
     Raises: ArgumentTypeError for objects of other classes, such as a module; OSError.
 
@@ -71,8 +72,8 @@ def load(
     device = map_location
     if isinstance(device, dict):
         device = next(iter(device.values()), None)
-    elif isinstance(device, Callable):  # type: ignore[arg-type]
-        device = "cpu"
+    elif callable(device):  # of storages
+        device = None
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder, f"part{SUFFIX}")
         if hasattr(f, "read"):
