@@ -211,7 +211,6 @@ from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
 from .public_names import publish_all as publish_all
 from .tensor.batched_assign import put_rows, write_together
-from .tensor.c_fields import register_subclass, with_class
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,
