@@ -123,7 +123,8 @@ def test_methods_are_assigned_in_one_place() -> None:
     places = {
         path.relative_to(ROOT).as_posix(): found
         for path, tree in trees.items()
-        if (found := [
+        if path.parent.name != "torch"  # where Tensor is a subclass
+        and (found := [
             line for name in ("Tensor", "LayoutTensor", "tensor.Tensor")
             for line in assigned_to(tree, name)
         ])

@@ -136,7 +136,8 @@ def _chains(classes: list[tuple[str, str, list[str]]]) -> Iterator[tuple[str, st
     """Yield (base, place of the subclass) of classes with exactly one subclass in their package."""
     defined = Counter(name for name, _, _ in classes)
     for base, count in defined.items():
-        subclasses = [place for _, place, bases in classes if base in bases]
+        # a class with the name of its base derives from one of another package
+        subclasses = [place for name, place, bases in classes if base in bases and name != base]
         if count == 1 and len(subclasses) == 1 and not base.endswith(ERROR_SUFFIXES):
             yield base, subclasses[0]
 

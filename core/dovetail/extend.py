@@ -211,6 +211,7 @@ from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
 from .public_names import publish_all as publish_all
 from .tensor.batched_assign import put_rows, write_together
+from .tensor.c_fields import register_subclass, with_class
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,
@@ -423,6 +424,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "reduces_long",
         "reductions",
         "register_lock",
+        "register_subclass",
         "required",
         "rows_at",
         "run_compiler",
@@ -453,6 +455,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "walk",
         "whole_setting",
         "widen_halves",
+        "with_class",
         "word_setting",
         "write_together",
     ]

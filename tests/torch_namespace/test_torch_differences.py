@@ -1,7 +1,7 @@
 """Calls of PyTorch in PyTorch, in `dovetail.torch` and in `dt`: each difference is a row.
 
-`dovetail.torch` gives PyTorch's result for every row. `dt` gives the same result, another one, or an
-error, by the table in which the row is.
+`dovetail.torch` gives PyTorch's result for every row. `dt` gives the same result, another one, or
+an error, by the table in which the row is.
 """
 
 from __future__ import annotations
@@ -483,7 +483,7 @@ def is_same(p: Any, q: Any) -> bool:
 
 
 def calls(table: str) -> list[str]:
-    return table.strip().splitlines()
+    return [code for code in table.splitlines() if code]
 
 
 @pytest.mark.parametrize("code", calls(DIFFERS + REFUSED + SAME))

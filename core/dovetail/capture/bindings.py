@@ -115,7 +115,6 @@ class Result(NamedTuple):
     place: Place
     spec: Spec
     strides: Shape
-    kind: type[Tensor] = Tensor  # its class
 
 
 class ResultIndex(int):
@@ -392,7 +391,6 @@ class _Binder:
         program = self.trace.program
         hidden = i >= len(memory_slots) - (self.trace.saved or 0)
         slot = OutputSlot(r.spec, r.strides, r.place.offset, hidden)
-        slot.kind = r.kind
         constant = r.place.slot - program.inputs
         if r.reachable_tensor is not None:
             slot.input_slot = self._find_slot(r.reachable_tensor)

@@ -305,7 +305,7 @@ class CaptureSession:
         backward = () if backward_capture is None else backward_capture.program.acts
         program = recorder.program([*places, *saved], self.name, {*variables(backward)})
         results = [
-            Result(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides, type(t))
+            Result(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides)
             for t, p, e in zip(tensors, places, exprs, strict=True)
         ]
         byte = spec((1,), uint8, program.opened.device)
@@ -328,6 +328,8 @@ class CaptureSession:
             None if backward_capture is None else len(saved),
         )
         executable, numbers = bind_trace(trace)
+        for slot, t in zip(executable.outputs.slots, tensors, strict=False):  # saved values follow
+            slot.kind = type(t)
         if backward_capture is not None:
             attach = backward_capture.create_attacher(self.name, numbers, len(tensors))
             executable.outputs.attach_gradients = attach

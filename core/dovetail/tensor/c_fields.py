@@ -69,14 +69,23 @@ _strided_classes: set[type] = set()  # Tensor and its registered subclasses
 
 
 def register_subclass(kind: type[Tensor]) -> None:
-    """Let the core treat instances of a subclass of Tensor without fields as strided tensors."""
+    """Let the core treat instances of a subclass of Tensor without fields as strided tensors.
+
+    - `kind`: the subclass, with `__slots__ = ()`. Results of operations on it keep the class.
+
+    Raises: TypeError for another class.
+    """
     if _tensor is None or not issubclass(kind, _tensor) or kind.__dict__.get("__slots__") != ():
         raise TypeError(f"{kind.__name__}: must derive from Tensor and have __slots__ = ()")
     _strided_classes.add(kind)
 
 
 def with_class(x: Tensor, kind: type[Tensor]) -> Tensor:
-    """Change the class of a strided tensor in place, and return it."""
+    """Change the class of a strided tensor in place, and return it.
+
+    - `x`: the tensor.
+    - `kind`: Tensor or a registered subclass.
+    """
     if type(x) is not kind:
         x.__class__ = kind
     return x

@@ -17,9 +17,9 @@ import dovetail as dt
 from . import functions, methods, names, namespaces, storing, switches
 from .adoption import Tensor as Tensor
 from .adoption import wrap
-from .creation import TENSOR_TYPES
-from .creation import Size as Size
-from .creation import tensor as tensor
+from .creation import TENSOR_TYPES, Size, tensor
+
+__all__ = ["Size", "compile", "is_tensor", "load", "manual_seed", "save", "tensor"]
 
 methods.attach()
 
@@ -78,6 +78,8 @@ def get_float32_matmul_precision() -> str:
 
 
 save, load, device, version = storing.save, storing.load, switches.device, switches.version
+for _function in (tensor, save, load):
+    _function.__module__ = __name__
 layout = type(dt.strided)
 contiguous_format, channels_last, preserve_format = (
     f"torch.{name}" for name in ("contiguous_format", "channels_last", "preserve_format")

@@ -125,9 +125,9 @@ def derive(cls: type) -> type:
     Bases are derived, too, so `issubclass` answers as for dovetail's classes. Objects that a
     constructor makes, such as the layers of a transformer, become objects of derived classes.
     """
-    known = DERIVED_CLASSES.get(cls)
-    if known is not None:
-        return known
+    cached = DERIVED_CLASSES.get(cls)
+    if cached is not None:
+        return cached
     bases = [derive(b) for b in cls.__bases__ if is_derivable(b)]
     members: dict[str, Any] = {"__module__": f"{PACKAGE}.{_find_package(cls)}"}
     members.update(__doc__=cls.__doc__, __qualname__=cls.__qualname__)

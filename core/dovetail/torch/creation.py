@@ -12,7 +12,14 @@ from .adoption import Tensor, adopt
 
 
 class Size(tuple[int, ...]):
-    """A tuple of ints with `numel()`, for `torch.Size((2, 3))`; `x.shape` is a plain tuple."""
+    """A tuple of ints with `numel()`, for `torch.Size((2, 3))`; `x.shape` is a plain tuple.
+
+    - `iterable`: the sizes.
+
+    >>> import dovetail.torch as torch
+    >>> torch.Size((2, 3)).numel()
+    6
+    """
 
     __slots__ = ()
 

@@ -23,8 +23,8 @@ def _pair_class(name: str, *fields: str) -> type[Any]:
     pair: Any = NamedTuple(name, [(f, Any) for f in fields])  # type: ignore[misc]
 
     def __repr__(self: Any) -> str:
-        parts = [f"{f}={getattr(self, f)!r}" for f in fields]
-        return f"torch.return_types.{name}(\n" + ",\n".join(parts) + ")"
+        texts = [f"{f}={getattr(self, f)!r}" for f in fields]
+        return f"torch.return_types.{name}(\n" + ",\n".join(texts) + ")"
 
     pair.__repr__ = __repr__
     return pair  # type: ignore[no-any-return]
@@ -193,7 +193,7 @@ def nanmedian(input: Any, *args: Any, **options: Any) -> Any:
     return _median("nanmedian", input, args, options)
 
 
-def _spread(name: str, x: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _compute_spread(name: str, x: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Compute `std` or `var`, which divide by n - 1 unless told otherwise."""
     function = getattr(dt, name)
     if "axis" in options or "keepdims" in options:
@@ -207,9 +207,13 @@ def _spread(name: str, x: Any, args: tuple[Any, ...], options: dict[str, Any]) -
     dim = tuple(dim) if isinstance(dim, list) else dim
     if x.ndim == 0:
         dim = None
-    given = {} if out is None else {"out": out}
+    target = {} if out is None else {"out": out}
     return function(
-        x, axis=dim or (dim if dim == 0 else None), correction=correction, keepdims=keepdim, **given
+        x,
+        axis=dim or (dim if dim == 0 else None),
+        correction=correction,
+        keepdims=keepdim,
+        **target,
     )
 
 
@@ -219,7 +223,7 @@ def std(input: Any, *args: Any, **options: Any) -> Any:
     - `input`: a tensor.
     - `args`, `options`: `dim`, `unbiased` or `correction`, `keepdim`.
     """
-    return _spread("std", input, args, options)
+    return _compute_spread("std", input, args, options)
 
 
 def var(input: Any, *args: Any, **options: Any) -> Any:
@@ -228,7 +232,7 @@ def var(input: Any, *args: Any, **options: Any) -> Any:
     - `input`: a tensor.
     - `args`, `options`: `dim`, `unbiased` or `correction`, `keepdim`.
     """
-    return _spread("var", input, args, options)
+    return _compute_spread("var", input, args, options)
 
 
 def _mean_beside(input: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -390,20 +394,20 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> A
     return dt.astype(draws < probabilities, input.dtype)
 
 
-def randint(low: int, *rest: Any, **options: Any) -> Any:
+def randint(low: int, *bounds: Any, **options: Any) -> Any:
     """Return random integers: `randint(high, size)` or `randint(low, high, size)`.
 
     - `low`: the smallest integer; 0 if there is only `high`.
-    - `rest`, `options`: `high` (excluded), `size`, `generator`, `dtype`, `device`.
+    - `bounds`, `options`: `high` (excluded), `size`, `generator`, `dtype`, `device`.
     """
     high, size = options.pop("high", None), options.pop("size", None)
-    bounds = [low, *([] if high is None else [high]), *rest]
+    numbers = [low, *([] if high is None else [high]), *bounds]
     if size is None:
-        size = bounds.pop()
-    if len(bounds) == 1:
-        bounds.insert(0, 0)
+        size = numbers.pop()
+    if len(numbers) == 1:
+        numbers.insert(0, 0)
     options.setdefault("dtype", dt.int64)
-    return _finish(dt.random.randint, (*bounds, tuple(size)), options)
+    return _finish(dt.random.randint, (*numbers, tuple(size)), options)
 
 
 def _finish(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -585,10 +589,35 @@ def _write_in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # Functions that are methods, too.
 METHODS = (
-    max, min, aminmax, sort, argsort, msort, median, nanmedian, std, var, equal, nonzero, repeat,
-    flip, clamp_min, clamp_max, frac, dist, addr, addbmm, bernoulli, is_nonzero, get_device,
-    fill_diagonal_, sum_to_size, unique, div, take,
-)  # fmt: skip
+    max,
+    min,
+    aminmax,
+    sort,
+    argsort,
+    msort,
+    median,
+    nanmedian,
+    std,
+    var,
+    equal,
+    nonzero,
+    repeat,
+    flip,
+    clamp_min,
+    clamp_max,
+    frac,
+    dist,
+    addr,
+    addbmm,
+    bernoulli,
+    is_nonzero,
+    get_device,
+    fill_diagonal_,
+    sum_to_size,
+    unique,
+    div,
+    take,
+)
 # Functions of `dt` that are methods in PyTorch.
 DT_METHODS = """
     fmax fmin fmod hsplit vsplit dsplit tensor_split isneginf isposinf isreal logaddexp2
@@ -642,8 +671,25 @@ METHODS_IN_PLACE = {
 }
 # Functions of `torch` that are no methods.
 FUNCTIONS = (
-    std_mean, var_mean, where, rsub, normal, randint, randint_like, complex, polar, view_as_real,
-    view_as_complex, cartesian_prod, combinations, meshgrid, scalar_tensor, seed, initial_seed,
-    numel, select, einsum,
-)  # fmt: skip
+    std_mean,
+    var_mean,
+    where,
+    rsub,
+    normal,
+    randint,
+    randint_like,
+    complex,
+    polar,
+    view_as_real,
+    view_as_complex,
+    cartesian_prod,
+    combinations,
+    meshgrid,
+    scalar_tensor,
+    seed,
+    initial_seed,
+    numel,
+    select,
+    einsum,
+)
 ONLY_METHODS = frozenset(["get_device", "fill_diagonal_", "sum_to_size"])

@@ -18,9 +18,7 @@ from .adoption import adopt
 CONTENT, SUFFIX = "content", ".safetensors"
 
 
-def save(
-    obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, **options: Any
-) -> None:
+def save(obj: Any, f: Any, *settings: Any, **options: Any) -> None:
     """Write a state to a file: tensors, numbers, strings, and lists, tuples and dicts of them.
 
     - `obj`: the state, such as `model.state_dict()`.

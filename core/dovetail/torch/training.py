@@ -1,4 +1,4 @@
-"""What is built by hand for `dovetail.torch.nn`, `utils.data` and `autograd`."""
+"""Classes and functions of `dovetail.torch.nn`, `utils.data` and `autograd` of their own."""
 
 from __future__ import annotations
 
@@ -46,10 +46,7 @@ class DataLoader(dt.data.DataLoader):
 class Context(dt.autograd.Context):
     """The context of a `Function`, whose saved tensors are of class `torch.Tensor`."""
 
-    @property
-    def saved_tensors(self) -> Any:
-        """The tensors that `forward` saved."""
-        return adopt(super().saved_tensors)
+    saved_tensors = property(lambda self: adopt(dt.autograd.Context.saved_tensors.__get__(self)))
 
 
 class Function(dt.autograd.Function):
