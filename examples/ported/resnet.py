@@ -113,11 +113,11 @@ def train(model, loader, criterion, optimizer, scheduler, device, steps, losses)
         correct += predicted.eq(targets).sum().item()
         if len(losses) >= steps:
             break
-    return train_loss / total, 100.0 * correct / total
+    return train_loss / total, correct / total
 
 
 def test(model, loader, criterion, device):
-    """Return the mean loss and the accuracy in percent."""
+    """Return the mean loss and the accuracy."""
     model.eval()
     test_loss, correct, total = 0.0, 0, 0
     with torch.no_grad():
@@ -129,7 +129,7 @@ def test(model, loader, criterion, device):
             _, predicted = outputs.max(1)
             total += targets.size(0)
             correct += predicted.eq(targets).sum().item()
-    return test_loss / len(loader), 100.0 * correct / total
+    return test_loss / len(loader), correct / total
 
 
 def main(steps=96, batch_size=32, seed=0, verbose=False):
@@ -160,7 +160,7 @@ def main(steps=96, batch_size=32, seed=0, verbose=False):
         accuracies.append(accuracy)
         rates.append(scheduler.get_last_lr()[0])
         if verbose:
-            print(f"epoch {epoch}: {loss:.3f}, {accuracy:.1f} %, {time.time() - start:.1f} s")
+            print(f"epoch {epoch}: {loss:.3f}, {accuracy:.1%}, {time.time() - start:.1f} s")
         epoch += 1
     test_loss, test_accuracy = test(net, testloader, criterion, device)
     return {
@@ -177,4 +177,4 @@ def main(steps=96, batch_size=32, seed=0, verbose=False):
 
 if __name__ == "__main__":
     results = main(verbose=True)
-    print(f"test: {results['test_loss']:.3f}, {results['test_accuracy']:.1f} %")
+    print(f"test: {results['test_loss']:.3f}, {results['test_accuracy']:.1%}")
