@@ -153,6 +153,38 @@ def test_packed_sequences_equal_pytorch(torch: Any, kind: str, is_sorted: bool) 
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
+def test_packing_and_padding_put_rows_and_gradients_in_their_places(batch_first: bool) -> None:
+    steps_first = dt.asarray([[0.0, 1, 5], [0, 2, 6], [0, 3, 0]])
+    x = (steps_first.T if batch_first else steps_first).copy().requires_grad_()
+    lengths = [1, 3, 2]
+    packed = packing.pack_padded_sequence(x, lengths, batch_first, enforce_sorted=False)
+    assert packed.data.tolist() == [1, 5, 0, 2, 6, 3]
+    padded, n = packing.pad_packed_sequence(packed, batch_first, -1.0, total_length=4)
+    assert n.tolist() == lengths
+    rows = padded.T if batch_first else padded
+    assert rows.tolist() == [[0, 1, 5], [-1, 2, 6], [-1, 3, -1], [-1, -1, -1]]
+    (padded * 2.0).sum().backward()
+    slope = x.grad.T if batch_first else x.grad  # type: ignore[union-attr]  # backward set it
+    assert slope.tolist() == [[2, 2, 2], [0, 2, 2], [0, 2, 0]]
+
+
+def count_launches(lengths: list[int]) -> int:
+    """Return the number of launches that pack and pad sequences of these lengths."""
+
+    @dt.jit
+    def repack(x: dt.Tensor) -> dt.Tensor:
+        return packing.pad_packed_sequence(packing.pack_padded_sequence(x, lengths))[0]
+
+    repack(dt.ones((max(lengths), len(lengths), 2)))
+    (_, program), *_ = repack.programs
+    return program.launches
+
+
+def test_packing_launches_no_kernel_per_step() -> None:
+    assert count_launches([9, 8, 7, 5, 3, 2, 1]) <= count_launches([3, 1])
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
 def test_padding_and_packing_equal_pytorch(torch: Any, batch_first: bool) -> None:
     arrays = [drawn(n, 2, seed=n) for n in (2, 4, 1)]
     ours, theirs = [dt.asarray(a) for a in arrays], [torch.tensor(a) for a in arrays]

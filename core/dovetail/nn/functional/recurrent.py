@@ -8,6 +8,7 @@ step has as many rows as there are sequences that are long enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
@@ -477,7 +478,7 @@ class _LayerRun:
             step_slopes = step(self, rows, state, g[0][rows], slopes)
             for s, value in zip(carries, step_slopes, strict=True):
                 s.current = value
-        return self._gradients(previous, [s.last() for s in carries], needs)
+        return self._gradients([s.last() for s in carries], needs)
 
     def _previous_states(self) -> list[State]:
         """Return the state before each step, in order of execution."""
@@ -527,9 +528,7 @@ class _LayerRun:
         self.input_gates[rows] = (g + slopes[0]) * slope(self.out[rows])
         return (self.input_gates[rows] @ self.weights.hh,)
 
-    def _gradients(
-        self, previous: Sequence[State], last: list[Tensor], needs: Sequence[bool]
-    ) -> list[Tensor | None]:
+    def _gradients(self, last: list[Tensor], needs: Sequence[bool]) -> list[Tensor | None]:
         """Return the gradients of x, h, c and the weights, from those of all gates."""
         w, input_gates, state_gates = self.weights, self.input_gates, self.state_gates
         if self.options.mode == "GRU":
@@ -541,7 +540,7 @@ class _LayerRun:
         if needs[3]:
             gradients[3] = input_gates.mT @ self.x
         if needs[4]:
-            gradients[4] = state_gates.mT @ self._previous_rows(previous)
+            gradients[4] = state_gates.mT @ self._previous_rows()
         if needs[5]:
             gradients[5] = dt.sum(input_gates, axis=0)
         if needs[6]:
@@ -550,14 +549,19 @@ class _LayerRun:
             gradients[7] = self.projected.mT @ (self.gates[:, 3 * self.n :] * dt.tanh(self.cells))
         return gradients
 
-    def _previous_rows(self, previous: Sequence[State]) -> Tensor:
+    def _previous_rows(self) -> Tensor:
         """Return the hidden state before each row of the input."""
-        sizes, reverse = self.options.sizes, self.options.reverse
+        sizes, reverse, h = self.options.sizes, self.options.reverse, self.state[0]
         n = sizes[0]
         if n == sizes[-1]:
-            h = self.state[0]
             return dt.concat([self.out[n:], h] if reverse else [h, self.out[: self.x.shape[0] - n]])
-        return dt.concat([s[0] for s in (previous[::-1] if reverse else previous)])
+        # one gather from h and the outputs; row k of the step before exists if k < its count
+        starts, counts = [n, *accumulate(sizes, initial=n)], [0, *sizes]
+        if reverse:
+            starts, counts = starts[2:], [*sizes[1:], 0]
+        steps = zip(starts, counts, sizes, strict=False)
+        rows = [s + k if k < count else k for s, count, m in steps for k in range(m)]
+        return dt.take(dt.concat([h, self.out]), dt.asarray(rows, device=h.device), axis=0)
 
 
 _FORWARD: dict[str, Callable[..., State]] = {

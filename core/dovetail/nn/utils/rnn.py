@@ -7,6 +7,7 @@ the host: `batch_sizes` is a tuple of ints, which is part of the key of captured
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
@@ -90,38 +91,29 @@ def pack_padded_sequence(
         raise dt.ShapeError(
             f"{name}: the input must have shape (steps, sequences, ...), got shape {input.shape}"
         )
-    x = dt.moveaxis(input, 0, 1) if batch_first else input
-    values = _check_lengths(name, lengths, x.shape[0])
-    if len(values) != x.shape[1]:
+    batch, steps = input.shape[:2] if batch_first else input.shape[1::-1]
+    values = _check_lengths(name, lengths, steps)
+    if len(values) != batch:
         raise dt.ShapeError(
-            f"{name}: expected one length for each of {x.shape[1]} sequences, got {len(values)}"
+            f"{name}: expected one length for each of {batch} sequences, got {len(values)}"
         )
-    order = sorted(range(len(values)), key=lambda k: -values[k])
+    order = sorted(range(batch), key=lambda k: -values[k])
     falling = [values[k] for k in order]
     if enforce_sorted and falling != values:
         raise dt.ArgumentError(
             f"{name}: lengths must be in descending order, got {values}; sort the sequences, or "
             "pass enforce_sorted=False"
         )
-    indices: Tensor | None = None
-    inverse: Tensor | None = None
-    if not enforce_sorted:
-        indices = dt.asarray(order, device=x.device)
-        inverse = dt.asarray(sorted(range(len(order)), key=order.__getitem__), device=x.device)
-        x = dt.take(x, indices, axis=1)
     sizes = tuple(sum(n > t for n in falling) for t in range(falling[0]))
-    return PackedSequence(dt.concat(_step_rows(x, sizes)), sizes, indices, inverse)
-
-
-def _step_rows(x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
-    """Return the elements without padding; consecutive steps of one size share a tensor."""
-    rows, start = [], 0
-    for t in range(1, len(sizes) + 1):
-        if t == len(sizes) or sizes[t] != sizes[start]:
-            steps = x[start:t, : sizes[start]]
-            rows.append(dt.reshape(steps, (-1, *x.shape[2:])))
-            start = t
-    return rows
+    stride, step_stride = (steps, 1) if batch_first else (1, batch)
+    rows = [t * step_stride + k * stride for t, n in enumerate(sizes) for k in order[:n]]
+    flat = dt.reshape(input, (batch * steps, *input.shape[2:]))
+    data = dt.take(flat, dt.asarray(rows, device=input.device), axis=0)
+    if enforce_sorted:
+        return PackedSequence(data, sizes, None, None)
+    inverse = sorted(range(batch), key=order.__getitem__)
+    indices = [dt.asarray(k, device=input.device) for k in (order, inverse)]
+    return PackedSequence(data, sizes, *indices)
 
 
 def pad_packed_sequence(
@@ -156,16 +148,17 @@ def pad_packed_sequence(
             f"pad_packed_sequence: total_length must be at least {len(sizes)}, the longest "
             f"sequence, got {steps}"
         )
-    rows, start = [], 0
-    for n in sizes:
-        rows.append(_pad_rows(data[start : start + n], sizes[0], padding_value))
-        start += n
-    x = _pad_rows(dt.stack(rows), steps, padding_value)
+    starts = [0, *accumulate(sizes)]
+    end = [starts[-1]] * sizes[0]  # the row of padding, behind the elements
+    rows = [[*range(start, start + n), *end[n:]] for start, n in zip(starts, sizes, strict=False)]
+    index = dt.asarray(rows + [end] * (steps - len(sizes)), device=data.device)
     sums = [sum(n > k for n in sizes) for k in range(sizes[0])]
     lengths = dt.asarray(sums, device=data.device)
     if inverse is not None:
-        x, lengths = dt.take(x, inverse, axis=1), dt.take(lengths, inverse, axis=0)
-    return dt.moveaxis(x, 0, 1) if batch_first else x, lengths
+        index, lengths = dt.take(index, inverse, axis=1), dt.take(lengths, inverse, axis=0)
+    index = index.mT if batch_first else index
+    padding = dt.full((1, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
+    return dt.concat([data, padding])[index], lengths
 
 
 def _pad_rows(x: Tensor, n: int, value: float) -> Tensor:
