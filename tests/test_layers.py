@@ -359,8 +359,8 @@ TAKES = {
     "ml_dtypes": "onnx tensor",  # where it is installed
     "numpy": (
         "argument_checks autograd backend capture checkpoint commands compat data dtypes extension "
-        "fft frontend func functions insight jax linalg nn numpy onnx ops optim plugins sparse tensor "
-        "tensorboard testing"
+        "fft frontend func functions insight jax linalg nn numpy onnx ops optim plugins sparse "
+        "tensor tensorboard testing"
     ),
     "onnx": "onnx",
     "opt_einsum": "functions",  # when three operands are contracted

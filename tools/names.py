@@ -27,8 +27,8 @@ NAMES_FILE = ROOT / "tests" / "public_names.txt"
 RECORDS = "dovetail.records"  # the module of internal bases
 PACKAGES = (  # packages of `dt` that are loaded on first access, and their modules
     "amp", "checkpoint", "comm", "data", "distributions", "extension", "jax",
-    "jax.flatten_util", "jax.lax", "jax.nn", "jax.numpy", "jax.random", "jax.scipy.linalg", "jax.tree",
-    "jax.tree_util", "metrics", "nn",
+    "jax.flatten_util", "jax.lax", "jax.nn", "jax.numpy", "jax.random", "jax.scipy.linalg",
+    "jax.tree", "jax.tree_util", "metrics", "nn",
     "nn.functional", "nn.init", "nn.utils", "onnx", "optim", "optim.lr_scheduler",
     "optim.swa_utils", "sparse", "tensorboard", "torch", "tree",
 )  # fmt: skip

@@ -11,6 +11,7 @@ from dovetail.device_class import Device
 from dovetail.functions.creation.constructors import Fill
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.elementwise.op_functions import Number
+from dovetail.functions.indexing.functional_updates import FunctionalUpdates
 from dovetail.functions.indexing.index_keys import Key
 from dovetail.functions.io.pickling import Reduced
 from dovetail.functions.numpy.same_names import Function
@@ -273,6 +274,7 @@ class Methods:
         self, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
     ) -> Tensor:
         """Return the elements of `x` cast to another dtype, on `device` if one is given."""
+    at: FunctionalUpdates
     def atan(self, *, out: Tensor | None = None) -> Tensor:
         """Return the inverse tangent in radians, in -pi/2..pi/2."""
     @overload
