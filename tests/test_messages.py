@@ -206,7 +206,6 @@ def test_no_error_of_a_method_shows_an_internal_name() -> None:
 def test_error_with_a_hint_has_no_second_suggestion() -> None:
     """Python appends "Did you mean" when it prints an error, where dovetail gave no hint."""
     for code, end in (
-        ("dt.ones(1).at", "which returns a new tensor"),
         ("dt.ones(1).gradient", "use dt.grad(x, inputs)"),
         ("dt.random.key", "use dt.random.default_rng(seed)"),
         ("dt.nn.RMSnorm", "use dt.nn.RMSNorm"),

@@ -12,7 +12,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import dovetail as dt
-from dovetail import autocast, get_autocast_dtype, is_autocast_enabled
 from dovetail.extend import DeviceLike, arguments, publish_all, uncaptured
 
 from .nn.call_errors import explain_all, explain_methods
@@ -20,6 +19,7 @@ from .nn.missing_names import make_module_getattr
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
+autocast = dt.autocast
 P = ParamSpec("P")
 R = TypeVar("R")
 State: TypeAlias = dict[str, Any]
@@ -370,8 +370,8 @@ def custom_fwd(
     @functools.wraps(fwd)
     def forward(*args: Any, **options: Any) -> Any:
         """Run `forward`, and note the autocast under which its `backward` will run."""
-        context, on = args[0], is_autocast_enabled(device_type)
-        context.autocast_dtype = get_autocast_dtype(device_type)
+        context, on = args[0], dt.is_autocast_enabled(device_type)
+        context.autocast_dtype = dt.get_autocast_dtype(device_type)
         context.autocasts = on and cast_inputs is None
         context.input_dtypes = [a.dtype if isinstance(a, dt.Tensor) else None for a in args[1:]]
         if not on or cast_inputs is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -45,6 +46,8 @@ def map_in_threads(
                     results[k] = error
 
     tasks = len(items) + (first is not None)
+    if sys.is_finalizing():  # a new thread would never run
+        threads = 1
     helpers = [Thread(target=work, daemon=True) for _ in range(min(threads, tasks) - 1)]
     started = list[Thread]()
     collects = bool(helpers) and gc.isenabled()

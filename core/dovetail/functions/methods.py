@@ -12,7 +12,7 @@ from functools import partial, reduce
 from importlib import import_module
 from inspect import unwrap
 from types import MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..argument_checks import choice
 from ..compat import hints
@@ -36,6 +36,7 @@ from .datatypes import DeviceLike, DTypeLike
 from .elementwise import op_functions
 from .elementwise.op_functions import Number
 from .indexing import index_reads, index_writes, masks
+from .indexing.functional_updates import FunctionalUpdates
 from .io import interop, pickling, transfer
 from .lazy_methods import LAZY_METHODS
 from .numpy import protocol
@@ -44,9 +45,6 @@ from .random import generator
 from .reductions import cumulative, statistics
 from .shape import bit_views, copies, manipulation, resizing
 from .sorting import distinct, stable_sort
-
-if TYPE_CHECKING:
-    from .indexing.functional_updates import FunctionalUpdates
 
 # The methods of these modules are set on the class; those of others are found at their first use.
 LOADED_MODULES = {__name__} | {
@@ -320,8 +318,6 @@ def functional_updates(x: Tensor) -> FunctionalUpdates:
     >>> x.at[[0, 0, 2]].add(1.0).tolist(), x.tolist()
     ([2.0, 0.0, 1.0], [0.0, 0.0, 0.0])
     """
-    from .indexing.functional_updates import FunctionalUpdates  # here, as few programs use it
-
     return FunctionalUpdates(x)
 
 
