@@ -10,8 +10,9 @@ import dovetail as dt
 
 __all__ = ["all", "flatten", "leaves", "map", "reduce", "structure", "transpose", "unflatten"]
 
-flatten, unflatten, structure = dt.tree.flatten, dt.tree.unflatten, dt.tree.structure
-leaves, map = dt.tree.leaves, dt.tree.map
+_tree: Any = dt.tree  # whose types mypy infers later: the packages import each other
+flatten, unflatten, structure = _tree.flatten, _tree.unflatten, _tree.structure
+leaves, map = _tree.leaves, _tree.map
 
 _NONE = object()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial, update_wrapper, wraps
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, overload
 
 import dovetail as dt
 from dovetail.extend import register_subclass, with_class
@@ -37,6 +37,10 @@ register_subclass(Tensor)
 Tensor.__module__ = __name__.rpartition(".")[0]
 
 
+@overload
+def adopt(value: dt.Tensor) -> Tensor: ...
+@overload
+def adopt(value: Any) -> Any: ...
 def adopt(value: Any) -> Any:
     """Give the new tensors in a value the class `torch.Tensor`, in place; return the value."""
     kind = type(value)

@@ -65,8 +65,8 @@ def tensor(
     elif isinstance(data, (list, tuple)):
         data = _read_tensors(data)
     x = adopt(dt.asarray(data, dtype=dtype, device=device, copy=True))
-    x = x.pin_memory() if pin_memory else x
-    return x.requires_grad_() if requires_grad else x
+    x = adopt(x.pin_memory()) if pin_memory else x
+    return adopt(x.requires_grad_()) if requires_grad else x
 
 
 def _read_tensors(data: Any) -> Any:

@@ -26,8 +26,8 @@ def _pair_class(name: str, *fields: str) -> type[Any]:
         texts = [f"{f}={getattr(self, f)!r}" for f in fields]
         return f"torch.return_types.{name}(\n" + ",\n".join(texts) + ")"
 
-    pair.__repr__ = __repr__
-    return pair  # type: ignore[no-any-return]
+    pair.__repr__ = __repr__  # type: ignore[method-assign]  # of a class that is made here
+    return pair
 
 
 PAIRS = {name: _pair_class(name, "values", "indices") for name in ("max", "min", "sort", "median")}
@@ -121,7 +121,7 @@ def min(input: Any, *args: Any, **options: Any) -> Any:
 
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the pair (min, max) of all elements, or along an axis."""
-    return PAIRS["aminmax"](*(dt.amin(input, dim, keepdim), dt.amax(input, dim, keepdim)))
+    return PAIRS["aminmax"](*(f(input, dim, keepdim=keepdim) for f in (dt.amin, dt.amax)))
 
 
 def sort(input: Any, dim: int = -1, descending: bool = False, **options: Any) -> Any:
@@ -546,7 +546,7 @@ def convert_type(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> An
 
 def get_device(x: Tensor) -> int:
     """Return the number of the tensor's CUDA device; -1 for another device."""
-    return x.device.index if x.is_cuda else -1
+    return x.device.index if x.is_cuda else -1  # type: ignore[attr-defined]  # by `__getattr__`
 
 
 def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
@@ -642,7 +642,7 @@ FALSE_PROPERTIES = """
     is_mtia is_maia
 """
 FALSE_METHODS = "is_conj is_neg is_distributed is_shared"
-IN_PLACE = {
+IN_PLACE: dict[str, Callable[..., Any]] = {
     "clamp_min_": clamp_min,
     "clamp_max_": clamp_max,
     "frac_": frac,
@@ -655,7 +655,7 @@ IN_PLACE = {
     "float_power_": dt.float_power,
     "polygamma_": dt.polygamma,
 }
-ALIASES_IN_PLACE = {
+ALIASES_IN_PLACE: dict[str, Callable[..., Any]] = {
     "squeeze_": dt.squeeze,
     "unsqueeze_": dt.unsqueeze,
     "transpose_": dt.swapaxes,

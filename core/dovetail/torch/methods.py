@@ -59,7 +59,7 @@ def _find_method(x: Tensor, name: str) -> Any:
     """Return a method that `dt.Tensor` loads at its first use, or another name of one."""
     if name in functions.OTHER_NAMES:
         return getattr(x, functions.OTHER_NAMES[name])
-    value = dt.Tensor.__getattr__(x, name)
+    value = dt.Tensor.__getattr__(x, name)  # type: ignore[attr-defined]  # the core attaches it
     return wrap(value) if isinstance(value, MethodType) or callable(value) else value
 
 
@@ -86,12 +86,12 @@ def _register_hook(x: Tensor, hook: Callable[..., Any]) -> Any:
 
 def _gradient(x: Tensor) -> Any:
     """Return the gradient, or None."""
-    return adopt(dt.Tensor.grad.__get__(x))  # type: ignore[attr-defined]
+    return adopt(dt.Tensor.grad.__get__(x))  # type: ignore[union-attr]  # a property
 
 
 def _set_gradient(x: Tensor, gradient: Any) -> None:
     """Set the gradient."""
-    dt.Tensor.grad.__set__(x, gradient)  # type: ignore[attr-defined]
+    dt.Tensor.grad.__set__(x, gradient)  # type: ignore[union-attr]  # a property
 
 
 def _transpose(x: Tensor) -> Any:
@@ -111,8 +111,7 @@ def _restore(rebuild: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 def _reduce(x: Tensor, protocol: Any) -> Any:
     """Return what pickle stores."""
-    rebuild, args, *others = dt.Tensor.__reduce_ex__(x, protocol)
-    return (_restore, (rebuild, args), *others)
+    return _restore, dt.Tensor.__reduce_ex__(x, protocol)
 
 
 def _format(x: Tensor, spec: str) -> str:

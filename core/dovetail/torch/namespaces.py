@@ -98,7 +98,7 @@ def build(table: dict[str, str]) -> dict[str, Namespace]:
     spaces: dict[str, Namespace] = {}
     for name in sorted(table):
         space = spaces[name] = Namespace(name, table[name])
-        space.__path__ = []  # type: ignore[attr-defined]  # others may be imported below it
+        space.__path__ = []  # others may be imported below it
         sys.modules[space.__name__] = space
         parent, _, own = name.rpartition(".")
         setattr(spaces[parent] if parent else import_module(ROOT), own, space)

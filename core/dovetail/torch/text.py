@@ -81,8 +81,8 @@ def _join(values: Any, axes: int, indent: int, show: Any) -> str:
         per_line = max(1, (LINE_WIDTH - indent) // width)
         lines = [texts[i : i + per_line] for i in range(0, len(texts), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(", ".join(line) for line in lines) + "]"
-    lines = ["..." if v is ... else _join(v, axes - 1, indent + 1, show) for v in values]
-    return "[" + ("," + "\n" * (axes - 1) + " " * (indent + 1)).join(lines) + "]"
+    rows = ["..." if v is ... else _join(v, axes - 1, indent + 1, show) for v in values]
+    return "[" + ("," + "\n" * (axes - 1) + " " * (indent + 1)).join(rows) + "]"
 
 
 def show_tensor(x: dt.Tensor) -> str:

@@ -11,7 +11,7 @@ import dovetail as dt
 from .adoption import adopt, wrap_callback
 
 
-class Parameter(dt.nn.Parameter):  # type: ignore[misc]  # the class is a mark
+class Parameter(dt.nn.Parameter):
     """A tensor that a module learns; a `torch.Tensor`.
 
     - `data`: a tensor, whose memory the parameter shares, or any argument of `dt.asarray`.
@@ -22,7 +22,7 @@ class Parameter(dt.nn.Parameter):  # type: ignore[misc]  # the class is a mark
         return adopt(dt.nn.Parameter(data, requires_grad))
 
 
-class Buffer(dt.nn.Buffer):  # type: ignore[misc]
+class Buffer(dt.nn.Buffer):
     """A tensor that a module stores and does not learn; a `torch.Tensor`.
 
     - `data`: a tensor, whose memory the buffer shares, or any argument of `dt.asarray`.
