@@ -250,7 +250,8 @@ def test_all_names_are_exported() -> None:
 
 INNER = (
     "elementwise.docstrings", "elementwise.lerp", "graph_cache", "half_precision",
-    "indexing.functional_updates", "indexing.index_keys", "io.arrow", "io.einops_backend", "io.pickling", "io.progress",
+    "indexing.functional_updates", "indexing.index_keys", "io.arrow", "io.einops_backend",
+    "io.pickling", "io.progress",
     "io.release_callbacks", "lazy_methods",
     "methods",
     "numpy.extra_functions", "numpy.like_creation", "numpy.protocol", "numpy.same_names",
