@@ -16,6 +16,7 @@ from ..functions.indexing.index_writes import setitem
 from ..functions.shape import copies, manipulation
 from ..ops.table import Op
 from ..tensor.c_fields import become, expr_of, register_subclass, with_class
+from ..tensor.c_slots import read_elements_as_scalars
 from ..tensor.host import evaluate
 from ..tensor.operators import promotions
 from ..tensor.tensor import Size, Tensor
@@ -413,6 +414,7 @@ class ndarray(Tensor):
 
 _type = type
 register_subclass(ndarray)
+read_elements_as_scalars(ndarray)
 calls._classes.append(ndarray)
 calls._PLAIN.add(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)

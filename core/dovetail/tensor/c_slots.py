@@ -14,3 +14,7 @@ if TYPE_CHECKING:
 
 def fill(tensor: type[Tensor]) -> None:
     """Fill Tensor's C type slots after all its methods are set; do nothing in pure Python."""
+
+
+def read_elements_as_scalars(kind: type[Tensor]) -> None:
+    """Let the C slots of a subclass return NumPy's scalars; in pure Python its methods do."""

@@ -5,19 +5,23 @@ The slots here record directly if the operands are tensors and numbers, and call
 otherwise. An assignment to `Tensor.__add__` restores the default slot.
 """
 
+from functools import update_wrapper
+
 from cpython.object cimport PyObject
 
 from dovetail.graph.expr cimport Expr
 from dovetail.records cimport Flags
-from dovetail.tensor.host cimport as_bool, as_float, as_int
+from dovetail.tensor.host cimport as_bool, as_float, as_int, evaluate_leaf, reachable_address
+from dovetail.tensor.host_read cimport create_scalar
 from dovetail.tensor.operators cimport record_binary, record_reflected
 from dovetail.tensor.primitives cimport apply
-from dovetail.tensor.slicing cimport basic_leaf
-from dovetail.tensor.c_fields cimport create_view, is_strided
+from dovetail.tensor.slicing cimport basic_leaf, element_position
+from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided
 from dovetail.tensor.writes cimport fill_elements, update_element, write_element, write_result, write_value
 
 from ..ops import table as ops
 from ..settings import flags as _process_flags
+from .slicing import NO_ELEMENT
 
 cdef extern from "Python.h":
     ctypedef object (*Binary "binaryfunc")(object, object)
@@ -61,6 +65,7 @@ cdef enum:
     ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, REMAINDER
 
 cdef Flags _flags = _process_flags
+cdef Py_ssize_t _NO_ELEMENT = NO_ELEMENT
 cdef type _tensor = None
 cdef Binary _default_subscript = NULL
 cdef Assignment _default_assignment = NULL
@@ -179,6 +184,78 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
     else:
         return _default_assignment(x, key, value)
     return 0
+
+
+# --- the subclass whose elements are NumPy's scalars ----------------------------------------------
+
+cdef Binary _element_subscript = NULL  # the slots that call the methods of the subclass
+cdef Assignment _element_assignment = NULL
+
+
+cdef object _read_element(object x, object key):
+    """Return the scalar `x[key]` of a tensor that the host reads at once; None for others."""
+    cdef Expr e = expr_of(x)
+    cdef Py_ssize_t position, address
+    if e.tape is not None or _flags.captures:
+        return None
+    if e.op is not None or e.storage.pending is not None:
+        if type(key) is not int and type(key) is not tuple:
+            return None
+        e = evaluate_leaf(x)
+    position = element_position(e, key)
+    if position == _NO_ELEMENT:
+        return None
+    address = reachable_address(e)
+    if address == 0:
+        return None
+    return create_scalar(e.spec.dtype.name, e.spec.itemsize, address + position * e.spec.itemsize)
+
+
+cdef object _subscript_element(object x, object key):
+    """Return the scalar or the view `x[key]` of a tensor in memory, or call the method."""
+    cdef Expr e
+    if is_strided(x):
+        if type(key) is not slice:
+            scalar = _read_element(x, key)
+            if scalar is not None:
+                return scalar
+        e = basic_leaf(x, key)
+        if e is not None and len(e.spec.shape) > 0:
+            return create_view(x, e)
+    return _element_subscript(x, key)
+
+
+cdef int _assign_element(object x, object key, PyObject* value) except -1:
+    """Write `x[key] = value` if the host writes numbers at once, else call the method."""
+    cdef Expr e
+    if value != NULL and is_strided(x):
+        if type(key) is not slice and write_element(x, key, <object>value):
+            return 0
+        if type(<object>value) is float or type(<object>value) is int:
+            e = basic_leaf(x, key)
+            if e is not None and fill_elements(x, e, <object>value):
+                return 0
+    return _element_assignment(x, key, value)
+
+
+def _compiled_method(function):
+    """Return a method that calls `function`.
+
+    The interpreter would call a Python function in place of the slot.
+    """
+    def method(self, key):
+        return function(self, key)
+
+    return update_wrapper(method, function)
+
+
+def read_elements_as_scalars(type kind):
+    """Let `x[i]` of a subclass return NumPy's scalars; its methods serve what the slots do not."""
+    global _element_subscript, _element_assignment
+    cdef Mapping* mapping = (<Type*>kind).tp_as_mapping
+    kind.__getitem__ = _compiled_method(kind.__dict__["__getitem__"])
+    _element_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript_element
+    _element_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign_element
 
 
 cdef object _to_float(object x):

@@ -60,6 +60,19 @@ def store_number(dtype: str, address: int, value: object) -> bool:
     return True
 
 
+def store_scalar(dtype: str, address: int, itemsize: int, value: object) -> bool:
+    """Store a number or a scalar of NumPy at an address; False for what `store_number` refuses.
+
+    A scalar of the dtype itself is stored without a change, also if it is complex.
+    """
+    if not isinstance(value, np.generic):
+        return store_number(dtype, address, value)
+    if value.dtype.name == dtype:
+        ctypes.memmove(address, value.tobytes(), itemsize)
+        return True
+    return store_number(dtype, address, value.item())
+
+
 def fill_numbers(
     dtype: str, address: int, value: object, count: int, step: int, itemsize: int
 ) -> bool:

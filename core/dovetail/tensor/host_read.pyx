@@ -10,13 +10,34 @@ from cpython.buffer cimport (
     PyBUF_STRIDES, PyBuffer_FillInfo, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_GetBuffer,
 )
 
+from cpython.object cimport PyObject
+
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
 )
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcmp, memcpy, memmove
+
+cdef extern from *:
+    """
+    #define DOVETAIL_SCALAR_AT ((Py_ssize_t)sizeof(PyObject))
+
+    /* The value of a NumPy scalar follows its header. */
+    static inline void *dovetail_scalar_value(PyObject *o) { return (char *)o + DOVETAIL_SCALAR_AT; }
+
+    static inline PyObject *dovetail_new_scalar(PyObject *kind) {
+        return ((PyTypeObject *)kind)->tp_alloc((PyTypeObject *)kind, 0);
+    }
+    """
+    Py_ssize_t _VALUE_AT "DOVETAIL_SCALAR_AT"
+    void* _value_of "dovetail_scalar_value"(PyObject*) noexcept
+    object _new_scalar "dovetail_new_scalar"(PyObject* kind)
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    PyObject* PyDict_GetItem(dict, object)  # borrowed
+    PyObject* Py_TYPE "(PyObject *)Py_TYPE"(PyObject*)
+    Py_ssize_t PyLong_AsSsize_t(PyObject*) noexcept
+    Py_ssize_t PY_SSIZE_T_MAX
 
 cdef str FLOAT32 = "float32", FLOAT64 = "float64", INT64 = "int64", INT32 = "int32", BOOL = "bool"
 cdef str UINT8 = "uint8", INT8 = "int8", INT16 = "int16", UINT16 = "uint16", UINT32 = "uint32", UINT64 = "uint64"
@@ -125,6 +146,104 @@ cpdef bint fill_numbers(str dtype, Py_ssize_t address, object value, Py_ssize_t 
         else:
             memcpy(at + i * step, at, itemsize)
     return True
+
+
+# --- NumPy's scalars ------------------------------------------------------------------------------
+
+cdef dict _scalar_kinds = {}  # scalar types by the names of dtypes
+cdef dict _index_kinds = {}  # the integer types, each with its itemsize; negative if signed
+cdef object _generic = np.generic, _true = np.True_, _false = np.False_
+cdef PyObject* _int64_kind = NULL
+
+
+cdef bint _has_plain_value(object kind, Py_ssize_t itemsize) except -1:
+    """Return True if the value of a scalar type is stored right after the object's header."""
+    cdef object scalar = kind(1)
+    cdef bytes stored = scalar.tobytes()
+    if kind.__itemsize__ or kind.__basicsize__ < _VALUE_AT + itemsize or len(stored) != itemsize:
+        return False
+    return memcmp(<char*>stored, _value_of(<PyObject*>scalar), itemsize) == 0
+
+
+cdef _register_scalars():
+    """Fill the tables of scalar types; those of an unknown layout are left out."""
+    global _int64_kind
+    for name in (
+        BOOL, UINT8, INT8, UINT16, INT16, UINT32, INT32, UINT64, INT64, "float16", FLOAT32, FLOAT64, "complex64", "complex128",
+    ):
+        kind, size = np.dtype(name).type, np.dtype(name).itemsize
+        if _has_plain_value(kind, size):
+            _scalar_kinds[name] = kind
+            if np.dtype(name).kind in "iu":
+                _index_kinds[kind] = size if np.dtype(name).kind == "u" else -size
+    if INT64 in _scalar_kinds:
+        _int64_kind = <PyObject*>np.int64
+
+
+_register_scalars()
+
+
+cdef object create_scalar(str dtype, Py_ssize_t itemsize, Py_ssize_t address):
+    """Return the element at an address as NumPy's scalar, or None for a dtype that NumPy lacks."""
+    cdef PyObject* kind = PyDict_GetItem(_scalar_kinds, dtype)
+    cdef void* at = <void*><uintptr_t>address
+    cdef object scalar
+    if kind == NULL:
+        return None
+    if dtype is BOOL:
+        return _true if (<uint8_t*>at)[0] else _false
+    scalar = _new_scalar(kind)
+    if itemsize == 8:
+        (<int64_t*>_value_of(<PyObject*>scalar))[0] = (<int64_t*>at)[0]
+    else:
+        memcpy(_value_of(<PyObject*>scalar), at, itemsize)
+    return scalar
+
+
+cdef bint read_index(PyObject* part, Py_ssize_t* index) noexcept:
+    """Store the value of an integer scalar of NumPy; return False for other objects."""
+    cdef PyObject* kind = Py_TYPE(part)
+    cdef PyObject* size
+    cdef void* at = _value_of(part)
+    if kind == _int64_kind:
+        index[0] = <Py_ssize_t>(<int64_t*>at)[0]
+        return True
+    size = PyDict_GetItem(_index_kinds, <object>kind)
+    if size == NULL:
+        return False
+    cdef int bytes_of = <int>PyLong_AsSsize_t(size)
+    if bytes_of == 8 and (<uint64_t*>at)[0] > <uint64_t>PY_SSIZE_T_MAX:
+        return False
+    if bytes_of == -4:
+        index[0] = (<int32_t*>at)[0]
+    elif bytes_of == -2:
+        index[0] = (<int16_t*>at)[0]
+    elif bytes_of == -1:
+        index[0] = (<int8_t*>at)[0]
+    elif bytes_of == 8:
+        index[0] = <Py_ssize_t>(<uint64_t*>at)[0]
+    elif bytes_of == 4:
+        index[0] = <Py_ssize_t>(<uint32_t*>at)[0]
+    elif bytes_of == 2:
+        index[0] = (<uint16_t*>at)[0]
+    else:
+        index[0] = (<uint8_t*>at)[0]
+    return True
+
+
+cpdef bint store_scalar(str dtype, Py_ssize_t address, Py_ssize_t itemsize, object value) except -1:
+    """Store a number or a scalar of NumPy at an address; return False for what `store_number` refuses.
+
+    A scalar of the dtype itself is stored without a change, also if it is complex.
+    """
+    cdef PyObject* kind
+    if type(value) is float or type(value) is int or type(value) is bool:
+        return store_number(dtype, address, value)
+    kind = PyDict_GetItem(_scalar_kinds, dtype)
+    if kind != NULL and kind == Py_TYPE(<PyObject*>value):
+        memcpy(<void*><uintptr_t>address, _value_of(<PyObject*>value), itemsize)
+        return True
+    return isinstance(value, _generic) and store_number(dtype, address, value.item())
 
 
 cdef union Number:

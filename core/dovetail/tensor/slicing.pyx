@@ -10,6 +10,7 @@ from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 
 from dovetail.graph.expr cimport Expr, Spec, leaf, spec
 from dovetail.tensor.c_fields cimport expr_of, is_strided
+from dovetail.tensor.host_read cimport read_index
 
 from ..argument_checks import DIMENSIONS
 
@@ -64,8 +65,10 @@ cpdef Expr basic_leaf(object x, object key):
         start = element_position(e, key)
         if start != _NO_ELEMENT:
             return leaf(e.storage, _spec_of_shape(e.spec, shape, 0), (), offset + start)
-    elif not several and type(key) is not int and key is not None and key is not Ellipsis:
+    elif key is not None and key is not Ellipsis and not _is_index(key):
         return None
+    elif 0 < ndim <= _AXES_MAX and _is_index(key):
+        return _row_leaf(e, offset) if _add_step(<PyObject*>key, extents[0], steps[0], &offset) else None
     for i in range(count):
         part = (<tuple>key)[i] if several else key
         if part is None:
@@ -95,16 +98,9 @@ cpdef Expr basic_leaf(object x, object key):
             continue
         extent, step = extents[d], steps[d]
         d += 1
-        if type(part) is int:
-            try:
-                start = part
-            except OverflowError:
+        if _is_index(part):
+            if not _add_step(<PyObject*>part, extent, step, &offset):
                 return None
-            if start < 0:
-                start += extent
-            if not 0 <= start < extent:
-                return None
-            offset += start * step
         elif type(part) is slice:
             try:
                 PySlice_Unpack(part, &start, &stop, &by)
@@ -130,8 +126,8 @@ cpdef Expr basic_leaf(object x, object key):
 cpdef Py_ssize_t element_position(Expr e, object key) except? -1:
     """Return the position of the element at ints, relative to the first one; else NO_ELEMENT.
 
-    A key is an int or a tuple with one int for each axis. NO_ELEMENT is returned for other keys,
-    and where an index is out of range.
+    A key is an integer or a tuple with one integer for each axis: ints, and integer scalars of
+    NumPy. NO_ELEMENT is returned for other keys, and where an index is out of range.
     """
     cdef tuple extents = e.spec.shape, steps = e.strides
     cdef Py_ssize_t d, ndim = len(extents), position = 0
@@ -146,11 +142,22 @@ cpdef Py_ssize_t element_position(Expr e, object key) except? -1:
     return position
 
 
+cdef inline bint _is_index(object key) noexcept:
+    """Return True for an int, and for an integer scalar of NumPy."""
+    cdef Py_ssize_t index
+    return type(key) is int or read_index(<PyObject*>key, &index)
+
+
 cdef inline bint _add_step(PyObject* part, Py_ssize_t extent, Py_ssize_t step, Py_ssize_t* position) noexcept:
-    """Add the distance of an index along an axis to a position; return False unless it is an int in range."""
-    if not PyLong_CheckExact(part):
+    """Add the distance of an index along an axis to a position; return False unless it is in range.
+
+    The index is an int, or an integer scalar of NumPy; False is returned for other objects.
+    """
+    cdef Py_ssize_t index = 0
+    if PyLong_CheckExact(part):
+        index = PyLong_AsSsize_t(part)
+    elif not read_index(part, &index):
         return False
-    cdef Py_ssize_t index = PyLong_AsSsize_t(part)
     if index < 0:
         if index == -1 and PyErr_Occurred() != NULL:  # an int that exceeds Py_ssize_t
             PyErr_Clear()

@@ -9,7 +9,7 @@ from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport AliasGroup, aliases_of, become, expr_of, is_strided
 from dovetail.tensor.host cimport number_at_hand, reachable_address
-from dovetail.tensor.host_read cimport copy_bytes, fill_numbers, store_number, update_number
+from dovetail.tensor.host_read cimport copy_bytes, fill_numbers, store_number, store_scalar, update_number
 from dovetail.tensor.slicing cimport element_position
 from dovetail.tensor.tensor cimport create_tensor
 

@@ -53,7 +53,7 @@ from ..ops.table import COPY, FULL, VIEW, Op
 from ..settings import flags
 from .c_fields import aliases_of, become, expr_of, is_strided
 from .host import from_host, number_at_hand, reachable_address
-from .host_read import copy_bytes, fill_numbers, store_number, update_number
+from .host_read import copy_bytes, fill_numbers, store_number, store_scalar, update_number
 from .promotion import plain_number, require_untaped
 from .slicing import NO_ELEMENT, element_position
 from .tensor import Tensor, attach_lazy_storage, create_tensor, strided
@@ -168,7 +168,7 @@ def write_value(name: str, x: Tensor, value: object) -> None:
 def write_element(x: Tensor, key: object, value: object) -> bool:
     """Write `x[key] = value` by the host if that is one number in idle memory; return True if so.
 
-    The value is a number, or a tensor of one that is in memory. False is returned, and nothing is
+    The value is a number, also one of NumPy, or a tensor of one that is in memory. False is returned, and nothing is
     written, where anything else than tensors over the memory would see the write, and where the
     value must be checked or cast: then `write_value` writes.
     """
@@ -185,7 +185,7 @@ def write_element(x: Tensor, key: object, value: object) -> bool:
         return False
     address += position * e.spec.itemsize
     if not is_strided(value):
-        return store_number(e.spec.dtype.name, address, value)
+        return store_scalar(e.spec.dtype.name, address, e.spec.itemsize, value)
     source = expr_of(value)
     if source.spec.dtype is not e.spec.dtype or source.spec.device is not e.spec.device:
         return False
