@@ -9,9 +9,8 @@ import dovetail.numpy as np
 import numpy
 import pytest
 
-DTYPES = """
-bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128
-""".split()
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+DTYPES = ["bool", *INTEGERS, "float16", "float32", "float64", "complex64", "complex128"]
 INDEX_TYPES = [int, numpy.int64, numpy.int8, numpy.int16, numpy.int32, numpy.uint8, numpy.uint64]
 
 
@@ -44,7 +43,7 @@ def test_extreme_values_keep_their_bits() -> None:
 
 @pytest.mark.parametrize("kind", INDEX_TYPES)
 def test_numpys_integers_are_indices(kind: type) -> None:
-    x, y = both([[1.0, 2.0], [3.0, 4.0]])
+    x, _ = both([[1.0, 2.0], [3.0, 4.0]])
     assert x[kind(1), kind(0)] == 3.0
     assert type(x[kind(1), 0]) is numpy.float64
     assert x[kind(1)].tolist() == [3.0, 4.0]
@@ -58,7 +57,7 @@ def test_numpys_integers_are_indices(kind: type) -> None:
 
 
 def test_negative_numpy_integer_counts_from_the_end() -> None:
-    x, y = both([1, 2, 3], int)
+    x, _ = both([1, 2, 3], int)
     assert [x[numpy.int8(-1)], x[numpy.int64(-3)]] == [3, 1]
 
 
@@ -104,7 +103,7 @@ def test_bool_and_float_keys_mean_what_they_mean_in_numpy() -> None:
 
 
 def test_array_without_dimensions_gives_scalar_at_empty_key_and_array_at_ellipsis() -> None:
-    x, y = both(2.5)
+    x, _ = both(2.5)
     assert type(x[()]) is numpy.float64
     assert x[()] == 2.5
     assert isinstance(x[...], np.ndarray)
@@ -116,7 +115,7 @@ def test_array_without_dimensions_gives_scalar_at_empty_key_and_array_at_ellipsi
 
 
 def test_pending_array_is_computed_before_its_element_is_read() -> None:
-    x, y = both([1.0, 2.0, 3.0])
+    x, _ = both([1.0, 2.0, 3.0])
     pending = x * 2 + 1
     assert type(pending[1]) is numpy.float64
     assert [pending[i] for i in range(3)] == [3.0, 5.0, 7.0]
@@ -209,6 +208,16 @@ def test_number_is_cast_to_the_dtype_of_the_array(dtype: str, value: Any) -> Non
     assert x.tolist() == y.tolist()
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_fraction_is_dropped_in_integers(dtype: str) -> None:
+    x, y = both([[0, 1], [2, 3]], dtype)
+    for a in (x, y):
+        a[0, 0] = 2.75
+        a[1, 0] = numpy.float64(7.999)
+        a[0, 1] *= 1.5
+    assert x.tolist() == y.tolist()
+
+
 def test_tensor_refuses_scalars_of_a_higher_kind() -> None:
     x = dt.asarray([1, 2])
     with pytest.raises(dt.errors.DTypeError):
@@ -262,6 +271,41 @@ def test_iteration_gives_scalars_and_sees_writes() -> None:
     assert rows.tolist() == [[0.0, 2.0], [0.0, 4.0]]
     with pytest.raises(TypeError):
         iter(np.array(1.0))
+
+
+def test_iteration_ends_at_the_length_of_its_begin() -> None:
+    x, _ = both([])
+    assert list(x) == []
+    rows, _ = both([[1.0], [2.0]])
+    iterator = iter(rows)
+    assert iter(iterator) is iterator
+    assert [row.tolist() for row in iterator] == [[1.0], [2.0]]
+    assert next(iterator, None) is None
+
+
+def test_length_is_the_size_of_the_first_dimension() -> None:
+    x, _ = both([[1.0], [2.0]])
+    assert (len(x), len(x[0]), len(x + 1), x.__len__()) == (2, 1, 2, 2)
+    for zero in (np.array(1.0), dt.asarray(1.0)):
+        with pytest.raises(TypeError):
+            len(zero)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_scalar_of_numpy_times_array_is_numpys_result(dtype: str) -> None:
+    x, y = both([1, 2, 4], dtype)
+    two = numpy.float64(2)
+    for ours, theirs in (
+        (two * x, two * y),
+        (two + x, two + y),
+        (two - x, two - y),
+        (two / x, two / y),
+        (x / two, y / two),
+        (numpy.multiply(two, two, out=None) * x, numpy.multiply(two, two) * y),
+    ):
+        assert type(ours) is np.ndarray
+        assert ours.numpy().dtype == theirs.dtype
+        assert ours.tolist() == theirs.tolist()
 
 
 def test_deletion_of_an_element_raises_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
@@ -16,7 +17,7 @@ from ..functions.indexing.index_writes import setitem
 from ..functions.shape import copies, manipulation
 from ..ops.table import Op
 from ..tensor.c_fields import become, expr_of, register_subclass, with_class
-from ..tensor.c_slots import read_elements_as_scalars
+from ..tensor.c_slots import iterate_elements, read_elements_as_scalars
 from ..tensor.host import evaluate
 from ..tensor.operators import promotions
 from ..tensor.tensor import Size, Tensor
@@ -115,7 +116,7 @@ class ndarray(Tensor):
         """Yield the elements of a vector as scalars, else the rows as views."""
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(len(self)))
+        return iterate_elements(self)
 
     def item(self, *args: Any) -> Any:
         """Return an element as a Python number; an int counts in row-major order."""
@@ -258,6 +259,11 @@ class ndarray(Tensor):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Call a ufunc of NumPy with ndarrays."""
+        if method == "__call__" and type(inputs[0]) is host.float64 and not options:
+            operate = _OPERATORS.get(ufunc)  # `scalar * x`
+            x = inputs[-1]
+            if operate is not None and type(x) is ndarray and expr_of(x).spec.dtype is float64:
+                return operate(float(inputs[0]), x)
         return getattr(find_ufunc(ufunc), method)(*inputs, **options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
@@ -413,6 +419,12 @@ class ndarray(Tensor):
 
 
 _type = type
+_OPERATORS = {
+    host.add: operator.add,
+    host.subtract: operator.sub,
+    host.multiply: operator.mul,
+    host.divide: operator.truediv,
+}
 register_subclass(ndarray)
 read_elements_as_scalars(ndarray)
 calls._classes.append(ndarray)

@@ -6,7 +6,8 @@ of the method. Before Python 3.12, which calls `__buffer__` itself, there is a s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -18,3 +19,8 @@ def fill(tensor: type[Tensor]) -> None:
 
 def read_elements_as_scalars(kind: type[Tensor]) -> None:
     """Let the C slots of a subclass return NumPy's scalars; in pure Python its methods do."""
+
+
+def iterate_elements(x: Tensor) -> Iterator[Any]:
+    """Return an iterator over the elements or rows of a tensor, as they are when they are read."""
+    return (x[i] for i in range(len(x)))

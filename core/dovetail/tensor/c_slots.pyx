@@ -46,7 +46,11 @@ cdef extern from "Python.h":
         Binary nb_inplace_subtract
         Binary nb_inplace_multiply
         Binary nb_inplace_true_divide
+    ctypedef Py_ssize_t (*Length "lenfunc")(object) except -1
+    ctypedef struct Sequence "PySequenceMethods":
+        Length sq_length
     ctypedef struct Mapping "PyMappingMethods":
+        Length mp_length
         Binary mp_subscript
         Assignment mp_ass_subscript
     ctypedef struct Buffer "Py_buffer":
@@ -59,6 +63,7 @@ cdef extern from "Python.h":
         Buffers* tp_as_buffer
         Numbers* tp_as_number
         Mapping* tp_as_mapping
+        Sequence* tp_as_sequence
         Comparison tp_richcompare
 
 cdef enum:
@@ -68,6 +73,7 @@ cdef Flags _flags = _process_flags
 cdef Py_ssize_t _NO_ELEMENT = NO_ELEMENT
 cdef type _tensor = None
 cdef Binary _default_subscript = NULL
+cdef Length _default_length = NULL
 cdef Assignment _default_assignment = NULL
 cdef Unary _default_float = NULL, _default_int = NULL
 cdef Inquiry _default_bool = NULL
@@ -162,6 +168,12 @@ cdef object _multiply_matrices(object a, object b):
     return _product_reflected(b, a) if is_strided(b) else NotImplemented
 
 
+cdef Py_ssize_t _length(object x) except -1:
+    """Return the size of the first dimension, or call the method."""
+    cdef tuple shape = expr_of(x).spec.shape if is_strided(x) else ()
+    return <Py_ssize_t>shape[0] if len(shape) > 0 else _default_length(x)
+
+
 cdef object _subscript(object x, object key):
     """Return the view `x[key]` of a tensor in memory, or call the default slot."""
     cdef Expr e = basic_leaf(x, key)
@@ -188,6 +200,7 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
 
 # --- the subclass whose elements are NumPy's scalars ----------------------------------------------
 
+cdef double _EXACT_INT_MAX = 1 << 53
 cdef Binary _element_subscript = NULL  # the slots that call the methods of the subclass
 cdef Assignment _element_assignment = NULL
 
@@ -228,14 +241,51 @@ cdef object _subscript_element(object x, object key):
 cdef int _assign_element(object x, object key, PyObject* value) except -1:
     """Write `x[key] = value` if the host writes numbers at once, else call the method."""
     cdef Expr e
+    cdef object whole
     if value != NULL and is_strided(x):
         if type(key) is not slice and write_element(x, key, <object>value):
             return 0
-        if type(<object>value) is float or type(<object>value) is int:
+        if isinstance(<object>value, float) and _holds_integers(x):  # NumPy drops the fraction
+            if -_EXACT_INT_MAX < <double><object>value < _EXACT_INT_MAX:
+                whole = <long long><double><object>value
+                if write_element(x, key, whole):
+                    return 0
+        elif type(<object>value) is float or type(<object>value) is int:
             e = basic_leaf(x, key)
             if e is not None and fill_elements(x, e, <object>value):
                 return 0
     return _element_assignment(x, key, value)
+
+
+cdef inline bint _holds_integers(object x) except -1:
+    """Return True if the dtype of a tensor is one of integers."""
+    kind = expr_of(x).spec.dtype.kind
+    return kind == "i" or kind == "u"
+
+
+cdef class ElementIterator:
+    """An iterator over x[0], x[1], ...; each is read when it is asked for."""
+
+    cdef object x
+    cdef Py_ssize_t i, count
+
+    def __init__(self, x):
+        self.x, self.i, self.count = x, 0, len(x)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.i >= self.count:
+            raise StopIteration
+        cdef object key = self.i
+        self.i += 1
+        return self.x[key]
+
+
+def iterate_elements(x):
+    """Return an iterator over the elements or rows of a tensor, as they are when they are read."""
+    return ElementIterator(x)
 
 
 def _compiled_method(function):
@@ -279,7 +329,7 @@ cdef int _buffer(object x, Buffer* view, int flags) except -1:
 def fill(type tensor):
     """Fill the slots of Tensor, once the class has all of its methods; do nothing when repeated."""
     global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _write_at
-    global _default_float, _default_int, _default_bool, _default_comparison
+    global _default_float, _default_int, _default_bool, _default_comparison, _default_length
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
     if _tensor is not None:
@@ -301,6 +351,8 @@ def fill(type tensor):
     _default_float, numbers.nb_float = numbers.nb_float, _to_float
     _default_int, numbers.nb_int = numbers.nb_int, _to_int
     _default_bool, numbers.nb_bool = numbers.nb_bool, _to_bool
+    _default_length, mapping.mp_length = mapping.mp_length, _length
+    (<Type*>tensor).tp_as_sequence.sq_length = _length
     _default_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
     _default_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
     _write_at = tensor.__dict__["__setitem__"]

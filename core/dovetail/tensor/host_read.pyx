@@ -152,7 +152,7 @@ cpdef bint fill_numbers(str dtype, Py_ssize_t address, object value, Py_ssize_t 
 
 cdef dict _scalar_kinds = {}  # scalar types by the names of dtypes
 cdef dict _index_kinds = {}  # the integer types, each with its itemsize; negative if signed
-cdef object _generic = np.generic, _true = np.True_, _false = np.False_
+cdef object _generic = np.generic, _float64_kind = np.float64, _true = np.True_, _false = np.False_
 cdef PyObject* _int64_kind = NULL
 
 
@@ -237,12 +237,20 @@ cpdef bint store_scalar(str dtype, Py_ssize_t address, Py_ssize_t itemsize, obje
     A scalar of the dtype itself is stored without a change, also if it is complex.
     """
     cdef PyObject* kind
+    cdef Py_ssize_t index
     if type(value) is float or type(value) is int or type(value) is bool:
         return store_number(dtype, address, value)
     kind = PyDict_GetItem(_scalar_kinds, dtype)
     if kind != NULL and kind == Py_TYPE(<PyObject*>value):
-        memcpy(<void*><uintptr_t>address, _value_of(<PyObject*>value), itemsize)
+        if itemsize == 8:
+            (<int64_t*><uintptr_t>address)[0] = (<int64_t*>_value_of(<PyObject*>value))[0]
+        else:
+            memcpy(<void*><uintptr_t>address, _value_of(<PyObject*>value), itemsize)
         return True
+    if type(value) is _float64_kind:
+        return store_number(dtype, address, <double>value)
+    if read_index(<PyObject*>value, &index):
+        return store_number(dtype, address, index)
     return isinstance(value, _generic) and store_number(dtype, address, value.item())
 
 

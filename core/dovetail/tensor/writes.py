@@ -168,9 +168,9 @@ def write_value(name: str, x: Tensor, value: object) -> None:
 def write_element(x: Tensor, key: object, value: object) -> bool:
     """Write `x[key] = value` by the host if that is one number in idle memory; return True if so.
 
-    The value is a number, also one of NumPy, or a tensor of one that is in memory. False is returned, and nothing is
-    written, where anything else than tensors over the memory would see the write, and where the
-    value must be checked or cast: then `write_value` writes.
+    The value is a number, also one of NumPy, or a tensor of one that is in memory. False is
+    returned, and nothing is written, where anything else than tensors over the memory would see the
+    write, and where the value must be checked or cast: then `write_value` writes.
     """
     if not is_strided(x):
         return False
