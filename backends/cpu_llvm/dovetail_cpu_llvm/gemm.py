@@ -200,9 +200,15 @@ def find_accepted_dtypes(triple: str, target: Target) -> dict[DType, frozenset[D
     return accepted
 
 
-def ir(triple: str, native: int, letter: str) -> str:
-    """Return the IR of the kernels for a dtype, for vectors of `native` bytes."""
-    return "\n".join([declare(triple), Renderer(letter, native).render()])
+def ir(triple: str, native: int, letter: str, has_halves: bool = True) -> str:
+    """Return the IR of the kernels for a dtype, for vectors of `native` bytes.
+
+    `has_halves`: False if the target converts no float16, which the module then cannot cast.
+    """
+    renderer = Renderer(letter, native)
+    if not has_halves:
+        renderer.packers = [p for p in renderer.packers if p.cast is not CASTS["s"][float16]]
+    return "\n".join([declare(triple), renderer.render()])
 
 
 def declare(triple: str) -> str:

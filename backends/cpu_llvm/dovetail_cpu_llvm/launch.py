@@ -71,7 +71,12 @@ class Launcher:
         key = letter, source is patches
         if key not in self._linked_products:
             compiler = self._compiler
-            ir = source.ir(compiler.machine.triple, compiler.native, letter)
+            triple, has_halves = compiler.machine.triple, compiler.target.has_halves
+            ir = (
+                gemm.ir(triple, compiler.native, letter, has_halves)
+                if source is gemm
+                else patches.ir(triple, compiler.native, letter)
+            )
             self._linked_products[key] = _link_cached(
                 compiler, self._fingerprint, ir, source.kernels(letter), gemm.imports()
             )

@@ -37,10 +37,10 @@ class Cast(NamedTuple):
 # By the letter of a product's dtype: the dtypes of operands that are cast to its elements.
 CASTS: dict[str, dict[DType, Cast]] = {
     "s": {
-        float16: Cast("float16", "half", 2, "fpext"),
         bfloat16: Cast("bfloat16", "bfloat", 2, "fpext"),
         int8: Cast("int8", "i8", 1, "sitofp"),
         uint8: Cast("uint8", "i8", 1, "uitofp"),
+        float16: Cast("float16", "half", 2, "fpext"),  # last, as some targets lack it
     },
     "d": {float32: Cast("float32", "float", 4, "fpext")},
     "i": {int8: Cast("int8", "i8", 1, "sext"), uint8: Cast("uint8", "i8", 1, "zext")},
