@@ -29,6 +29,7 @@ from ..tensor.tensor import Tensor
 
 SHARED_BYTES_MIN = 1 << 20
 HOST_KINDS = "biufc"  # kinds of NumPy's dtypes that become ndarrays; others stay NumPy's arrays
+NUMBERS = (host.generic, float, int)
 PYTHON_DTYPES = {float: float64, int: int64, complex: complex128}
 # Functions that compute in floats: integers become float64 first, as in NumPy.
 _FLOAT_FUNCTIONS = frozenset(
@@ -225,6 +226,9 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
     @wraps(theirs, updated=())
     def call(*args: Any, **options: Any) -> Any:
         """Call dovetail's function if an argument is a tensor, else NumPy's."""
+        if len(args) == 1 and not options and isinstance(args[0], NUMBERS):
+            result = theirs(args[0])
+            return result if isinstance(result, NUMBERS) else as_result(result)
         x = find_tensor(args)
         if x is None and (not options or (x := find_tensor([*options.values()])) is None):
             return call_on_host(theirs, args, options)

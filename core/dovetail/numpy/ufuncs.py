@@ -67,6 +67,9 @@ class ufunc:
 
         Raises: TypeError if NumPy has no loop for the dtypes.
         """
+        ends_are_numbers = args and type(args[0]) in NUMBER_TYPES and type(args[-1]) in NUMBER_TYPES
+        if ends_are_numbers and len(args) <= 2 and not options:
+            return self.__wrapped_ufunc__(*args)
         kinds = tuple([a.dtype if isinstance(a, Tensor) else type(a) for a in args])
         if not options:
             casts = self._direct.get(kinds)

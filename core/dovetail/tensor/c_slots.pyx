@@ -12,7 +12,7 @@ from cpython.object cimport PyObject
 from dovetail.graph.expr cimport Expr
 from dovetail.records cimport Flags
 from dovetail.tensor.host cimport as_bool, as_float, as_int, evaluate_leaf, reachable_address
-from dovetail.tensor.host_read cimport create_scalar
+from dovetail.tensor.host_read cimport create_scalar, read_index
 from dovetail.tensor.operators cimport record_binary, record_reflected
 from dovetail.tensor.primitives cimport apply
 from dovetail.tensor.slicing cimport basic_leaf, element_position
@@ -205,6 +205,24 @@ cdef Binary _element_subscript = NULL  # the slots that call the methods of the 
 cdef Assignment _element_assignment = NULL
 
 
+cdef inline bint _is_index(object part) noexcept:
+    """Return True for an int, and for an integer scalar of NumPy."""
+    cdef Py_ssize_t index
+    return type(part) is int or read_index(<PyObject*>part, &index)
+
+
+cdef bint _selects_element(object key, Py_ssize_t ndim) except -1:
+    """Return True if a key has one integer for each of `ndim` axes."""
+    if type(key) is not tuple:
+        return ndim == 1 and _is_index(key)
+    if len(<tuple>key) != ndim:
+        return False
+    for part in <tuple>key:
+        if not _is_index(part):
+            return False
+    return True
+
+
 cdef object _read_element(object x, object key):
     """Return the scalar `x[key]` of a tensor that the host reads at once; None for others."""
     cdef Expr e = expr_of(x)
@@ -212,8 +230,8 @@ cdef object _read_element(object x, object key):
     if e.tape is not None or _flags.captures:
         return None
     if e.op is not None or e.storage.pending is not None:
-        if type(key) is not int and type(key) is not tuple:
-            return None
+        if not _selects_element(key, len(e.spec.shape)):
+            return None  # a view of a pending value stays pending
         e = evaluate_leaf(x)
     position = element_position(e, key)
     if position == _NO_ELEMENT:
@@ -303,6 +321,7 @@ def read_elements_as_scalars(type kind):
     """Let `x[i]` of a subclass return NumPy's scalars; its methods serve what the slots do not."""
     global _element_subscript, _element_assignment
     cdef Mapping* mapping = (<Type*>kind).tp_as_mapping
+    mapping.mp_length = (<Type*>kind).tp_as_sequence.sq_length = _length
     kind.__getitem__ = _compiled_method(kind.__dict__["__getitem__"])
     _element_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript_element
     _element_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign_element
