@@ -130,6 +130,7 @@ _INDEXED = (
     "test_torch_order_functions.py)"
 )
 EXEMPT: dict[str, str] = {
+    "x.at": "its methods are compared with JAX in tests/functions/test_functional_updates.py",
     **dict.fromkeys(
         ["dt.histc", "dt.index_copy", "dt.index_fill", "dt.kthvalue", "dt.masked_scatter",
          "dt.mode", "dt.renorm", "dt.scatter_add", "dt.segment_max", "dt.segment_mean",

@@ -233,3 +233,13 @@ def test_fill_of_a_broadcast_view_or_a_saved_value_raises() -> None:
     x[1:] = 5.0
     with pytest.raises(dt.GradientError, match="setitem"):
         loss.backward()
+
+
+def test_number_computed_at_once_is_no_part_of_a_cached_function() -> None:
+    """The second call stores a template, which must not hold the numbers of that call."""
+    for value in (1.0, 2.0, 3.0, 4.0):
+        a, b = dt.asarray(value), dt.asarray(10 * value)
+        assert dt.lerp(a, b, 0.5).item() == 5.5 * value
+        x = dt.asarray(value, dtype=dt.float64).requires_grad_()
+        (x * x * x).backward()
+        assert x.grad is not None and x.grad.item() == 3 * value**2

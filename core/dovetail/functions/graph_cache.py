@@ -104,6 +104,8 @@ def _append_steps(
     if e.tape is not None:
         return False
     if e.op is not None:
+        if e.depth == 0:  # a constant that the host has computed of elements
+            return False
         for a in e.args:
             if type(a) is Expr and not _append_steps(a, index, sources, steps, count, views):
                 return False

@@ -87,12 +87,15 @@ def _read_number(a: Expr | Number) -> Number | None:
 
 
 def _create_constant(s: Spec, value: Number) -> Tensor:
-    """Create a tensor over a pending constant; it reads no memory, so no log of nodes needs it."""
+    """Create a tensor over a pending constant; it reads no memory, so no log of nodes needs it.
+
+    Its depth is 0, which tells it from a constant of the program: no recipe may repeat it.
+    """
     attrs = _attrs_of_specs.get(s, None)
     if attrs is None:
         attrs = ((s.dtype,), s.dtype)
         _attrs_of_specs.put(s, None, None, attrs)
     e = Expr.__new__(Expr)
-    e.op, e.args, e.attrs, e.spec, e.depth = FULL, (value,), attrs, s, 1
+    e.op, e.args, e.attrs, e.spec, e.depth = FULL, (value,), attrs, s, 0
     e.tape = e.watch = e.readers = e.check_line = None
     return new_tensor(Tensor, e)

@@ -22,6 +22,7 @@ from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.language import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import launch, plugin
+from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.launch import DISTANT_SHARE_FACTOR, SHARE_OPERATIONS_MIN, SHARE_POINTS_MIN
 from dovetail_cpu_llvm.native import native
 from dovetail_cpu_llvm.pool import encode_weight
@@ -237,10 +238,10 @@ def test_binary_loads_without_compiling(backend: Any, monkeypatch: pytest.Monkey
 def test_rejected_kernel_is_shown_in_the_error(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(ir: str, machine: object) -> bytes:
+    def refuse(self: object, ir: str, machine: object) -> bytes:
         raise RuntimeError("no such instruction")
 
-    monkeypatch.setattr(backend._compiler, "object_code", refuse)
+    monkeypatch.setattr(Compiler, "object_code", refuse)
     with pytest.raises(CompileError, match=r"(?s)no such instruction.*kernel add_scalar.*define"):
         backend.compile(add_scalar(float32))
 
