@@ -68,7 +68,7 @@ def _words(key: dt.Tensor, shape: tuple[int, ...]) -> tuple[dt.Tensor, dt.Tensor
     size = math.prod(shape)
     low = dt.arange(size, dtype=dt.uint32, device=key.device).reshape(shape)
     k0, k1 = key[..., 0], key[..., 1]
-    return _threefry(k0, k1, dt.zeros_like(low), low)  # type: ignore[no-any-return]
+    return _threefry(k0, k1, dt.zeros_like(low), low)  # type: ignore[no-any-return]  # it is a tensor
 
 
 def _shape(shape: Shape) -> tuple[int, ...]:

@@ -213,7 +213,7 @@ def jit(
                 options[name] = tensors_of(value)
         return captured(*args, **options)
 
-    call.captured = captured  # type: ignore[attr-defined]
+    call.captured = captured  # type: ignore[attr-defined]  # a function has any attribute
     return call
 
 

@@ -286,13 +286,13 @@ class ndarray(Tensor):
         if target is None:
             return to_host(self).astype(dtype)
         own = self.dtype.__numpy_dtype__
-        if casting != "unsafe" and not host.can_cast(own, target.__numpy_dtype__, casting):  # type: ignore[arg-type]
+        if casting != "unsafe" and not host.can_cast(own, target.__numpy_dtype__, casting):  # type: ignore[arg-type]  # NumPy checks it
             raise TypeError(f"astype: {own} does not fit {target.name} with casting={casting!r}")
         if target is self.dtype:
             return as_result(copies.copy(self)) if copy else self
         return as_result(cast(self, target))
 
-    def view(self, dtype: Any = None, type: Any = None) -> Any:  # type: ignore[override]
+    def view(self, dtype: Any = None, type: Any = None) -> Any:  # type: ignore[override]  # NumPy has other parameters
         """Return the same memory, as another dtype if given."""
         if dtype is None or (isinstance(dtype, _type) and issubclass(dtype, Tensor)):
             return _as_view(_read_view(self, ...))
@@ -303,7 +303,7 @@ class ndarray(Tensor):
         """Return a copy with memory of its own."""
         return with_class(copies.copy(self), ndarray)
 
-    def flatten(self, order: str = "C") -> Any:  # type: ignore[override]
+    def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
         return self.copy().reshape(-1, order=order)
 
@@ -332,7 +332,7 @@ class ndarray(Tensor):
         """Write a number to all elements."""
         setitem(self, ..., value)
 
-    def sort(  # type: ignore[override]
+    def sort(  # type: ignore[override]  # NumPy has other parameters
         self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
     ) -> None:
         """Sort in place along an axis."""
@@ -352,7 +352,7 @@ class ndarray(Tensor):
         old.resize(sizes, refcheck=False)
         become(self, expr_of(from_host(old)))
 
-    def put(  # type: ignore[override]
+    def put(  # type: ignore[override]  # NumPy has other parameters
         self, indices: Any, values: Any, mode: str = "raise"
     ) -> None:
         """Write values at positions in row-major order."""
@@ -380,7 +380,7 @@ class ndarray(Tensor):
 
     def tobytes(self, order: str = "C") -> bytes:
         """Return the bytes of the elements in row-major order."""
-        return to_host(self).tobytes(order)  # type: ignore[no-any-return]
+        return to_host(self).tobytes(order)  # type: ignore[no-any-return]  # bytes
 
     def byteswap(self, inplace: bool = False) -> Any:
         """Return the elements with their bytes reversed."""
@@ -393,7 +393,7 @@ class ndarray(Tensor):
 
     def dumps(self) -> bytes:
         """Return NumPy's pickle of the elements."""
-        return to_host(self).dumps()  # type: ignore[no-any-return]
+        return to_host(self).dumps()  # type: ignore[no-any-return]  # bytes
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write values, cast to the dtype as NumPy does: floats lose their fraction in integers."""
@@ -580,12 +580,12 @@ class flatiter:
         return self.base.flatten()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> host.ndarray:
-        return to_host(self.copy()).astype(dtype)  # type: ignore[no-any-return]
+        return to_host(self.copy()).astype(dtype)  # type: ignore[no-any-return]  # an array
 
     def __eq__(self, other: object) -> Any:
         return self.copy() == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
 
 
 _UFUNC_NAMES = {

@@ -206,7 +206,7 @@ def write_out(out: Any, result: Any, casting: str = "same_kind") -> Any:
     tensor = result if isinstance(result, Tensor) else tensor_from(result, device=out.device)
     if tensor.dtype is not out.dtype:
         theirs, target = tensor.dtype.__numpy_dtype__, out.dtype.__numpy_dtype__
-        if theirs is not None and target is not None and not host.can_cast(theirs, target, casting):  # type: ignore[arg-type]
+        if theirs is not None and target is not None and not host.can_cast(theirs, target, casting):  # type: ignore[arg-type]  # NumPy checks it
             raise TypeError(
                 f"out: {theirs} does not fit into {target} with casting={casting!r}; pass "
                 "casting='unsafe', or another out="

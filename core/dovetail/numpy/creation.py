@@ -130,7 +130,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
     """Return evenly spaced numbers; those of floats have NumPy's bits."""
     if len(args) == 4:
-        *args, dtype = args  # type: ignore[assignment]
+        *args, dtype = args  # type: ignore[assignment]  # a list from here
     if len(args) <= 3 and dtype in (None, int) and all(type(v) is int for v in args):
         return with_class(constructors.arange(*args, dtype=int64, device=device), ndarray)
     return from_host(host.arange(*map(to_host, args), dtype=to_host(dtype)))

@@ -42,7 +42,7 @@ def compile(model: Any = None, **options: Any) -> Any:
     if model is None:
         return partial(compile, **options)
     if isinstance(model, dt.nn.Module):
-        model.forward = dt.jit(model.forward)  # type: ignore[method-assign]
+        model.forward = dt.jit(model.forward)  # type: ignore[method-assign]  # of this instance
         return model
     return dt.jit(model)
 

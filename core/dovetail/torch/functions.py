@@ -20,7 +20,7 @@ Dim = int | Sequence[int] | None
 
 def _pair_class(name: str, *fields: str) -> type[Any]:
     """Return the class of a function's pair of results, with the names and the text of PyTorch."""
-    pair: Any = NamedTuple(name, [(f, Any) for f in fields])  # type: ignore[misc]
+    pair: Any = NamedTuple(name, [(f, Any) for f in fields])  # type: ignore[misc]  # the fields are computed
 
     def __repr__(self: Any) -> str:
         texts = [f"{f}={getattr(self, f)!r}" for f in fields]
@@ -582,7 +582,7 @@ def _write_in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def change(x: Tensor, *args: Any, **options: Any) -> Tensor:
         """Write the result into this tensor, and return it."""
-        return x.copy_(function(x, *args, **options))  # type: ignore[return-value]
+        return x.copy_(function(x, *args, **options))  # type: ignore[return-value]  # it is a tensor
 
     return change
 

@@ -45,7 +45,7 @@ def attach() -> None:
         setattr(Tensor, name, lambda self: False)
     for name in functions.FALSE_PROPERTIES.split():
         setattr(Tensor, name, property(lambda self: False))
-    Tensor.__new__ = _construct  # type: ignore[method-assign,assignment]
+    Tensor.__new__ = _construct  # type: ignore[method-assign,assignment]  # the class gets it from a table
     for name, member in {**PROPERTIES, **UNADOPTED}.items():
         setattr(Tensor, name, member)
 
