@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from dovetail.dtypes import DType
 from dovetail.engine.events import counters
+from dovetail.functions.graph_cache import CachedFunction
 
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
               operator.mod]  # fmt: skip
@@ -237,9 +238,7 @@ def test_fill_of_a_broadcast_view_or_a_saved_value_raises() -> None:
 
 def test_number_computed_at_once_is_no_part_of_a_cached_function() -> None:
     """The second call stores a template, which must not hold the numbers of that call."""
+    cached = CachedFunction(lambda a, b: a * b + 1)
     for value in (1.0, 2.0, 3.0, 4.0):
         a, b = dt.asarray(value), dt.asarray(10 * value)
-        assert dt.lerp(a, b, 0.5).item() == 5.5 * value
-        x = dt.asarray(value, dtype=dt.float64).requires_grad_()
-        (x * x * x).backward()
-        assert x.grad is not None and x.grad.item() == 3 * value**2
+        assert cached.call((a, b), {}).item() == 10 * value**2 + 1

@@ -29,7 +29,7 @@ from .launching import BoundPlan
 from .programs import create_program_cache, program_caches
 
 # Cached graphs per root op and Spec; one more evicts the oldest. A loop over the rows of a triangle
-# has a graph per length. To compare a graph of another length takes about 10 ns.
+# has a graph per length; a comparison with another length ends at the first Spec that differs.
 GRAPHS_PER_KEY_MAX = 64
 # Kinds of writes in a cache key: the root is no copy; the copied root is referenced elsewhere.
 KIND_UPDATE, KIND_REFERENCED = "updates", "stays"

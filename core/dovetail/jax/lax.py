@@ -326,7 +326,7 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     x = as_tensor(operand)
     start = _start(x, start_index, slice_size, axis)
     if isinstance(start, int):
-        return x[(slice(None),) * (axis % x.ndim) + (slice(start, start + slice_size),)]
+        return slice_in_dim(x, start, start + slice_size, axis=axis)
     return dt.take(x, start + dt.arange(slice_size, device=x.device), axis=axis)
 
 

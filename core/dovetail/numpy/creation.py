@@ -188,17 +188,7 @@ def asarray(
     return array(a, dtype, copy=copy, device=device)
 
 
-def asanyarray(
-    a: Any,
-    dtype: Any = None,
-    order: Any = None,
-    *,
-    device: Any = None,
-    copy: bool | None = None,
-    like: Any = None,
-) -> Any:
-    """Return a value as an array; an ndarray of the dtype is returned itself."""
-    return array(a, dtype, copy=copy, device=device)
+asanyarray = asarray
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
