@@ -61,7 +61,7 @@ SECONDARY_PAGES = (
 )  # fmt: skip
 BOOSTS = {
     **{f"reference/{name}.md": 2 for name in SECONDARY_PAGES},
-    "reference/extend.md": 0.3, "reference/other-names.md": 0.3,
+    "reference/extend.md": 0.3, "reference/other-names.md": 0.3, "reference/jax.md": 0.3,
     "benchmarks.md": 0.3, "project/changelog.md": 0.3,
 }  # fmt: skip
 
