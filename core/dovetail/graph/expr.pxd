@@ -43,6 +43,8 @@ cdef list _checking_nodes
 cdef list _rematerialized_nodes
 cdef list _pending_log
 cdef Py_ssize_t _pending_log_limit
+cdef list _constant_log
+cdef Py_ssize_t _constant_log_limit
 cdef Py_ssize_t _registered_count
 cdef Py_ssize_t _unregistered_max
 
@@ -51,6 +53,7 @@ cpdef Spec spec(tuple shape, object dtype, object device, object op=*)
 cpdef Expr node(object op, tuple args, Spec spec, object attrs=*)
 @cython.locals(e=Expr, x=Expr, depth=Py_ssize_t)
 cpdef Expr binary_node(object op, Expr a, object b, Spec spec)
+cpdef log_constant(Expr e)
 @cython.locals(visited=set, stack=list, a=Expr, storage=Storage)
 cpdef bint reads_exported(Expr e) except -1
 @cython.locals(storage=Storage, pending=Expr)

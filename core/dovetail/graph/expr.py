@@ -163,6 +163,8 @@ _pending_log_limit = 512
 _registered_count = 0
 UNREGISTERED_NODES_MAX = 8  # recent nodes that stay unregistered, and are searched by each query
 _unregistered_max = UNREGISTERED_NODES_MAX  # compiled to a typed variable, invisible to Python
+_constant_log: list[ref[Expr]] = []  # pending constants that the host has computed: no operands
+_constant_log_limit = 512
 PENDING_READERS_MAX = 64  # readers of other parts of a storage that stay pending when it is written
 _log_lock = Lock()
 _checking_nodes: list[ref[Expr]] = []  # the nodes with `check_line` that may still be pending
@@ -228,15 +230,37 @@ def prune() -> None:
         live += [r for r in live_refs(_pending_log[registered:n]) if _is_pending(r())]
         _pending_log[:n] = live
         _pending_log_limit = max(512, 2 * len(live))
-        copies = len(_rematerialized_nodes)
-        _rematerialized_nodes[:copies] = [
-            r for r in live_refs(_rematerialized_nodes[:copies]) if _is_pending(r())
-        ]
+        _drop_computed(_rematerialized_nodes)
+
+
+def log_constant(e: Expr) -> None:
+    """Append a pending constant that was not created by `node` to the log of constants.
+
+    No write needs to examine it, since it reads no memory. So it is in a log of its own.
+    """
+    _constant_log.append(weakly(e))
+    if len(_constant_log) > _constant_log_limit:
+        _prune_constants()
+
+
+def _prune_constants() -> None:
+    """Remove dead and computed constants; set the log's limit to twice the rest, 512 or more."""
+    global _constant_log_limit
+    with _log_lock:
+        _drop_computed(_constant_log)
+        _constant_log_limit = max(512, 2 * len(_constant_log))
+
+
+def _drop_computed(log: list[ref[Expr]]) -> None:
+    """Remove dead and computed nodes from a log; needs the lock."""
+    n = len(log)  # other threads may append meanwhile
+    log[:n] = [r for r in live_refs(log[:n]) if _is_pending(r())]
 
 
 def pending_nodes() -> list[Expr]:
     """Return all nodes that are alive and not yet computed."""
-    return [e for r in _pending_log.copy() if (e := r()) is not None and e.op is not None]
+    logged = _constant_log + _pending_log
+    return [e for r in logged if (e := r()) is not None and e.op is not None]
 
 
 def _is_pending(e: Expr | None) -> bool:
@@ -506,21 +530,15 @@ def mark_index_check(e: Expr, line: Line) -> None:
     _checking_nodes.append(weakly(e))
     if len(_checking_nodes) % 512 == 0:
         with _log_lock:
-            _prune_checking()
+            _drop_computed(_checking_nodes)
 
 
 def has_index_checks() -> bool:
     """Return True if any pending node checks its indices; prune their list first."""
     if _checking_nodes:
         with _log_lock:
-            _prune_checking()
+            _drop_computed(_checking_nodes)
     return bool(_checking_nodes)
-
-
-def _prune_checking() -> None:
-    """Drop dead and computed nodes from the list of nodes that check indices; needs the lock."""
-    n = len(_checking_nodes)  # other threads may append meanwhile
-    _checking_nodes[:n] = [r for r in _checking_nodes[:n] if _is_pending(r())]
 
 
 def has_unresolved_check(e: Expr) -> bool:

@@ -1,7 +1,7 @@
 # The C types of `immediate.py`.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, Spec
+from dovetail.graph.expr cimport Expr, Spec, log_constant
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport DTypeRecord, Flags
 from dovetail.tensor.c_fields cimport new_tensor

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from .. import settings
 from ..dtypes import DType, bool_
-from ..graph.expr import Attrs, Expr, Spec
+from ..graph.expr import Attrs, Expr, Spec, log_constant
 from ..identity_cache import IdentityCache
 from ..ops.table import ABS, FULL, NEGATIVE, SQRT, SQUARE, Op
 from ..settings import flags
@@ -87,7 +87,7 @@ def _read_number(a: Expr | Number) -> Number | None:
 
 
 def _create_constant(s: Spec, value: Number) -> Tensor:
-    """Create a tensor over a pending constant; it reads no memory, so no log of nodes needs it.
+    """Create a tensor over a pending constant, and log the constant.
 
     Its depth is 0, which tells it from a constant of the program: no recipe may repeat it.
     """
@@ -98,4 +98,5 @@ def _create_constant(s: Spec, value: Number) -> Tensor:
     e = Expr.__new__(Expr)
     e.op, e.args, e.attrs, e.spec, e.depth = FULL, (value,), attrs, s, 0
     e.tape = e.watch = e.readers = e.check_line = None
+    log_constant(e)
     return new_tensor(Tensor, e)
