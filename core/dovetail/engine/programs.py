@@ -103,9 +103,9 @@ def get_program(opened: OpenedDevice, kernel: Kernel) -> Program:
 
 
 def _get_programs(
-    opened: OpenedDevice, kernels: Sequence[Kernel], first: Callable[[], object]
+    opened: OpenedDevice, kernels: Sequence[Kernel], run_first: Callable[[], object]
 ) -> list[Program]:
-    """Call `first`; return the kernels' programs, compiled by several threads if the backend can.
+    """Call `run_first`; return the programs, compiled by several threads if the backend can.
 
     Raises: the error of the first kernel that fails; the programs before it are cached.
     """
@@ -118,13 +118,13 @@ def _get_programs(
             if (loaded := absent[text].load()) is not None:
                 del absent[text]
                 _cache_program(opened, text, loaded)
-        results = map_in_threads(_MissingProgram.compile, [*absent.values()], threads, first)
+        results = map_in_threads(_MissingProgram.compile, [*absent.values()], threads, run_first)
         for (text, program), result in zip(absent.items(), results, strict=True):
             if isinstance(result, Exception):
                 raise result
             _cache_program(opened, text, program.store(*result))
     else:
-        first()
+        run_first()
     return [get_program(opened, k) for k in kernels]
 
 
