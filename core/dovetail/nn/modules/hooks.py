@@ -127,13 +127,9 @@ class BackwardHooks:
     def gate_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments, gated so that hooks see their gradients; store their positions."""
         self.input_count = len(inputs)
-        if not self.after or not dt.is_grad_enabled():
+        if not self.after:
             return inputs
-        self.input_positions = [
-            i
-            for i, x in enumerate(inputs)
-            if isinstance(x, dt.Tensor) and x.layout is dt.strided and x.requires_grad
-        ]
+        self.input_positions = [i for i, x in enumerate(inputs) if _takes_gradient(x)]
         if not self.input_positions:
             return inputs
         gated = _Gate.apply(self.on_input_gradients, *[inputs[i] for i in self.input_positions])
@@ -145,12 +141,8 @@ class BackwardHooks:
     def gate_results(self, result: Any) -> Any:
         """Return the results, with a gate that shows their gradients to the hooks."""
         every = result if isinstance(result, tuple) else (result,)
-        at = [
-            i
-            for i, y in enumerate(every)
-            if isinstance(y, dt.Tensor) and y.layout is dt.strided and y.requires_grad
-        ]
-        if not at or not dt.is_grad_enabled():
+        at = [i for i, y in enumerate(every) if _takes_gradient(y)]
+        if not at:
             return result
         gated = _Gate.apply(
             lambda g: self.on_output_gradients(g, at, len(every)), *[every[i] for i in at]
@@ -184,6 +176,13 @@ class BackwardHooks:
                 leaving, hook(self.module, leaving, self.output_gradients), "hook"
             )
         return tuple([leaving[i] for i in self.input_positions])
+
+
+def _takes_gradient(x: object) -> bool:
+    """Return True if `x` is a strided tensor whose gradient is recorded in this call."""
+    if not isinstance(x, dt.Tensor) or x.layout is not dt.strided:
+        return False
+    return x.requires_grad and dt.is_grad_enabled()
 
 
 def _scatter(gradients: Gradients, at: list[int], n: int) -> Gradients:
