@@ -40,7 +40,7 @@ A DTYPE (docs/adding-a-dtype.md)
         complex128
 
 A SUBCLASS of Tensor, whose results keep their class
-    register_subclass, with_class
+    register_subclass, set_class
 
 AN OP (docs/adding-an-op.md)
     Op, KernelSite, Launches, LoopStep, arithmetic, complex_arithmetic, dtype_rules, set_gradient,
@@ -211,7 +211,7 @@ from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
 from .public_names import publish_all as publish_all
 from .tensor.batched_assign import put_rows, write_together
-from .tensor.c_fields import register_subclass, with_class
+from .tensor.c_fields import register_subclass, set_class
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,
@@ -430,6 +430,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "run_compiler",
         "scalar_argument",
         "scatter_rows",
+        "set_class",
         "set_gradient",
         "settles",
         "shareable",
@@ -455,7 +456,6 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "walk",
         "whole_setting",
         "widen_halves",
-        "with_class",
         "word_setting",
         "write_together",
     ]

@@ -8,6 +8,7 @@ cdef extern from *:
     """
     #include <stdint.h>
     #define DOVETAIL_MOST 64 /* objects of a class */
+    #define DOVETAIL_CLASSES_MAX 8
 
     typedef struct {
         PyTypeObject *type;
@@ -15,7 +16,7 @@ cdef extern from *:
         PyObject *free[DOVETAIL_MOST];
     } dovetail_freelist;
 
-    static dovetail_freelist dovetail_lists[8];
+    static dovetail_freelist dovetail_lists[DOVETAIL_CLASSES_MAX];
 
     static PyObject *dovetail_make(dovetail_freelist *list, PyTypeObject *type, Py_ssize_t n) {
         if (type != list->type || list->count == 0)
@@ -53,7 +54,7 @@ cdef extern from *:
         dovetail_release_4, dovetail_release_5, dovetail_release_6, dovetail_release_7};
 
     static int dovetail_keep(int k, PyTypeObject *type) {
-        if (k >= 8 || type->tp_itemsize != 0 || !PyType_IS_GC(type))
+        if (type->tp_itemsize != 0 || !PyType_IS_GC(type))
             return 0;
         dovetail_lists[k].type = type;
         type->tp_alloc = dovetail_makers[k];
@@ -63,14 +64,17 @@ cdef extern from *:
     """
     ctypedef struct PyTypeObject:
         pass
+    int CLASSES_MAX "DOVETAIL_CLASSES_MAX"
     bint _keep "dovetail_keep"(int k, PyTypeObject* kind)
 
 cdef int _kept = 0
 
 
 cpdef pool_objects(type kind):
-    """Keep the memory of ended objects of a class, up to a limit, for new objects of it."""
+    """Keep the memory of dead objects of a class for new ones; do nothing after eight classes."""
     global _kept
+    if _kept == CLASSES_MAX:
+        return
     if not _keep(_kept, <PyTypeObject*>kind):
-        raise AssertionError(f"{kind.__name__}: its objects differ in size, or there is no list left")
+        raise AssertionError(f"{kind.__name__}: its objects differ in size")
     _kept += 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 
 import dovetail as dt
+import numpy as np
 import pytest
-from dovetail.tensor.c_fields import is_strided, register_subclass, with_class
+from dovetail.tensor.c_fields import is_strided, register_subclass, set_class
 
 
 class Marked(dt.Tensor):
@@ -20,7 +23,7 @@ register_subclass(Marked)
 
 
 def marked(values):
-    return with_class(dt.asarray(values), Marked)
+    return set_class(dt.asarray(values), Marked)
 
 
 BINARY = {
@@ -44,7 +47,7 @@ def test_binary_op_with_subclass_on_either_side_keeps_it(name):
         x, y = marked([1.0, 2.0, 3.0]), dt.asarray([3.0, 2.0, 1.0])
         assert type(f(x, y)) is type(f(y, x)) is type(f(x, x)) is Marked
         assert type(f(y, y)) is dt.Tensor
-        assert f(x, y).tolist() == f(with_class(x + 0, dt.Tensor), y).tolist()
+        assert f(x, y).tolist() == f(set_class(x + 0, dt.Tensor), y).tolist()
 
 
 def test_operator_with_number_keeps_subclass():
@@ -80,6 +83,54 @@ def test_register_subclass_with_fields_raises():
 
     with pytest.raises(TypeError, match=r"__slots__ = \(\)"):
         register_subclass(WithFields)
+
+
+@pytest.mark.parametrize("x", [1.0, [1.0], np.ones(1), dt.sparse_coo], ids=repr)
+def test_set_class_of_object_that_is_not_strided_raises(x):
+    with pytest.raises(TypeError, match="set_class: expected a strided tensor"):
+        set_class(x, Marked)
+
+
+def test_set_class_of_other_layout_raises():
+    x = dt.eye(2).to_sparse()
+    kind = type(x)
+    with pytest.raises(TypeError, match="set_class: expected a strided tensor"):
+        set_class(x, dt.Tensor)
+    assert type(x) is kind
+
+
+def test_set_class_to_class_that_is_not_registered_raises():
+    class Unregistered(dt.Tensor):
+        __slots__ = ()
+
+    x = dt.ones(1)
+    for kind in (Unregistered, int, type(dt.eye(2).to_sparse())):
+        with pytest.raises(TypeError, match="or a registered subclass"):
+            set_class(x, kind)
+    assert type(x) is dt.Tensor
+
+
+def test_more_classes_than_free_lists_are_registered():
+    for i in range(10):
+        kind = type(f"Marked{i}", (dt.Tensor,), {"__slots__": ()})
+        register_subclass(kind)
+        register_subclass(kind)
+        x = set_class(dt.asarray([1.0, float(i)]), kind)
+        assert type(x + x) is type(x[1:]) is kind
+        assert (x + x).tolist() == [2.0, 2.0 * i]
+
+
+def test_copies_and_pickles_keep_subclass():
+    x = marked([1.0, 2.0])
+    copies = [copy.copy(x), copy.deepcopy(x), copy.deepcopy([x, x[:]])[1]]
+    for y in [*copies, *(pickle.loads(pickle.dumps(x, protocol)) for protocol in (4, 5))]:
+        assert type(y) is Marked and y.tolist() == [1.0, 2.0]
+    assert type(pickle.loads(pickle.dumps(dt.ones(1)))) is dt.Tensor
+    x.requires_grad_()
+    (x * x).sum().backward()
+    y = copy.deepcopy(x)
+    assert type(y) is Marked and y.requires_grad and y.grad.tolist() == [2.0, 4.0]
+    assert type(y.grad) is type(x.grad)
 
 
 def test_gradient_flows_through_subclass():

@@ -7,7 +7,7 @@ from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.device_handle cimport OpenedDevice
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport record_alias, expr_of, is_strided, with_class
+from dovetail.tensor.c_fields cimport record_alias, expr_of, is_strided, set_class
 from dovetail.tensor.host cimport evaluate_leaf
 from dovetail.tensor.tensor cimport create_tensor
 

@@ -25,7 +25,7 @@ from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_over
 from ..plugins.device_handle import OpenedDevice
 from ..settings import Settings, current, flags
-from ..tensor.c_fields import expr_of, is_strided, record_alias, with_class
+from ..tensor.c_fields import expr_of, is_strided, record_alias, set_class
 from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor, create_tensor
 from .guards import static_key
@@ -464,7 +464,7 @@ class Outputs:
             begin //= slot.spec.dtype.itemsize
         y = create_tensor(leaf(storage, slot.spec, slot.strides, begin))
         if slot.kind is not Tensor:
-            with_class(y, slot.kind)
+            set_class(y, slot.kind)
         return y if base is None or slot.is_saved else record_alias(base, y)
 
 

@@ -16,7 +16,7 @@ from ..functions.indexing.index_reads import getitem
 from ..functions.indexing.index_writes import setitem
 from ..functions.shape import copies, manipulation
 from ..ops.table import Op
-from ..tensor.c_fields import become, expr_of, register_subclass, with_class
+from ..tensor.c_fields import become, expr_of, register_subclass, set_class
 from ..tensor.c_slots import iterate_elements, read_elements_as_scalars
 from ..tensor.host import evaluate
 from ..tensor.operators import promotions
@@ -57,7 +57,7 @@ def read_scalar(x: Tensor) -> Any:
     It is a copy if the value cannot be read now, in a captured function, or carries a gradient.
     """
     if x.requires_grad or is_tracing() or expr_of(x).spec.dtype.__numpy_dtype__ is None:
-        return with_class(copies.copy(x), ndarray)
+        return set_class(copies.copy(x), ndarray)
     return expr_of(x).spec.dtype.__numpy_dtype__.type(x.item())  # type: ignore[union-attr]  # tested
 
 
@@ -110,7 +110,7 @@ class ndarray(Tensor):
         result = _read_view(self, key)
         if expr_of(result).spec.shape == () and not _has_ellipsis(key):
             return read_scalar(result)
-        return result if type(result) is ndarray else with_class(result, ndarray)
+        return result if type(result) is ndarray else set_class(result, ndarray)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the elements of a vector as scalars, else the rows as views."""
@@ -252,7 +252,7 @@ class ndarray(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle the tensor, and give it this class when it is loaded."""
-        plain = with_class(_read_view(self.detach() if self.requires_grad else self, ...), Tensor)
+        plain = set_class(_read_view(self.detach() if self.requires_grad else self, ...), Tensor)
         return _restore, (plain,)
 
     # --- NumPy's protocols
@@ -301,7 +301,7 @@ class ndarray(Tensor):
 
     def copy(self, order: str = "C") -> Any:
         """Return a copy with memory of its own."""
-        return with_class(copies.copy(self), ndarray)
+        return set_class(copies.copy(self), ndarray)
 
     def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
@@ -463,7 +463,7 @@ def _has_ellipsis(key: Any) -> bool:
 
 def _as_view(x: Tensor) -> Any:
     """Return a result that may be an argument or its view as an ndarray."""
-    return x if type(x) is ndarray else with_class(x, ndarray)
+    return x if type(x) is ndarray else set_class(x, ndarray)
 
 
 def _printable(x: Tensor) -> host.ndarray:
@@ -484,7 +484,7 @@ def _complete(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 def _restore(x: Tensor) -> Tensor:
     """Give an unpickled tensor the class ndarray."""
-    return with_class(x, ndarray)
+    return set_class(x, ndarray)
 
 
 class Flags:
@@ -556,7 +556,7 @@ class flatiter:
         """Return an element, or a copy of several."""
         result = manipulation.ravel(self.base)
         value = getitem(result, key)
-        return read_scalar(value) if value.ndim == 0 else with_class(copies.copy(value), ndarray)
+        return read_scalar(value) if value.ndim == 0 else set_class(copies.copy(value), ndarray)
 
     def __setitem__(self, key: Any, values: Any) -> None:
         """Write elements; values are repeated as often as needed."""

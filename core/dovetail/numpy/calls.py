@@ -24,7 +24,7 @@ from ..functions.indexing.index_writes import setitem
 from ..functions.numpy.protocol import FUNCTIONS, array_function
 from ..functions.numpy.same_names import Function, UnknownFunctionError, signature_of
 from ..functions.shape.copies import copy, stack
-from ..tensor.c_fields import with_class
+from ..tensor.c_fields import set_class
 from ..tensor.tensor import Tensor
 
 SHARED_BYTES_MIN = 1 << 20
@@ -101,14 +101,14 @@ def is_tracing() -> bool:
 def as_ndarray(x: Tensor) -> Tensor:
     """Return a tensor as an ndarray over the same memory."""
     cls = _classes[0]
-    return x if type(x) is cls else with_class(getitem(x, ...), cls)
+    return x if type(x) is cls else set_class(getitem(x, ...), cls)
 
 
 def as_result(x: Any) -> Any:
     """Give fresh results the class ndarray: tensors and NumPy arrays, also in tuples and lists."""
     kind = type(x)
     if kind is Tensor:
-        return with_class(x, _classes[0])
+        return set_class(x, _classes[0])
     if kind is host.ndarray:
         return from_host(x)
     if isinstance(x, (tuple, list)):
@@ -132,7 +132,7 @@ def from_host(x: host.ndarray, is_shared: bool = True) -> Any:
         tensor = tensor_from(x, copy=not shares)
     except (DeviceError, ValueError):  # the default device has memory of its own, or odd strides
         tensor = tensor_from(x, copy=True)
-    return with_class(tensor, _classes[0])
+    return set_class(tensor, _classes[0])
 
 
 def to_host(x: Any) -> Any:

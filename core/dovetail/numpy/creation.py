@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.numpy.like_creation import with_dims
-from ..tensor.c_fields import with_class
+from ..tensor.c_fields import set_class
 from ..tensor.tensor import Tensor
 from .array_class import as_dtype, ndarray
 from .calls import as_ndarray, as_result, find_tensor, from_host, join, to_host
@@ -48,7 +48,7 @@ def _build(name: str) -> Callable[..., Any]:
         if d is None:
             return theirs(shape, dtype)
         target = like.device if device is None and isinstance(like, Tensor) else device
-        return with_class(ours(_as_shape(shape), dtype=d, device=target), ndarray)
+        return set_class(ours(_as_shape(shape), dtype=d, device=target), ndarray)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = theirs.__doc__
@@ -89,7 +89,7 @@ def full(
         return host.full(shape, to_host(fill_value), dtype)
     if isinstance(fill_value, (int, float, complex)):
         value = d.__numpy_dtype__.type(fill_value).item() if d.__numpy_dtype__ else fill_value
-        return with_class(
+        return set_class(
             constructors.full(_as_shape(shape), value, dtype=d, device=device), ndarray
         )
     result = empty(shape, d, device=device)
@@ -112,7 +112,7 @@ def eye(
     if d is None:
         return host.eye(N, M, k, dtype)
     columns = N if M is None else M
-    return with_class(
+    return set_class(
         constructors.eye(int(N), int(columns), k=int(k), dtype=d, device=device), ndarray
     )
 
@@ -132,7 +132,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
     if len(args) == 4:
         *args, dtype = args  # type: ignore[assignment]  # a list from here
     if len(args) <= 3 and dtype in (None, int) and all(type(v) is int for v in args):
-        return with_class(constructors.arange(*args, dtype=int64, device=device), ndarray)
+        return set_class(constructors.arange(*args, dtype=int64, device=device), ndarray)
     return from_host(host.arange(*map(to_host, args), dtype=to_host(dtype)))
 
 
@@ -164,11 +164,11 @@ def array(
         elif copy:
             result = result.copy()
     elif isinstance(object, (list, tuple)) and find_tensor(object) is not None:
-        result = with_class(join(object, d), ndarray)
+        result = set_class(join(object, d), ndarray)
     else:
         values = host.array(object, None if d is None else d.__numpy_dtype__, copy=copy)
         if device is not None:
-            return with_class(tensor_from(values, device=device), ndarray)
+            return set_class(tensor_from(values, device=device), ndarray)
         result = from_host(values, is_shared=values is not object or not copy)
     if ndmin and isinstance(result, Tensor):
         return as_result(with_dims(result, ndmin))

@@ -14,7 +14,7 @@ from ..functions.datatypes import cast
 from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import _extra_function, _find_function
 from ..functions.numpy.same_names import UnknownFunctionError
-from ..tensor.c_fields import with_class
+from ..tensor.c_fields import set_class
 from ..tensor.tensor import Tensor
 from .calls import (
     as_ndarray,
@@ -74,7 +74,7 @@ class ufunc:
         if not options:
             casts = self._direct.get(kinds)
             if casts is not None:
-                return with_class(
+                return set_class(
                     self._ours(*[_convert(a, d) for a, d in zip(args, casts, strict=True)])  # type: ignore[misc]  # set before
                     if casts
                     else self._ours(*args),  # type: ignore[misc]  # set before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeGuard
 from weakref import ref
 
+from ..errors import ArgumentTypeError
 from ..graph.weak_refs import live_refs
 
 if TYPE_CHECKING:
@@ -73,19 +74,28 @@ def register_subclass(kind: type[Tensor]) -> None:
 
     - `kind`: the subclass, with `__slots__ = ()`. Results of operations on it keep the class.
 
-    Raises: TypeError for another class.
+    Raises: ArgumentTypeError for another class.
     """
     if _tensor is None or not issubclass(kind, _tensor) or kind.__dict__.get("__slots__") != ():
-        raise TypeError(f"{kind.__name__}: must derive from Tensor and have __slots__ = ()")
+        raise ArgumentTypeError(
+            f"register_subclass: {kind.__name__} must derive from Tensor and have __slots__ = ()"
+        )
     _strided_classes.add(kind)
 
 
-def with_class(x: Tensor, kind: type[Tensor]) -> Tensor:
+def set_class(x: Tensor, kind: type[Tensor]) -> Tensor:
     """Change the class of a strided tensor in place, and return it.
 
     - `x`: the tensor.
     - `kind`: Tensor or a registered subclass.
+
+    Raises: ArgumentTypeError for another object or class.
     """
+    if type(x) not in _strided_classes or kind not in _strided_classes:
+        raise ArgumentTypeError(
+            "set_class: expected a strided tensor, and Tensor or a registered subclass; got "
+            f"{type(x).__name__} and {kind}; call register_subclass first"
+        )
     if type(x) is not kind:
         x.__class__ = kind
     return x

@@ -9,6 +9,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from dovetail.object_pool cimport pool_objects
 from dovetail.graph.expr cimport Expr
+from dovetail.errors import ArgumentTypeError
 
 
 cdef extern from *:
@@ -76,8 +77,15 @@ cdef extern from *:
         ((PyTypeObject *)tensor)->tp_dealloc = dovetail_end;
     }
 
+    /* True for Tensor and its registered subclasses. */
+    static inline int dovetail_is_strided_class(PyObject *kind) {
+        return ((PyTypeObject *)kind)->tp_dealloc == dovetail_end;
+    }
+
     /* True for instances of Tensor and of its registered subclasses. */
-    static inline int dovetail_is_strided(PyObject *o) { return Py_TYPE(o)->tp_dealloc == dovetail_end; }
+    static inline int dovetail_is_strided(PyObject *o) {
+        return dovetail_is_strided_class((PyObject *)Py_TYPE(o));
+    }
 
     /* Change the class of an object; both classes have the same fields. */
     static inline void dovetail_set_class(PyObject *o, PyObject *kind) {
@@ -102,6 +110,7 @@ cdef extern from *:
     void _forget "dovetail_forget"(PyObject** first)
     void _bind "dovetail_bind"(object tensor, object expr, object aliases)
     void _plain "dovetail_plain"(object base)
+    bint _is_strided_class "dovetail_is_strided_class"(object kind)
     bint _is_strided "dovetail_is_strided"(object x)
     void _set_class "dovetail_set_class"(object x, object kind)
     void _bind_subclass "dovetail_bind_subclass"(object kind)
@@ -179,13 +188,21 @@ def register_tensor_class(tensor):
 def register_subclass(kind):
     """Let the core treat instances of a subclass of Tensor without fields as strided tensors."""
     if not issubclass(kind, _tensor) or kind.__dict__.get("__slots__") != ():
-        raise TypeError(f"{kind.__name__}: must derive from Tensor and have __slots__ = ()")
-    _bind_subclass(kind)
-    pool_objects(kind)
+        raise ArgumentTypeError(
+            f"register_subclass: {kind.__name__} must derive from Tensor and have __slots__ = ()"
+        )
+    if not _is_strided_class(kind):
+        _bind_subclass(kind)
+        pool_objects(kind)
 
 
-cpdef object with_class(object x, type kind):
+cpdef object set_class(object x, type kind):
     """Change the class of a strided tensor in place, and return it."""
+    if not _is_strided(x) or not _is_strided_class(kind):
+        raise ArgumentTypeError(
+            "set_class: expected a strided tensor, and Tensor or a registered subclass; got "
+            f"{type(x).__name__} and {kind}; call register_subclass first"
+        )
     if type(x) is not kind:
         _set_class(x, kind)
     return x

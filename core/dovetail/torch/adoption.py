@@ -8,7 +8,7 @@ from types import FunctionType, MethodType
 from typing import Any, overload
 
 import dovetail as dt
-from dovetail.extend import register_subclass, with_class
+from dovetail.extend import register_subclass, set_class
 
 
 class Tensor(dt.Tensor):
@@ -45,7 +45,7 @@ def adopt(value: Any) -> Any:
     """Give the new tensors in a value the class `torch.Tensor`, in place; return the value."""
     kind = type(value)
     if kind is dt.Tensor:
-        with_class(value, Tensor)
+        set_class(value, Tensor)
     elif isinstance(value, (tuple, list)):
         for part in value:
             adopt(part)

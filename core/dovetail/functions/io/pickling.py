@@ -27,6 +27,7 @@ from ...errors import ArgumentError, DeviceError, DovetailWarning, GradientError
 from ...graph.expr import Expr, leaf, spec, storage_of
 from ...layout import Shape, StridedView
 from ...ops import table as ops
+from ...tensor.c_fields import keep_class, set_class
 from ...tensor.host import evaluate_leaf, from_host, host_array, is_tensor_memory
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, create_tensor
@@ -86,7 +87,7 @@ def deep_copy_tensor(x: Tensor, memo: dict[int, object]) -> Tensor:
         kept_alive.append(storage)  # so that its id is not reused, as in copy.py
     copied_storage = memo[key]
     assert isinstance(copied_storage, Tensor)
-    view = as_strided(copied_storage, e.spec.shape, e.strides, e.offset)
+    view = keep_class(as_strided(copied_storage, e.spec.shape, e.strides, e.offset), x)
     return _with_gradient(view, copy.deepcopy(x.grad, memo)) if x.requires_grad else view
 
 
@@ -140,7 +141,8 @@ def reduce_for_pickle(x: Tensor, protocol: SupportsIndex) -> Reduced:
             low, high = 0, e.spec.size
         memory = _runs[id(storage_of(e))] = _MemoryRun(e, low, high)
     view = (e.spec.shape, e.strides, e.offset - memory.low)
-    return load_view, (memory, *view, x.requires_grad, x.grad)
+    args = (memory, *view, x.requires_grad, x.grad)
+    return load_view, args if type(x) is Tensor else (*args, type(x))
 
 
 def load_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
@@ -188,7 +190,11 @@ def load_view(
     offset: int,
     requires_grad: bool,
     grad: Tensor | None,
+    kind: type[Tensor] = Tensor,
 ) -> Tensor:
-    """Return a view of unpickled memory, as a leaf with its gradient if it requires one."""
-    view = as_strided(memory, shape, strides, offset)
+    """Return a view of unpickled memory, as a leaf with its gradient if it requires one.
+
+    kind: its class, Tensor or a registered subclass.
+    """
+    view = set_class(as_strided(memory, shape, strides, offset), kind)
     return _with_gradient(view, grad) if requires_grad else view
