@@ -85,6 +85,34 @@ def test_functions_of_dt_accept_the_class_and_leave_plain_tensors_as_they_are() 
     assert type(plain) is dt.Tensor
 
 
+def test_argument_of_class_dt_tensor_keeps_its_class_when_it_is_returned() -> None:
+    plain, out = dt.ones(3), dt.zeros(3)
+    results = [
+        torch.einsum("i->i", [plain]),
+        torch.add(plain, plain, out=out),
+        *torch.broadcast_tensors(plain, plain),
+        torch.atleast_1d(plain),
+    ]
+    assert type(plain) is type(out) is dt.Tensor
+    assert all(type(x) is torch.Tensor for x in results)
+    results[1][0] = 9.0
+    assert out.tolist() == [9.0, 2.0, 2.0]  # over the same memory
+
+
+def test_axis_has_the_meaning_of_the_array_api() -> None:
+    for x in (dt.asarray(X), torch.tensor(X)):
+        assert x.flip(axis=0).tolist() == X[::-1]
+        assert x.argsort(axis=0).tolist() == [[0, 1], [1, 0]]
+        assert x.take(dt.asarray([1]), axis=1).tolist() == [[5.0], [2.0]]
+        assert x.unique(axis=0).tolist() == X
+
+
+def test_method_that_is_loaded_at_its_first_use_is_wrapped_once() -> None:
+    x = torch.tensor(X)
+    assert x.amax.__func__ is x.amax.__func__
+    assert type(x.amax(1)) is torch.Tensor
+
+
 class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -233,6 +261,27 @@ def test_arrays_of_many_shapes_are_shown_as_in_pytorch() -> None:
     values = np.random.default_rng(0).normal(size=(2, 3, 30)).astype(np.float32) * 10
     for x in (values, values[0], values[0, 0], values.astype(np.int64), values > 0, values / 1e6):
         assert repr(torch.tensor(x)) == repr(peer.tensor(x))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"precision": 2}, {"threshold": 5, "edgeitems": 1}, {"sci_mode": True},
+        {"sci_mode": False}, {"linewidth": 40}, {"precision": 7, "threshold": 10},
+    ],
+)  # fmt: skip
+def test_text_follows_the_print_options(options: dict[str, Any]) -> None:
+    peer = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=s).astype(np.float32) for s in [(3,), (2000,), (5, 7, 40)]]
+    arrays += [np.arange(30), np.asarray([1e-9, 1.0]), rng.normal(size=12) + 1j]
+    try:
+        peer.set_printoptions(**options)
+        with dt.printoptions(**options):
+            for x in arrays:
+                assert repr(torch.tensor(x)) == repr(peer.tensor(x))
+    finally:
+        peer.set_printoptions(profile="default")
 
 
 def test_unknown_names_raise_with_what_to_write() -> None:

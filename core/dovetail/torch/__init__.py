@@ -21,7 +21,7 @@ from .creation import TENSOR_TYPES, Size, tensor
 
 __all__ = ["Size", "compile", "is_tensor", "load", "manual_seed", "save", "tensor"]
 
-methods.attach()
+methods.attach_methods()
 
 _SAME_NAMES = frozenset(names.SAME_NAMES.split())
 _FUNCTIONAL_NAMES = frozenset(names.FUNCTIONAL_NAMES.split())

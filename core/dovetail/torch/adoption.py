@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial, update_wrapper, wraps
 from types import FunctionType, MethodType
 from typing import Any, overload
@@ -33,6 +33,7 @@ class Tensor(dt.Tensor):
         pass  # `__new__`, which `methods` sets, has made it
 
 
+ADOPTED_CLASSES = frozenset([Tensor, int, float, bool, type(None)])  # whose values stay as they are
 register_subclass(Tensor)
 Tensor.__module__ = __name__.rpartition(".")[0]
 
@@ -62,11 +63,27 @@ def adopt(value: Any) -> Any:
     return value
 
 
-def adopt_result(value: Any, args: tuple[Any, ...]) -> Any:
-    """Adopt a result; one that is an argument, of class `dt.Tensor`, gets a new object."""
-    if type(value) is dt.Tensor and any(value is a for a in args):
-        return adopt(value.view_as(value))
+def adopt_result(value: Any, *arguments: Any) -> Any:
+    """Adopt a result; an argument of class `dt.Tensor` in it is replaced by a view of it.
+
+    - `value`: the result of a function.
+    - `arguments`: those of the call, also in tuples, lists and dicts.
+    """
+    passed = {*_plain_tensor_ids(value)} & {*_plain_tensor_ids(arguments)}
+    if passed:
+        value = dt.tree.map(lambda x: x.view_as(x) if id(x) in passed else x, value)
     return adopt(value)
+
+
+def _plain_tensor_ids(value: Any) -> Iterator[int]:
+    """Yield the ids of tensors of class `dt.Tensor` in nested tuples, lists and dicts."""
+    if type(value) is dt.Tensor:
+        yield id(value)
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _plain_tensor_ids(part)
+    elif isinstance(value, dict):
+        yield from _plain_tensor_ids([*value.values()])
 
 
 def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,7 +91,8 @@ def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        return adopt_result(function(*args, **options), args)
+        value = function(*args, **options)
+        return value if type(value) in ADOPTED_CLASSES else adopt_result(value, args, options)
 
     return call
 

@@ -7,15 +7,13 @@ meaning of the Array API: code that is written for any of dovetail's classes use
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import dovetail as dt
 
 from .adoption import Tensor
 from .creation import TYPE_NAMES, TensorType
-
-Dim = int | Sequence[int] | None
 
 
 def _pair_class(name: str, *fields: str) -> type[Any]:
@@ -119,8 +117,11 @@ def min(input: Any, *args: Any, **options: Any) -> Any:
     return _extremum("min", input, args, options)
 
 
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the pair (min, max) of all elements, or along an axis."""
+def aminmax(
+    input: Any, *, dim: int | None = None, keepdim: bool = False, axis: int | None = None
+) -> Any:
+    """Return the pair (min, max) of all elements, or along an axis; `axis` is `dim`."""
+    dim = dim if axis is None else axis
     return PAIRS["aminmax"](*(f(input, dim, keepdim=keepdim) for f in (dt.amin, dt.amax)))
 
 
@@ -142,9 +143,22 @@ def sort(input: Any, dim: int = -1, descending: bool = False, **options: Any) ->
     return _write_pair(PAIRS["sort"](dt.reshape(values, shape), dt.reshape(index, shape)), out)
 
 
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """Return the indices that order the elements along an axis; equal ones keep their order."""
-    index = dt.argsort(_with_axes(input), axis=dim, descending=descending)
+def argsort(
+    input: Any,
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    *,
+    axis: int | None = None,
+) -> Any:
+    """Return the indices that order the elements along an axis; equal ones keep their order.
+
+    - `input`: a tensor.
+    - `dim`: the axis; `axis` is another name of it.
+    - `descending`: the largest first.
+    - `stable`: has no effect.
+    """
+    index = dt.argsort(_with_axes(input), axis=dim if axis is None else axis, descending=descending)
     return dt.reshape(index, input.shape)
 
 
@@ -293,10 +307,16 @@ def repeat(input: Any, *sizes: Any, **options: Any) -> Any:
     return dt.tile(input, tuple(counts))
 
 
-def flip(input: Any, *dims: Any) -> Any:
-    """Return the elements in reverse order along axes."""
-    axes = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    return dt.flip(input, tuple(axes)) if input.ndim else dt.copy(input)
+def flip(input: Any, *args: int, dims: Any = (), axis: Any = None) -> Any:
+    """Return the elements in reverse order along axes.
+
+    - `input`: a tensor.
+    - `args`, `dims`: the axes, as ints or as one sequence.
+    - `axis`: the Array API's parameter, an int or a tuple.
+    """
+    axes: Any = (args[0] if len(args) == 1 else args or dims) if axis is None else axis
+    axes = (axes,) if isinstance(axes, int) else tuple(axes)
+    return dt.flip(input, axes) if input.ndim else dt.copy(input)
 
 
 def clamp_min(input: Any, min: Any) -> Any:
@@ -357,13 +377,15 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, **options: 
     return down + ((down < 0) & (dt.multiply(down, other) != input))
 
 
-def take(input: Any, index: Any) -> Any:
+def take(input: Any, index: Any, *, axis: int | None = None) -> Any:
     """Return the elements at positions in the flattened tensor.
 
     - `input`: a tensor.
     - `index`: a tensor of integers.
+    - `axis`: the Array API's parameter: the positions are those along this axis.
     """
-    return dt.take(dt.reshape(input, (-1,)), index, axis=0)
+    x = dt.reshape(input, (-1,)) if axis is None else input
+    return dt.take(x, index, axis=0 if axis is None else axis)
 
 
 def select(input: Any, dim: int, index: int) -> Any:
@@ -426,6 +448,8 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
+    *,
+    axis: int | None = None,
 ) -> Any:
     """Return the distinct elements in ascending order, or the distinct slices along an axis.
 
@@ -433,9 +457,10 @@ def unique(
     - `sorted`: has no effect; they are always in order.
     - `return_inverse`: also return the position of each element in the result.
     - `return_counts`: also return how often each is there.
-    - `dim`: the axis; None takes single elements.
+    - `dim`: the axis, also as `axis`; None takes single elements.
     """
-    return dt.unique(input, False, return_inverse, return_counts, dim)
+    axis = dim if axis is None else axis
+    return dt.unique(input, False, return_inverse, return_counts, axis)
 
 
 def randint_like(input: Any, *bounds: int, dtype: Any = None, device: Any = None) -> Any:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from types import MethodType
 from typing import Any
 
@@ -25,7 +26,7 @@ UNWRAPPED = """
 WRAPPED_OPERATORS = "__rmatmul__ __imatmul__ __divmod__ __rdivmod__ __copy__ __deepcopy__"
 
 
-def attach() -> None:
+def attach_methods() -> None:
     """Set the methods and properties on `torch.Tensor`."""
     unwrapped = UNWRAPPED.split()
     names = [n for n in dir(dt.Tensor) if not n.startswith("_") and n not in unwrapped]
@@ -55,12 +56,17 @@ def _construct(cls: type[Tensor], *data: Any, device: Any = None) -> Tensor:
     return construct("Tensor", dt.get_default_dtype(), data, device)
 
 
+_wrap_once = cache(wrap)
+
+
 def _find_method(x: Tensor, name: str) -> Any:
     """Return a method that `dt.Tensor` loads at its first use, or another name of one."""
     if name in functions.OTHER_NAMES:
         return getattr(x, functions.OTHER_NAMES[name])
     value = dt.Tensor.__getattr__(x, name)  # type: ignore[attr-defined]  # the core attaches it
-    return wrap(value) if isinstance(value, MethodType) or callable(value) else value
+    if isinstance(value, MethodType):
+        return MethodType(_wrap_once(value.__func__), x)
+    return wrap(value) if callable(value) else value
 
 
 def _drop_memory_format(name: str) -> Callable[..., Any]:
