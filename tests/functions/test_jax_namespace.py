@@ -220,6 +220,33 @@ def test_ints_of_a_jitted_function_are_tensors_unless_static() -> None:
     assert seen == [(dt.Tensor, True)]
 
 
+@pytest.mark.parametrize("x64", [False, True])
+def test_value_is_rounded_once_to_the_dtype(x64: bool) -> None:
+    tie = 1.0 + 2**-8 + 2**-40  # as float32 it is halfway between two of bfloat16
+    jax.config.update("jax_enable_x64", x64)
+    try:
+        assert jnp.array(2**40, dtype=jnp.float32).item() == 2**40
+        assert jnp.array([jnp.asarray(1), 2**40], dtype=jnp.float32).tolist() == [1, 2**40]
+        assert jnp.asarray(np.array([3_000_000_000]), dtype=jnp.float32).tolist() == [3e9]
+        assert jnp.array(tie, dtype=jnp.bfloat16).item() == 1.0078125
+        assert jax.lax.convert_element_type(tie, jnp.bfloat16).item() == 1.0078125
+        assert jnp.array(2**40 + 0.5, dtype=jnp.float64).dtype is (
+            dt.float64 if x64 else dt.float32
+        )
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
+@pytest.mark.parametrize("is_lower", [False, True])
+def test_cho_solve_solves_by_either_factor(is_lower: bool) -> None:
+    spd, b = jnp.array(S @ S.T), jnp.array(V)
+    factor = jax.scipy.linalg.cho_factor(spd, lower=is_lower)
+    for right in (b, b[:, None] * dt.ones((1, 2))):
+        x = jax.scipy.linalg.cho_solve(factor, right)
+        assert x.tolist() == dt.linalg.cholesky_solve(right, factor[0], upper=not is_lower).tolist()
+        np.testing.assert_allclose((spd @ x).numpy(), right.numpy(), 1e-4)
+
+
 def test_x64_setting_keeps_64_bits() -> None:
     try:
         jax.config.update("jax_enable_x64", True)

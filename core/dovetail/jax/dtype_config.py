@@ -61,12 +61,15 @@ def narrow(value: Any) -> Any:
 
 
 def as_tensor(value: Any, dtype: Any = None, copy: bool = False) -> dt.Tensor:
-    """Return a number, an array, a tensor or a list of them as a tensor of JAX's dtype."""
+    """Return a number, an array, a tensor or a list of them as a tensor of JAX's dtype.
+
+    A value is cast to `dtype` before the result is narrowed, so it is rounded once.
+    """
     if isinstance(value, (list, tuple)) and any(_has_tensor(v) for v in value):
-        value = dt.stack(dt.broadcast_arrays(*[as_tensor(v) for v in value]))
+        value = dt.stack(dt.broadcast_arrays(*[as_tensor(v, dtype) for v in value]))
     elif not isinstance(value, dt.Tensor):
         value = np.asarray(value)
-        if not config.jax_enable_x64 and value.dtype in _NARROW_ON_HOST:
+        if dtype is None and not config.jax_enable_x64 and value.dtype in _NARROW_ON_HOST:
             value, copy = value.astype(_NARROW_ON_HOST[value.dtype]), False
         value, copy = dt.asarray(value, copy=copy or None), False
     result: dt.Tensor = narrow(value if dtype is None else value.astype(dtype))

@@ -15,6 +15,7 @@ __all__ = [
     "clamp",
     "concatenate",
     "cond",
+    "convert_element_type",
     "dynamic_index_in_dim",
     "dynamic_slice",
     "dynamic_slice_in_dim",
@@ -36,7 +37,7 @@ __all__ = [
 
 _NAMES = table("""
     abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_not=bitwise_invert bitwise_or
-    bitwise_xor cbrt ceil conj convert_element_type=astype cos cosh digamma erf erfc eq=equal exp
+    bitwise_xor cbrt ceil conj cos cosh digamma erf erfc eq=equal exp
     exp2 expm1 floor ge=greater_equal gt=greater imag integer_pow=pow is_finite=isfinite
     le=less_equal lgamma log log1p logistic=sigmoid lt=less max=maximum min=minimum mul=multiply
     ne=not_equal neg=negative nextafter population_count=bitwise_count pow real reciprocal rem=fmod
@@ -214,6 +215,19 @@ def select_n(which: Any, *cases: Any) -> dt.Tensor:
     return result
 
 
+def convert_element_type(operand: Any, new_dtype: Any) -> dt.Tensor:
+    """Return a value as a tensor of another dtype, rounded once.
+
+    - `operand`: a tensor, an array or a number.
+    - `new_dtype`: the dtype.
+
+    >>> import dovetail.jax as jax
+    >>> jax.lax.convert_element_type(2**40, jax.numpy.float32).item() == 2**40
+    True
+    """
+    return as_tensor(operand, new_dtype)
+
+
 def clamp(min: Any, x: Any, max: Any) -> dt.Tensor:
     """Return x with values below `min` or above `max` replaced by them.
 
@@ -282,6 +296,14 @@ def top_k(operand: Any, k: int) -> tuple[dt.Tensor, dt.Tensor]:
 
 
 # --- slices at computed places --------------------------------------------------------------------
+
+
+def at_axis(x: dt.Tensor, index: Any, axis: int) -> Any:
+    """Return the elements at an index along one axis.
+
+    index: an int, a slice or a tensor of integers.
+    """
+    return x[(slice(None),) * (axis % x.ndim) + (index,)]
 
 
 def _start(x: dt.Tensor, start: Any, size: int, axis: int) -> Any:
@@ -425,5 +447,4 @@ def slice_in_dim(
     >>> jax.lax.slice_in_dim(jax.numpy.arange(5), 1, 3).tolist()
     [1, 2]
     """
-    x = as_tensor(operand)
-    return x[(slice(None),) * (axis % x.ndim) + (slice(start_index, limit_index, stride),)]
+    return at_axis(as_tensor(operand), slice(start_index, limit_index, stride), axis)

@@ -17,6 +17,7 @@ import dovetail as dt
 from dovetail.extend import ArgumentError
 
 from .dtype_config import as_tensor, config
+from .lax import at_axis
 
 __all__ = [
     "PRNGKey",
@@ -481,4 +482,4 @@ def choice(
     else:
         scores = dt.log(as_tensor(p)) + gumbel(key, (n,))
         index = dt.argsort(-scores, stable=True)[:draws].reshape(shape)
-    return x[(slice(None),) * (axis % x.ndim) + (index,)]
+    return at_axis(x, index, axis)

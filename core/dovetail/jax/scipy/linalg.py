@@ -53,8 +53,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> dt.Tensor:
     [0.25, 0.25]
     """
     factor, lower = c_and_lower
-    half = solve_triangular(factor, b, trans=0 if lower else 1, lower=lower)
-    return solve_triangular(factor, half, trans=1 if lower else 0, lower=lower)
+    return dt.linalg.cholesky_solve(as_tensor(b), as_tensor(factor), upper=not lower)
 
 
 def solve_triangular(
