@@ -200,7 +200,11 @@ def grad(
     checked_grads = iter(
         attach_index_checks([g for g in grads if g is not None], [t for t, _ in roots])
     )
-    grads = tuple(None if g is None else next(checked_grads) for g in grads)
+    several = _tensor_list("grad", inputs)
+    grads = tuple(
+        None if g is None else keep_class(next(checked_grads), x)
+        for g, x in zip(grads, several, strict=True)
+    )
     return grads[0] if isinstance(inputs, Tensor) else grads
 
 
@@ -452,6 +456,7 @@ def is_leaf(x: Tensor) -> bool:
 def get_grad(x: Tensor) -> Tensor | None:
     """Return the gradient that `backward` has accumulated here; None before.
 
+    It has the class of this tensor.
     It can be set, to a tensor of this shape and dtype or to None.
     Raises: GradientError, ShapeError, DTypeError where it is set.
 
@@ -462,7 +467,8 @@ def get_grad(x: Tensor) -> Tensor | None:
     [1.0, 1.0]
     >>> x.grad = None
     """
-    return None if x._expr.tape is None else x._expr.tape.grad
+    n = x._expr.tape
+    return None if n is None or n.grad is None else keep_class(n.grad, x)
 
 
 def set_grad(x: Tensor, g: Tensor | None) -> None:

@@ -90,16 +90,6 @@ def _register_hook(x: Tensor, hook: Callable[..., Any]) -> Any:
     return dt.Tensor.register_hook(x, wrap_callback(hook))
 
 
-def _gradient(x: Tensor) -> Any:
-    """Return the gradient, or None."""
-    return adopt(dt.Tensor.grad.__get__(x))  # type: ignore[union-attr]  # a property
-
-
-def _set_gradient(x: Tensor, gradient: Any) -> None:
-    """Set the gradient."""
-    dt.Tensor.grad.__set__(x, gradient)  # type: ignore[union-attr]  # a property
-
-
 def _transpose(x: Tensor) -> Any:
     """Return a view with the axes in reverse order."""
     return dt.permute_dims(x, tuple(reversed(range(x.ndim))))
@@ -131,7 +121,6 @@ OWN_METHODS = {
     "adjoint": _adjoint,
 }
 PROPERTIES: dict[str, Any] = {
-    "grad": property(_gradient, _set_gradient),
     "T": property(wrap(_transpose)),
     "H": property(wrap(_adjoint)),
     "mH": property(wrap(_adjoint)),

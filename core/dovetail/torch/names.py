@@ -13,14 +13,15 @@ SAME_NAMES = """
     broadcast_tensors broadcast_to bucketize can_cast cat cdist cdouble ceil cfloat cholesky
     chunk clamp clip clone column_stack complex128 complex64 concat concatenate conj copysign
     corrcoef cos cosh count_nonzero cov cross cummax cummin cumprod cumsum deg2rad det diag
-    diag_embed diagflat diagonal diff digamma dot double dsplit dstack e empty empty_like
+    diag_embed diagflat diagonal diff digamma divide dot double dsplit dstack e empty empty_like
     enable_grad eq erf erfc erfinv exp exp2 expm1 eye finfo flatten fliplr flipud float
     float16 float32 float64 float_power floor floor_divide fmax fmin fmod frexp from_dlpack
     from_numpy full full_like gather gcd ge ger get_autocast_dtype get_default_device
     get_default_dtype get_num_threads get_rng_state gradient greater greater_equal gt half
     hamming_window hann_window heaviside histc hsplit hstack hypot i0 iinfo imag index_add
     index_copy index_fill index_reduce index_select inf inference_mode inner int16 int32 int64
-    int8 inverse is_autocast_enabled is_complex is_floating_point is_grad_enabled isclose
+    int8 inverse is_autocast_enabled is_complex is_floating_point is_grad_enabled
+    is_inference_mode_enabled isclose
     isfinite isin isinf isnan isneginf isposinf isreal istft kaiser_window kron kthvalue lcm
     ldexp le lerp less less_equal lgamma linspace log log10 log1p log2 log_softmax logaddexp
     logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor logit
@@ -53,10 +54,8 @@ OTHER_SOURCES = {  # of `torch`, in `dt`
     "cholesky_solve": "linalg.cholesky_solve",
     "detach": "autograd.detach",
     "dtype": "DType",
-    "divide": "divide",
     "fix": "trunc",
     "int": "int32",
-    "is_inference_mode_enabled": "is_inference_mode_enabled",
     "lu_solve": "linalg.lu_solve",
     "poisson": "random.poisson",
     "sgn": "sign",
