@@ -686,7 +686,7 @@ def view_as(x: Tensor, other: Tensor) -> Tensor:
     >>> dt.zeros(4).view_as(dt.zeros((2, 2))).shape
     (2, 2)
     """
-    return strided("view_as", x).view(strided("view_as", other).shape)
+    return Tensor.view(strided("view_as", x), strided("view_as", other).shape)
 
 
 @public(method=True, widen=False)

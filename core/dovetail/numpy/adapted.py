@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as host
 
-from ..dtypes import BY_NAME, DType, float64
+from ..dtypes import BY_NAME, DType, bool_, float64, int64
+from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import FUNCTIONS
-from ..functions.shape import copies, manipulation
+from ..functions.shape import copies
 from ..tensor.tensor import Tensor
+from .array_class import ndarray
 from .calls import (
     as_result,
     call_on_host,
@@ -63,8 +65,27 @@ def _in_dtype(x: Any, d: DType) -> Tensor:
     return cast(x, d) if isinstance(x, Tensor) else tensor_from(host.asarray(x, d.__numpy_dtype__))
 
 
+def _have_one_dtype(x: Any, y: Any) -> bool:
+    """Return True if `x` is an ndarray, and `y` one of its dtype or a number that is in it."""
+    if type(x) is not ndarray:
+        return False
+    dtype = x.dtype
+    if type(y) is ndarray:
+        return y.dtype is dtype
+    return (dtype.kind == "f" and (type(y) is float or type(y) is int)) or (
+        dtype is int64 and type(y) is int
+    )
+
+
+_clip = FUNCTIONS[host.clip]
+
+
 def where(condition: Any, *choices: Any) -> Any:
     """Return elements of x or y; without them the indices of true elements."""
+    if len(choices) == 2 and type(condition) is ndarray and condition.dtype is bool_:
+        x, y = choices
+        if _have_one_dtype(x, y) or _have_one_dtype(y, x):
+            return as_result(select(condition, x, y))
     if find_tensor([condition, *choices]) is None:
         return call_on_host(host.where, (condition, *choices), {})
     test = asarray(condition)
@@ -87,6 +108,8 @@ def clip(
 ) -> Any:
     """Limit elements to an interval."""
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    if out is None and not options and all(b is None or _have_one_dtype(a, b) for b in (low, high)):
+        return as_result(_clip(a, low, high))
     if find_tensor([a, low, high]) is None:
         return call_on_host(
             host.clip, (a, low, high), {"out": out, **options} if out is not None else options
@@ -99,7 +122,7 @@ def clip(
         b if b is None or type(b) in (int, float) or d is None else _in_dtype(b, d)
         for b in (low, high)
     ]
-    result = FUNCTIONS[host.clip](x, *limits)
+    result = _clip(x, *limits)
     return (
         as_result(result)
         if out is None
@@ -109,21 +132,9 @@ def clip(
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """Return grids of coordinates, each of its vector's dtype."""
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    n, vectors = len(xi), [asarray(x).reshape(-1) for x in xi]
-    axes = [*range(n)]
-    if indexing == "xy" and n > 1:
-        axes[:2] = 1, 0
-    open_grids = [
-        v.reshape((1,) * axis + (-1,) + (1,) * (n - 1 - axis))
-        for v, axis in zip(vectors, axes, strict=True)
-    ]
-    if sparse:
-        return tuple([g.copy() for g in open_grids] if copy else open_grids)
-    shape = manipulation.broadcast_shapes(*(g.shape for g in open_grids))
-    full = [manipulation.broadcast_to(g, shape) for g in open_grids]
-    return tuple([as_result(copies.copy(g) if copy else g) for g in full])
+    vectors = [asarray(x).reshape(-1) for x in xi]
+    grids = constructors.meshgrid(*vectors, indexing=indexing, sparse=sparse)
+    return tuple([as_result(copies.copy(g) if copy else g) for g in grids])
 
 
 _interp = find_function(host.interp)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from functools import wraps
 from typing import Any
 
 import numpy as host
 
 from ..dtypes import BY_NAME, DType, bool_, float64, uint64
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
+from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.indexing.index_reads import getitem
 from ..functions.indexing.index_writes import setitem
 from ..functions.shape import copies, manipulation
 from ..ops.table import Op
 from ..tensor.c_fields import become, expr_of, register_subclass, set_class
-from ..tensor.c_slots import iterate_elements, read_elements_as_scalars
+from ..tensor.c_slots import install_element_slots, iterate_elements
 from ..tensor.host import evaluate
 from ..tensor.operators import promotions
 from ..tensor.tensor import Size, Tensor
@@ -94,9 +94,12 @@ class ndarray(Tensor):
         order: Any = None,
     ) -> Any:
         """Return an uninitialised array, or one over a buffer."""
-        return from_host(
-            host.ndarray(shape, host.dtype(to_host(dtype)), to_host(buffer), offset, strides)
+        array: host.ndarray = host.ndarray(
+            shape, host.dtype(to_host(dtype)), to_host(buffer), offset, strides
         )
+        if buffer is None or not array.flags.writeable:
+            return from_host(array)
+        return set_class(tensor_from(array, copy=False), ndarray)
 
     def __init__(self, *values: object, **options: object) -> None:
         pass
@@ -406,13 +409,17 @@ class ndarray(Tensor):
                 raise
             self[key] = value[0]  # NumPy drops axes of size 1 in front of a value
         except (DTypeError, GradientError) as error:
+            if isinstance(value, float) and self.dtype.kind in "iu":
+                return setitem(self, key, int(value))  # NaN and infinity raise, as in NumPy
+            if isinstance(value, (int, float, host.generic)) and self.dtype.kind == "b":
+                return setitem(self, key, bool(value))
             if not isinstance(value, (Tensor, host.ndarray, host.generic, float, list, tuple)):
                 raise
             if isinstance(error, GradientError) and find_tensor([value]) is None:
                 raise
             joined = calls.join(value) if isinstance(value, (list, tuple, Tensor)) else value
             if not isinstance(joined, Tensor):
-                joined = from_host(host.asarray(joined), is_shared=False)
+                joined = from_host(host.asarray(joined), may_share=False)
             if not isinstance(joined, Tensor) or joined.dtype is self.dtype:
                 raise
             setitem(self, key, cast(joined, self.dtype))
@@ -426,9 +433,8 @@ _OPERATORS = {
     host.divide: operator.truediv,
 }
 register_subclass(ndarray)
-read_elements_as_scalars(ndarray)
-calls._classes.append(ndarray)
-calls._PLAIN.add(ndarray)
+install_element_slots(ndarray)
+calls.register_ndarray(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)
 _SAME_METHODS = """
 all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min nonzero
@@ -441,19 +447,8 @@ def _functions(name: str) -> Callable[..., Any]:
     return find_function(getattr(host, name))
 
 
-def _attach(name: str) -> None:
-    """Set the method that calls NumPy's function of this name."""
-    call = find_function(getattr(host, name))
-
-    @wraps(getattr(host.ndarray, name), updated=(), assigned=("__name__", "__doc__"))
-    def method(self: ndarray, *args: Any, **options: Any) -> Any:
-        return call(self, *args, **options)
-
-    setattr(ndarray, name, method)
-
-
 for _name in _SAME_METHODS.split():
-    _attach(_name)
+    setattr(ndarray, _name, _functions(_name))
 
 
 def _has_ellipsis(key: Any) -> bool:
@@ -595,6 +590,10 @@ _UFUNC_NAMES = {
     "bitwise_right_shift": "right_shift",
 }
 _promoted: dict[tuple[str, Any, Any], bool] = {}  # by op and dtypes, or types of numbers
+_KINDS: dict[type, Any] = {
+    Size: int,
+    **{d.__numpy_dtype__.type: d for d in BY_NAME.values() if d.__numpy_dtype__ is not None},
+}
 
 
 def promote_operands(op: Op, a: Any, b: Any) -> Any:
@@ -603,8 +602,7 @@ def promote_operands(op: Op, a: Any, b: Any) -> Any:
     NumPy computes integers beside floats, and quotients of integers, in float64.
     """
     kinds: list[Any] = [
-        x.dtype if isinstance(x, Tensor) else int if isinstance(x, Size) else type(x)
-        for x in (a, b)
+        x.dtype if isinstance(x, Tensor) else _KINDS.get(type(x), type(x)) for x in (a, b)
     ]
     key = (op.name, kinds[0], kinds[1])
     differs = _promoted.get(key)

@@ -8,7 +8,7 @@ can read the memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -21,10 +21,15 @@ from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.indexing.index_reads import getitem
 from ..functions.indexing.index_writes import setitem
-from ..functions.numpy.protocol import FUNCTIONS, array_function
-from ..functions.numpy.same_names import Function, UnknownFunctionError, signature_of
+from ..functions.numpy.protocol import (
+    array_function,
+    call_with_host_values,
+    find_direct,
+)
+from ..functions.numpy.protocol import to_host as to_host
+from ..functions.numpy.same_names import Function, UnknownFunctionError
 from ..functions.shape.copies import copy, stack
-from ..tensor.c_fields import set_class
+from ..tensor.c_fields import expr_of, set_class
 from ..tensor.tensor import Tensor
 
 SHARED_BYTES_MIN = 1 << 20
@@ -53,6 +58,8 @@ _FLOAT_FUNCTIONS = frozenset(
 )
 
 
+# Arguments of these functions that stay integers or bools.
+_NOT_WIDENED = ("axis", "axes", "bins", "fweights", "n", "num", "rowvar", "s", "where")
 # Functions whose first argument is a sequence of arrays; in others it is one array.
 _OF_SEQUENCES = {
     "block",
@@ -76,21 +83,23 @@ _OF_SEQUENCES = {
 }
 
 
+_ndarray: type[Tensor] = Tensor  # until `register_ndarray` sets the class
+# Classes of arguments that stay as they are; `register_ndarray` adds its class to the first.
+_PLAIN: set[type] = {int, float, str, tuple, list, bool, type(None)}
+_PLAIN_OPTIONS = frozenset([int, float, str, tuple, bool, type(None)])
+_NUMBER_TYPES = frozenset([float, int, bool, complex])
+
+
+def register_ndarray(kind: type[Tensor]) -> None:
+    """Set the class that results get."""
+    global _ndarray
+    _ndarray = kind
+    _PLAIN.add(kind)
+
+
 def ndarray_class() -> type[Tensor]:
     """Return the class ndarray, which `array_class` registers."""
-    return _classes[0]
-
-
-_classes: list[type[Tensor]] = []
-_PLAIN: set[type] = {
-    int,
-    float,
-    str,
-    tuple,
-    list,
-    bool,
-    type(None),
-}  # and ndarray: stay as they are
+    return _ndarray
 
 
 def is_tracing() -> bool:
@@ -100,68 +109,68 @@ def is_tracing() -> bool:
 
 def as_ndarray(x: Tensor) -> Tensor:
     """Return a tensor as an ndarray over the same memory."""
-    cls = _classes[0]
-    return x if type(x) is cls else set_class(getitem(x, ...), cls)
+    return x if type(x) is _ndarray else set_class(getitem(x, ...), _ndarray)
 
 
-def as_result(x: Any) -> Any:
-    """Give fresh results the class ndarray: tensors and NumPy arrays, also in tuples and lists."""
+def as_result(x: Any, passed: Collection[int] = ()) -> Any:
+    """Give fresh results the class ndarray: tensors and NumPy arrays, also in tuples and lists.
+
+    passed: the ids of arrays of the caller, which are copied.
+    """
     kind = type(x)
+    if kind is _ndarray:
+        return x
     if kind is Tensor:
-        return set_class(x, _classes[0])
+        return set_class(x, _ndarray)
     if kind is host.ndarray:
-        return from_host(x)
+        return from_host(x, may_share=id(x) not in passed)
     if isinstance(x, (tuple, list)):
-        items = [as_result(v) for v in x]
+        items = [as_result(v, passed) for v in x]
         return items if kind is list else kind(*items) if hasattr(x, "_fields") else kind(items)
     return x
 
 
-def from_host(x: host.ndarray, is_shared: bool = True) -> Any:
+def from_host(x: host.ndarray, may_share: bool = True) -> Any:
     """Return a NumPy array as an ndarray; one of text, objects or records stays as it is.
 
-    A large fresh array is shared; a copy of a small one takes less time. A captured function
-    copies, since each replay may write.
+    A large array that owns its memory is shared if it may be; a copy of a small one takes less
+    time. A captured function copies, since each replay may write.
     """
     if x.dtype.kind not in HOST_KINDS or x.dtype.name not in BY_NAME:
         return x
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))
-    shares = is_shared and x.nbytes >= SHARED_BYTES_MIN and x.flags.writeable and not is_tracing()
+    shares = may_share and x.nbytes >= SHARED_BYTES_MIN and x.flags.owndata and not is_tracing()
     try:
-        tensor = tensor_from(x, copy=not shares)
+        tensor = tensor_from(x, copy=not (shares and x.flags.writeable))
     except (DeviceError, ValueError):  # the default device has memory of its own, or odd strides
         tensor = tensor_from(x, copy=True)
-    return set_class(tensor, _classes[0])
-
-
-def to_host(x: Any) -> Any:
-    """Return an argument for NumPy: tensors as arrays over their memory, also in lists.
-
-    Raises: CaptureError in a captured function; DeviceError if the host cannot read the memory.
-    """
-    if isinstance(x, Tensor):
-        return x.numpy()
-    if type(x) is DType:
-        return x.__numpy_dtype__
-    if type(x) in (tuple, list):
-        return type(x)(map(to_host, x))
-    if type(x) is dict:
-        return {k: to_host(v) for k, v in x.items()}
-    return getattr(x, "__wrapped_ufunc__", x)
+    return set_class(tensor, _ndarray)
 
 
 def call_on_host(
     theirs: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
 ) -> Any:
-    """Call a function of NumPy with the values of tensors, and return arrays as ndarrays."""
+    """Call a function of NumPy with the values of tensors, and return arrays as ndarrays.
+
+    `out` is returned itself; an array of the caller that NumPy returns is copied.
+    """
+    result = call_with_host_values(theirs, args, options)
     out = options.get("out")
-    result = theirs(*map(to_host, args), **{k: to_host(v) for k, v in options.items()})
-    return out if isinstance(out, Tensor) else as_result(result)
+    if type(out) is tuple:
+        results = result if len(out) > 1 else (result,)
+        final = [as_result(r) if o is None else o for r, o in zip(results, out, strict=True)]
+        return tuple(final) if len(final) > 1 else final[0]
+    if out is not None:
+        return out
+    arrays = [id(a) for a in (*args, *options.values()) if type(a) is host.ndarray]
+    return as_result(result, arrays)
 
 
 def find_tensor(values: Sequence[Any]) -> Tensor | None:
     """Return the first tensor among arguments, also in lists of them, or None."""
+    if _NUMBER_TYPES.issuperset(map(type, values)):
+        return None
     for x in values:
         if isinstance(x, Tensor):
             return x
@@ -181,7 +190,7 @@ def as_argument(x: Any) -> Any:
         return as_ndarray(x)
     if isinstance(x, host.generic) and x.dtype.kind in HOST_KINDS:
         return x.item()
-    return x if not isinstance(x, host.ndarray) else from_host(x, is_shared=False)
+    return x if not isinstance(x, host.ndarray) else from_host(x, may_share=False)
 
 
 def widen(x: Any) -> Any:
@@ -218,14 +227,41 @@ def write_out(out: Any, result: Any, casting: str = "same_kind") -> Any:
 
 def wrap_function(theirs: Function) -> Callable[..., Any]:
     """Return a function of NumPy that takes ndarrays, and returns ndarrays for arrays."""
-    ours = FUNCTIONS.get(theirs)
     name = getattr(theirs, "__name__", "")
     is_float, takes_array = theirs in _FLOAT_FUNCTIONS, name not in _OF_SEQUENCES
-    names = frozenset(signature_of(ours).parameters) if ours else frozenset()
+    direct: dict[Any, Callable[..., Any] | None] = {}  # by the form of a call
 
     @wraps(theirs, updated=())
     def call(*args: Any, **options: Any) -> Any:
         """Call dovetail's function if an argument is a tensor, else NumPy's."""
+        first = args[0] if args else None
+        if type(first) is not _ndarray and (takes_array or not _begins_with_ndarray(first)):
+            return call_translated(*args, **options)
+        form: Any = len(args)
+        if options:
+            form = (form, *options)
+            for value in options.values():
+                if type(value) not in _PLAIN_OPTIONS:
+                    return call_translated(*args, **options)
+        ours = direct[form] if form in direct else find_by_form(form, args, options)
+        if (
+            ours is None
+            or (len(args) > 1 and not _PLAIN.issuperset(map(type, args)))
+            or (is_float and not _has_floats_only(args))
+        ):
+            return call_translated(*args, **options)
+        result = ours(*args, **options)
+        return result if type(result) is _ndarray else as_result(result)
+
+    def find_by_form(form: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Return dovetail's function for calls of a form, or None, and remember it."""
+        if form not in direct:
+            has_out = "out" in options
+            direct[form] = None if has_out else find_direct(theirs, len(args), tuple(options))
+        return direct[form]
+
+    def call_translated(*args: Any, **options: Any) -> Any:
+        """Call dovetail's function after a conversion of the arguments, or NumPy's."""
         if len(args) == 1 and not options and isinstance(args[0], NUMBERS):
             result = theirs(args[0])
             return result if isinstance(result, NUMBERS) else as_result(result)
@@ -237,14 +273,14 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
         out = options.pop("out", None) if options else None
         if type(out) is tuple:
             (out,) = out
-        if not all(type(a) in _PLAIN for a in args):
-            args = tuple([as_argument(a) for a in args])
-        if options:
-            options = {k: as_argument(v) for k, v in options.items()}
+        args = tuple([as_argument(a) for a in args])
+        options = {k: as_argument(v) for k, v in options.items()}
         if is_float:
             args = tuple(map(widen, args))
+            options = {k: v if k in _NOT_WIDENED else widen(v) for k, v in options.items()}
+        ours = find_by_form((len(args), *options), args, options)
         try:
-            if ours is not None and options.keys() <= names:
+            if ours is not None:
                 result = ours(*args, **options)
             else:
                 result = array_function(x, theirs, (Tensor,), args, options)
@@ -255,6 +291,22 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
         return as_result(result) if out is None else write_out(out, result)
 
     return call
+
+
+def _begins_with_ndarray(values: Any) -> bool:
+    """Return True for a list or tuple whose first item is an ndarray."""
+    return type(values) in (list, tuple) and bool(values) and type(values[0]) is _ndarray
+
+
+def _has_floats_only(args: Sequence[Any]) -> bool:
+    """Return True if no argument is, or may hold, an array of integers or bools."""
+    for x in args:
+        if type(x) is _ndarray:
+            if expr_of(x).spec.dtype.kind not in "fc":
+                return False
+        elif type(x) is list:
+            return False
+    return True
 
 
 _wrappers: dict[Any, Callable[..., Any]] = {}

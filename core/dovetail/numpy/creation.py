@@ -169,7 +169,7 @@ def array(
         values = host.array(object, None if d is None else d.__numpy_dtype__, copy=copy)
         if device is not None:
             return set_class(tensor_from(values, device=device), ndarray)
-        result = from_host(values, is_shared=values is not object or not copy)
+        result = from_host(values, may_share=values is not object or not copy)
     if ndmin and isinstance(result, Tensor):
         return as_result(with_dims(result, ndmin))
     return result if isinstance(result, Tensor) or not ndmin else host.array(result, ndmin=ndmin)

@@ -13,6 +13,7 @@ from . import adapted, creation
 from .array_class import flatiter, ndarray
 from .calls import (
     as_result,
+    call_on_host,
     find_function,
     find_tensor,
     is_tracing,
@@ -63,16 +64,9 @@ def _vectorize_calls(theirs: Any) -> Any:
         """A function of numbers that is called for each element, by NumPy on the host."""
 
         def __call__(self, *args: Any, **options: Any) -> Any:
-            return as_result(
-                super().__call__(*map(to_host, args), **{k: to_host(v) for k, v in options.items()})
-            )
+            return call_on_host(super().__call__, args, options)
 
     return vectorize
-
-
-def _ix_(*args: Any) -> Any:
-    """Return open grids of indices."""
-    return as_result(host.ix_(*map(to_host, args)))
 
 
 def _isscalar(element: Any) -> bool:
@@ -87,6 +81,8 @@ def _iterable(y: Any) -> bool:
 
 def _linspace(start: Any, stop: Any, num: int = 50, *args: Any, **options: Any) -> Any:
     """Return evenly spaced numbers between two ends, which may be arrays."""
+    if not args and not options and type(start) in (int, float) and type(stop) in (int, float):
+        return as_result(host.linspace(start, stop, int(num)))
     return find_function(host.linspace)(start, stop, int(num), *args, **options)
 
 
@@ -119,14 +115,13 @@ _OWN: dict[str, Any] = {
     "r_": Concatenator(host.r_),
     "c_": Concatenator(host.c_),
     "vectorize": _vectorize_calls(host.vectorize),
-    "ix_": _ix_,
+    "ix_": wrap_host_function(host.ix_),
     "isscalar": _isscalar,
     "iterable": _iterable,
     "linspace": _linspace,
     **{name: wrap_host_function(getattr(host, name)) for name in _DTYPE_FUNCTIONS.split()},
 }
 _HOST_CLASSES = "ndenumerate nditer broadcast nested_iters"
-_HOST_MODULES = "char core ctypeslib dtypes exceptions f2py ma rec strings typing"
 
 
 def build_namespace() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy.random as _theirs
 
-from .calls import as_result, require_untraced, to_host
+from .calls import call_on_host, require_untraced, to_host
 
 _BIT_GENERATORS = "BitGenerator MT19937 PCG64 PCG64DXSM Philox SFC64 SeedSequence"
 _STATE_METHODS = {"spawn", "bit_generator", "get_state", "set_state", "seed"}
@@ -27,9 +27,7 @@ def _draws(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         require_untraced(
             f"np.random.{name}", "draw before and pass the samples, or use dt.random.normal, ..."
         )
-        out = options.get("out")
-        result = function(*map(to_host, args), **{k: to_host(v) for k, v in options.items()})
-        return as_result(result) if out is None else out
+        return call_on_host(function, args, options)
 
     return call
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.testing as _theirs
 
-from .calls import to_host
+from .calls import call_with_host_values
 
 
 def _with_host_values(assertion: Callable[..., Any]) -> Callable[..., Any]:
@@ -17,7 +17,7 @@ def _with_host_values(assertion: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(assertion)
     def call(*args: Any, **options: Any) -> Any:
         __tracebackhide__ = True
-        return assertion(*map(to_host, args), **{k: to_host(v) for k, v in options.items()})
+        return call_with_host_values(assertion, args, options)
 
     return call
 

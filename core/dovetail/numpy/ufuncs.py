@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as host
 
@@ -33,8 +33,19 @@ PLANS_MAX = 256  # combinations of operands that a ufunc remembers
 NUMPY_SCALARS = frozenset(d.__numpy_dtype__.type for d in BY_NAME.values() if d.__numpy_dtype__)
 NUMBER_TYPES = NUMPY_SCALARS | {bool, int, float, complex}
 NUMBER = "number"  # the conversion of a NumPy scalar to a Python number
-# The dtype to which each operand is cast, and the dtypes of the results.
-Plan: TypeAlias = tuple[tuple[DType | None, ...], tuple[DType, ...]]
+
+
+class Plan(NamedTuple):
+    """The treatment of operands of some kinds by a ufunc.
+
+    conversions: of each operand, for `_convert`; empty if none is converted.
+    dtypes: those of the results.
+    is_direct: True if dovetail's function returns these dtypes.
+    """
+
+    conversions: tuple[Any, ...]
+    dtypes: tuple[DType, ...]
+    is_direct: bool = False
 
 
 class ufunc:
@@ -49,9 +60,7 @@ class ufunc:
         self.__wrapped_ufunc__ = theirs
         self.__name__, self.__doc__ = theirs.__name__, theirs.__doc__
         self._ours: Callable[..., Any] | None = None
-        # By kinds of operands: how each is converted; () if none is.
-        self._direct: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._plans: dict[Any, Plan] = {}  # by the kinds of operands, with `dtype=` if given
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.__name__}'>"
@@ -70,26 +79,21 @@ class ufunc:
         ends_are_numbers = args and type(args[0]) in NUMBER_TYPES and type(args[-1]) in NUMBER_TYPES
         if ends_are_numbers and len(args) <= 2 and not options:
             return self.__wrapped_ufunc__(*args)
-        kinds = tuple([a.dtype if isinstance(a, Tensor) else type(a) for a in args])
+        kinds = _find_kinds(args)
         if not options:
-            casts = self._direct.get(kinds)
-            if casts is not None:
-                return set_class(
-                    self._ours(*[_convert(a, d) for a, d in zip(args, casts, strict=True)])  # type: ignore[misc]  # set before
-                    if casts
-                    else self._ours(*args),  # type: ignore[misc]  # set before
-                    ndarray_class(),
-                )
-            if all(k in NUMBER_TYPES for k in kinds):
+            plan = self._plans.get(kinds)
+            if plan is not None and plan.is_direct:
+                values = map(_convert, args, plan.conversions) if plan.conversions else args
+                return set_class(self._ours(*values), ndarray_class())  # type: ignore[misc]  # set before
+            if NUMBER_TYPES.issuperset(kinds):
                 return self.__wrapped_ufunc__(*args)
         if find_tensor([*args, *options.values()]) is None:
             return call_on_host(self.__wrapped_ufunc__, args, options)
-        return self._call(args, kinds, **options)
+        return self._call(args, **options)
 
     def _call(
         self,
         args: tuple[Any, ...],
-        kinds: tuple[Any, ...],
         out: Any = None,
         where: Any = True,
         casting: str = "same_kind",
@@ -118,23 +122,21 @@ class ufunc:
                 {"out": out, "where": where, "casting": casting, "dtype": dtype} | others,
             )
         operands = [self._operand(a) for a in args]
-        casts, dtypes = self._plan(operands, dtype)
-        converts = tuple(
-            [
-                None if getattr(x, "dtype", d) is d else d if isinstance(x, Tensor) else NUMBER
-                for x, d in zip(operands, casts, strict=True)
-            ]
+        kinds = _find_kinds(operands)
+        key = kinds if dtype is None else (kinds, dtype)
+        plan = self._plans.get(key) or self._make_plan(key, kinds, dtype)
+        result = ours(
+            *(map(_convert, operands, plan.conversions) if plan.conversions else operands)
         )
-        values = [_convert(x, d) for x, d in zip(operands, converts, strict=True)]
-        result = ours(*values)
         results = result if isinstance(result, tuple) else (result,)
-        typed = [r if r.dtype is d else cast(r, d) for r, d in zip(results, dtypes, strict=True)]
+        typed = [
+            r if r.dtype is d else cast(r, d) for r, d in zip(results, plan.dtypes, strict=True)
+        ]
+        is_new = not plan.is_direct and dtype is None
+        if is_new and typed[0] is result and all(result is not x for x in operands):
+            self._store(key, plan._replace(is_direct=True))
         if where is not True:
             typed = [_masked(r, where, o) for r, o in zip(typed, outs, strict=True)]
-        if dtype is None and where is True and typed[0] is result and len(args) == len(operands):
-            is_direct = all(x is a is not result for x, a in zip(operands, args, strict=True))
-            if is_direct and len(self._direct) < PLANS_MAX:
-                self._direct[kinds] = converts if any(converts) else ()
         final = tuple(
             [
                 as_result(r) if o is None else write_out(o, r, casting)
@@ -159,30 +161,33 @@ class ufunc:
             f"{self.__name__}: expected arrays or numbers, got {type(a).__name__}; use np.asarray"
         )
 
-    def _plan(self, operands: list[Any], dtype: Any) -> Plan:
-        """Return the casts of the operands and the dtypes of the results, by NumPy's promotion.
+    def _make_plan(self, key: Any, kinds: tuple[Any, ...], dtype: Any) -> Plan:
+        """Return the conversions of operands by NumPy's promotion, and remember them.
 
         Raises: TypeError if NumPy has no loop for the dtypes.
         """
         theirs = self.__wrapped_ufunc__
-        kinds = tuple([a.dtype if isinstance(a, Tensor) else type(a) for a in operands])
-        key = (kinds, dtype)
-        plan = self._plans.get(key)
-        if plan is None:
-            dtypes_in = [d.__numpy_dtype__ if isinstance(d, DType) else d for d in kinds]
-            weak = [d if d in (int, float, complex) else host.dtype(d) for d in dtypes_in]
-            options: dict[str, Any] = {}
-            if dtype is not None:
-                wanted = host.dtype(to_host(dtype))
-                options = {
-                    "signature": (*(None,) * theirs.nin, *(wanted,) * theirs.nout),
-                    "casting": "unsafe",
-                }
-            loop = theirs.resolve_dtypes((*weak, *(None,) * theirs.nout), **options)
-            named = [BY_NAME[d.name] for d in loop]
-            plan = tuple(named[: theirs.nin]), tuple(named[theirs.nin :])
-            if len(self._plans) < PLANS_MAX:
-                self._plans[key] = plan
+        dtypes = [d.__numpy_dtype__ if isinstance(d, DType) else d for d in kinds]
+        weak = [d if d in (int, float, complex) else host.dtype(d) for d in dtypes]
+        options: dict[str, Any] = {}
+        if dtype is not None:
+            wanted = host.dtype(to_host(dtype))
+            options = {
+                "signature": (*(None,) * theirs.nin, *(wanted,) * theirs.nout),
+                "casting": "unsafe",
+            }
+        loop = theirs.resolve_dtypes((*weak, *(None,) * theirs.nout), **options)
+        named = [BY_NAME[d.name] for d in loop]
+        conversions = tuple(
+            [_find_conversion(kind, d) for kind, d in zip(kinds, named, strict=False)]
+        )
+        plan = Plan(conversions if any(conversions) else (), tuple(named[theirs.nin :]))
+        return self._store(key, plan)
+
+    def _store(self, key: Any, plan: Plan) -> Plan:
+        """Remember a plan, unless there are too many."""
+        if key in self._plans or len(self._plans) < PLANS_MAX:
+            self._plans[key] = plan
         return plan
 
     def _method(self, name: str, x: Any, *args: Any, **options: Any) -> Any:
@@ -256,6 +261,27 @@ class ufunc:
                 f"np.{self.__name__}.at: a captured function cannot call it; use dt.index_add"
             )
         call_on_host(self.__wrapped_ufunc__.at, (a, indices, *operands), {})
+
+
+def _find_kinds(operands: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the dtype of each operand that is a tensor, and the type of others."""
+    a = operands[0] if operands else None
+    if len(operands) == 1:
+        return (a.dtype if isinstance(a, Tensor) else type(a),)
+    if len(operands) == 2:
+        b = operands[1]
+        return (
+            a.dtype if isinstance(a, Tensor) else type(a),
+            b.dtype if isinstance(b, Tensor) else type(b),
+        )
+    return tuple([x.dtype if isinstance(x, Tensor) else type(x) for x in operands])
+
+
+def _find_conversion(kind: Any, dtype: DType) -> Any:
+    """Return how an operand of a kind becomes one of a dtype, for `_convert`."""
+    if isinstance(kind, DType):
+        return None if kind is dtype else dtype
+    return NUMBER if kind in NUMPY_SCALARS else None
 
 
 def _convert(x: Any, conversion: Any) -> Any:

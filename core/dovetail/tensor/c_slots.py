@@ -17,8 +17,17 @@ def fill(tensor: type[Tensor]) -> None:
     """Fill Tensor's C type slots after all its methods are set; do nothing in pure Python."""
 
 
-def read_elements_as_scalars(kind: type[Tensor]) -> None:
-    """Let the C slots of a subclass return NumPy's scalars; in pure Python its methods do."""
+_element_classes: list[type] = []
+
+
+def install_element_slots(kind: type[Tensor]) -> None:
+    """Let the C slots of a subclass return NumPy's scalars; in pure Python its methods do.
+
+    Raises: RuntimeError for a second class.
+    """
+    if _element_classes:
+        raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")
+    _element_classes.append(kind)
 
 
 def iterate_elements(x: Tensor) -> Iterator[Any]:

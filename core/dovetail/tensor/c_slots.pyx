@@ -317,9 +317,14 @@ def _compiled_method(function):
     return update_wrapper(method, function)
 
 
-def read_elements_as_scalars(type kind):
-    """Let `x[i]` of a subclass return NumPy's scalars; its methods serve what the slots do not."""
+def install_element_slots(type kind):
+    """Let `x[i]` of a subclass return NumPy's scalars; its methods serve what the slots do not.
+
+    Raises: RuntimeError for a second class.
+    """
     global _element_subscript, _element_assignment
+    if _element_subscript != NULL:
+        raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")
     cdef Mapping* mapping = (<Type*>kind).tp_as_mapping
     mapping.mp_length = (<Type*>kind).tp_as_sequence.sq_length = _length
     kind.__getitem__ = _compiled_method(kind.__dict__["__getitem__"])

@@ -63,10 +63,13 @@ def store_number(dtype: str, address: int, value: object) -> bool:
 def store_scalar(dtype: str, address: int, itemsize: int, value: object) -> bool:
     """Store a number or a scalar of NumPy at an address; False for what `store_number` refuses.
 
+    False is returned for dates and spans of time.
     A scalar of the dtype itself is stored without a change, also if it is complex.
     """
     if not isinstance(value, np.generic):
         return store_number(dtype, address, value)
+    if value.dtype.kind in "mM":  # the item of a date may be an int
+        return False
     if value.dtype.name == dtype:
         ctypes.memmove(address, value.tobytes(), itemsize)
         return True

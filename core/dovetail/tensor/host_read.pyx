@@ -234,6 +234,7 @@ cdef bint read_index(PyObject* part, Py_ssize_t* index) noexcept:
 cpdef bint store_scalar(str dtype, Py_ssize_t address, Py_ssize_t itemsize, object value) except -1:
     """Store a number or a scalar of NumPy at an address; return False for what `store_number` refuses.
 
+    False is returned for dates and spans of time.
     A scalar of the dtype itself is stored without a change, also if it is complex.
     """
     cdef PyObject* kind
@@ -251,7 +252,9 @@ cpdef bint store_scalar(str dtype, Py_ssize_t address, Py_ssize_t itemsize, obje
         return store_number(dtype, address, <double>value)
     if read_index(<PyObject*>value, &index):
         return store_number(dtype, address, index)
-    return isinstance(value, _generic) and store_number(dtype, address, value.item())
+    if not isinstance(value, _generic) or value.dtype.kind in "mM":  # the item of a date may be an int
+        return False
+    return store_number(dtype, address, value.item())
 
 
 cdef union Number:

@@ -379,7 +379,7 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
         return _number(name, value, want, device)  # type: ignore[arg-type]  # it is one of those
     if isinstance(value, Tensor):
         return strided(name, value)._expr
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # else it may be an int
         value = value.item()
     if type(value) is TracedFloat:
         value = value.to_argument()

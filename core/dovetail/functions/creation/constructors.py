@@ -721,16 +721,17 @@ def _lower_mask(op: str, x: Tensor, k: int) -> Tensor:
 
 
 @public(widen=False)
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy", sparse: bool = False) -> tuple[Tensor, ...]:
     """Return coordinate tensors of the grid that vectors span, as a tuple of views.
 
     - `arrays`: vectors, one for each axis.
     - `indexing`: "xy" puts the first vector along axis 1 (as in images), "ij" each vector along its
       own axis.
+    - `sparse`: True leaves size 1 where a coordinate is constant; such results broadcast.
 
     Shapes: vectors; each result has all their sizes.
-    Dtypes: all, one for all vectors.
-    Raises: ShapeError unless all are vectors, DTypeError for several dtypes, ArgumentError.
+    Dtypes: all; each result has that of its vector.
+    Raises: ShapeError unless all are vectors, ArgumentError.
     See also: `indices`, `mgrid`, `broadcast_arrays`.
 
     >>> import dovetail as dt
@@ -744,10 +745,6 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
         raise ShapeError(
             f"meshgrid: expected 1-dimensional tensors, got shapes {[a.shape for a in arrays]}"
         )
-    if len({a.dtype for a in arrays}) > 1:
-        raise DTypeError(
-            f"meshgrid: tensors must have the same dtype, got {[a.dtype.name for a in arrays]}"
-        )
     order = list(range(len(arrays)))
     if indexing == "xy" and len(order) > 1:
         order[0], order[1] = 1, 0
@@ -755,5 +752,6 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     grids = []
     for d, a in enumerate(arrays):
         sizes = tuple(a.size if order[i] == d else 1 for i in range(len(shape)))
-        grids.append(view(view(a, ("reshape", sizes)), ("expand", shape)))
+        grid = view(a, ("reshape", sizes))
+        grids.append(grid if sparse else view(grid, ("expand", shape)))
     return tuple(grids)

@@ -10,7 +10,7 @@ Source: NEP 13 (`__array_ufunc__`) and NEP 18 (`__array_function__`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
@@ -21,6 +21,7 @@ import numpy as np
 from ... import layout as lay
 from ...argument_checks import exclusive, integers
 from ...declarations import public
+from ...dtypes import DType
 from ...errors import DTypeError
 from ...tensor.promotion import (
     ARRAY_TYPES,
@@ -53,8 +54,10 @@ from .same_names import (
     call_with_signature,
     drop_default_keywords,
     full_name,
+    has_same_parameters,
     namesake,
     not_supported_error,
+    signature_of,
 )
 
 TensorFunction: TypeAlias = Callable[..., Tensor]
@@ -303,7 +306,7 @@ def _adapt_cumulative(implementation: TensorFunction) -> Function:
         a: Tensor, axis: int | None = None, dtype: DTypeLike = None, out: Tensor | None = None
     ) -> Tensor:
         """Call the running function on `a`, raveled if `axis` is None."""
-        x = manipulation.ravel(a) if axis is None else a
+        x = manipulation.ravel(a) if axis is None and a.ndim != 1 else a
         return implementation(x, axis=0 if axis is None else axis, dtype=dtype, out=out)
 
     return f
@@ -316,7 +319,8 @@ def _adapt_sort(implementation: TensorFunction) -> Function:
         a: Tensor, axis: int | None = -1, kind: object = None, *, stable: bool | None = None
     ) -> Tensor:
         """Call the sort on `a`, raveled if `axis` is None."""
-        exclusive(implementation.__name__, kind=kind, stable=stable)
+        if kind is not None:
+            exclusive(implementation.__name__, kind=kind, stable=stable)
         return implementation(
             manipulation.ravel(a) if axis is None else a, axis=-1 if axis is None else axis
         )
@@ -477,7 +481,7 @@ def _numbers_as_arrays(implementation: Function) -> Function:
 
 def _take(a: Tensor, indices: Array, axis: int | None = None, mode: str = "raise") -> Tensor:
     """Call `dt.take`; axis None ravels first."""
-    x = manipulation.ravel(a) if axis is None else a
+    x = manipulation.ravel(a) if axis is None and a.ndim != 1 else a
     return index_reads.take(x, indices, axis=0 if axis is None else axis, mode=mode)
 
 
@@ -494,7 +498,9 @@ def _diff(
 
 def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
     """Return NumPy's dot product; a scalar operand multiplies. Write into `out` if given."""
-    if not isinstance(a, (Tensor, *ARRAY_TYPES)) or not isinstance(b, (Tensor, *ARRAY_TYPES)):
+    if isinstance(a, Tensor) and isinstance(b, Tensor) and a.ndim and 0 < b.ndim <= 2:
+        result = matrix_products.matmul(a, b)
+    elif not isinstance(a, (Tensor, *ARRAY_TYPES)) or not isinstance(b, (Tensor, *ARRAY_TYPES)):
         result = op_functions.multiply(a, b)
     else:
         x, y = as_tensors("dot", a, b)
@@ -522,7 +528,8 @@ def _angle(z: Tensor, deg: bool = False) -> Tensor:
 
 def _outer_product(a: Array, b: Array) -> Tensor:
     """Return the outer product of the raveled operands."""
-    return matrix_products.outer(*map(manipulation.ravel, as_tensors("outer", a, b)))
+    operands = as_tensors("outer", a, b)
+    return matrix_products.outer(*[x if x.ndim == 1 else manipulation.ravel(x) for x in operands])
 
 
 def _einsum(
@@ -547,6 +554,13 @@ def _einsum(
     return contraction.einsum(subscripts, *operands, optimize=optimize, out=out)
 
 
+# Functions of NumPy whose first parameters mean the same in dovetail.
+REDUCTIONS: dict[object, TensorFunction] = {
+    getattr(np, name): f
+    for name, f in _adapt_each(
+        "sum prod mean max min any all argmax argmin std var", statistics
+    ).items()
+}
 _NUMPY_FUNCTIONS: dict[str, Function] = {
     **_adapt_each("sum prod mean", statistics, _adapt_sum),
     **_adapt_each("max min any all argmax argmin", statistics, _adapt_extreme),
@@ -639,19 +653,40 @@ result_type can_cast common_type min_scalar_type may_share_memory shares_memory
 _WRITERS = "put place putmask put_along_axis fill_diagonal"
 
 
+def call_with_host_values(
+    function: Function, args: Sequence[object], keywords: Mapping[str, object]
+) -> object:
+    """Call a function of NumPy with arrays in place of tensors.
+
+    Raises: CaptureError in a captured function; DeviceError if the host cannot read the memory.
+    """
+    return function(*map(to_host, args), **{k: to_host(v) for k, v in keywords.items()})
+
+
+def to_host(x: Any) -> Any:
+    """Return an argument for NumPy: tensors as arrays over their memory, also in lists.
+
+    Raises: CaptureError in a captured function; DeviceError if the host cannot read the memory.
+    """
+    if isinstance(x, Tensor):
+        return x.numpy()
+    if type(x) is DType:
+        return x.__numpy_dtype__
+    if type(x) in (tuple, list):
+        return type(x)(map(to_host, x))
+    if type(x) is dict:
+        return {k: to_host(v) for k, v in x.items()}
+    return getattr(x, "__wrapped_ufunc__", x)
+
+
 def _call_on_host(function: Function) -> Function:
     """Return a NumPy function that converts tensor arguments to arrays, read by the host."""
 
     def f(*args: object, **keywords: object) -> object:
         """Call NumPy's function with arrays in place of tensors."""
-        return function(*map(_to_host, args), **{k: _to_host(v) for k, v in keywords.items()})
+        return call_with_host_values(function, args, keywords)
 
     return f
-
-
-def _to_host(x: object) -> object:
-    """Return a tensor as an array, read by the host; others unchanged."""
-    return x.numpy() if isinstance(x, Tensor) else x
 
 
 def _dispatch_on_target(function: Function) -> Function:
@@ -661,7 +696,7 @@ def _dispatch_on_target(function: Function) -> Function:
         """Write into the first argument; return None for a tensor, else NumPy's result."""
         target = next(iter((*args, *keywords.values())), None)
         if not isinstance(target, Tensor):
-            return _call_on_host(function)(*args, **keywords)
+            return call_with_host_values(function, args, keywords)
         ours = namesake(function)
         assert ours is not None
         call_namesake(target, function, ours, args, keywords)
@@ -674,7 +709,7 @@ def _copyto(dst: object, src: object, casting: str = "same_kind", where: object 
     """Copy into a tensor by dovetail, into an array by NumPy with values read by the host."""
     ours = namesake(np.copyto) if isinstance(dst, Tensor) else None
     if ours is None:
-        return _call_on_host(np.copyto)(dst, src, casting, where=where)
+        return call_with_host_values(np.copyto, (dst, src, casting), {"where": where})
     if casting != "same_kind":
         raise not_supported_error("copyto", f"dovetail does not support casting={casting!r}")
     return ours(dst, src, where=where)
@@ -728,13 +763,39 @@ def array_function(
         return call_with_signature(
             name, LIKE_FUNCTIONS[function], args, {"device": x.device, **keywords}
         )
+    ours = find_adapted(function)
+    if ours is None:
+        same = namesake(function)
+        if same is None:
+            raise not_supported_error(name)
+        return call_namesake(x, function, same, args, keywords)
+    return call_with_signature(name, ours, args, drop_default_keywords(function, ours, keywords))
+
+
+def find_adapted(function: Function) -> Function | None:
+    """Return dovetail's function with NumPy's parameters; None if a namesake has other ones."""
     ours = FUNCTIONS.get(function)
     if ours is None and function.__module__ in _HOMES:
         import_module(_HOMES[function.__module__])  # adds its resolver at its first import
         ours = MODULE_RESOLVERS[function.__module__](function)
-    if ours is None and (same := namesake(function)) is not None:
-        return call_namesake(x, function, same, args, keywords)
-    ours = ours or _extra_function(function)
-    if ours is None:
-        raise not_supported_error(name)
-    return call_with_signature(name, ours, args, drop_default_keywords(function, ours, keywords))
+    if ours is None and namesake(function) is None:
+        ours = _extra_function(function)
+    return ours
+
+
+def find_direct(function: Function, count: int, keywords: Sequence[str]) -> Function | None:
+    """Return dovetail's function for calls of this form if it takes NumPy's arguments as they are.
+
+    count: the number of positional arguments.
+    keywords: the names of the others.
+    """
+    for ours in (REDUCTIONS.get(function), namesake(function)):
+        if ours is not None and has_same_parameters(function, ours, count, keywords):
+            return ours
+    ours = find_adapted(function)
+    if ours is not None:
+        try:
+            signature_of(ours).bind(*[None] * count, **dict.fromkeys(keywords))
+        except TypeError:
+            return None
+    return ours

@@ -7,7 +7,7 @@ arguments keep their positions. `protocol` has the functions whose parameters di
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from inspect import Parameter, Signature, signature
 from types import ModuleType
@@ -59,6 +59,9 @@ IGNORED_KEYWORDS = {
     "sorted",
     "copy",
 }  # the result is a new tensor for every value
+
+
+PLAIN = (bool, int, float, str, tuple, type(None))  # of values that can be compared
 
 
 class UnknownFunctionError(DTypeError):
@@ -175,6 +178,30 @@ def call_namesake(
     return result if out is None else _write_out(name, out, result)
 
 
+def has_same_parameters(
+    function: Function, implementation: Function, count: int, keywords: Sequence[str]
+) -> bool:
+    """Return True if both functions give the arguments of a call the same meaning.
+
+    Parameters behind the first one must have the same name and default, and be used as they are.
+
+    count: the number of positional arguments.
+    keywords: the names of the others.
+    """
+    theirs, mine = signature_of(function).parameters, signature_of(implementation).parameters
+    pairs = [*zip(theirs.values(), mine.values(), strict=False)][:count]
+    if len(pairs) < count or not all(name in theirs and name in mine for name in keywords):
+        return False
+    used = [*pairs[1:], *((theirs[name], mine[name]) for name in keywords)]
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return (
+        all(p.kind in positional and q.kind in positional for p, q in pairs)
+        and all(q.kind is not Parameter.POSITIONAL_ONLY for q in (mine[k] for k in keywords))
+        and all(p.name == q.name and p.name not in IGNORED_KEYWORDS for p, q in used)
+        and all(p.default == q.default or not isinstance(p.default, PLAIN) for p, q in used)
+    )
+
+
 def _match_parameters(
     numpy_parameters: Mapping[str, Parameter], arguments: Keywords, implementation: Function
 ) -> tuple[list[object], Keywords]:
@@ -207,8 +234,10 @@ def _is_default(p: Parameter, value: object) -> bool:
     """Return True if an argument equals its parameter's default."""
     if p.default is p.empty:
         return value in ((), {}) if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) else False
-    plain = isinstance(value, (bool, int, float, str, tuple))
-    return value is p.default or (plain and type(value) is type(p.default) and value == p.default)
+    is_plain = isinstance(value, PLAIN)
+    return value is p.default or (
+        is_plain and type(value) is type(p.default) and value == p.default
+    )
 
 
 def _write_out(name: str, out: object, result: object) -> Tensor:

@@ -157,14 +157,8 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[dt.Te
     >>> [x.tolist() for x in jnp.meshgrid(jnp.arange(2), jnp.ones(1))]
     [[[0, 1]], [[1.0, 1.0]]]
     """
-    axes = [*range(len(xi))]
-    if indexing == "xy":
-        axes[:2] = reversed(axes[:2])
-    grids = [
-        as_tensor(x).reshape([-1 if a == axis else 1 for a in range(len(xi))])
-        for axis, x in zip(axes, xi, strict=True)
-    ]
-    return grids if sparse else [*dt.broadcast_arrays(*grids)]
+    vectors = [as_tensor(x).reshape(-1) for x in xi]
+    return [*dt.meshgrid(*vectors, indexing=indexing, sparse=sparse)]
 
 
 def interp(

@@ -1,0 +1,147 @@
+"""`dovetail.numpy`: which arguments functions take, and whose memory and class results have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+import dovetail.numpy as np
+import numpy
+import pytest
+from dovetail.tensor.c_slots import install_element_slots
+
+LARGE = 1 << 18  # elements of float64, in 2 MiB
+
+
+def test_array_of_the_caller_that_is_returned_is_copied() -> None:
+    mine = numpy.zeros(LARGE)
+    for result in (np.atleast_1d(mine), np.atleast_1d(mine, mine)[1], np.ravel(mine)):
+        result[0] = 1.0
+    assert mine[0] == 0.0
+
+
+def test_view_of_an_array_of_the_caller_is_copied() -> None:
+    mine = numpy.zeros((2, LARGE))
+    result = np.squeeze(mine[:1])
+    result[0] = 1.0
+    assert mine[0, 0] == 0.0
+
+
+def test_out_on_the_host_is_returned_itself() -> None:
+    mine = numpy.arange(3.0)
+    assert np.add(mine, 1, out=mine) is mine
+    assert mine.tolist() == [1.0, 2.0, 3.0]
+    whole, part = numpy.zeros(3), numpy.zeros(3)
+    results = np.modf(mine + 0.5, out=(part, whole))
+    assert results[0] is part and results[1] is whole
+    assert type(np.modf(mine, out=(part, None))[1]) is np.ndarray
+
+
+def test_array_over_a_buffer_shares_it() -> None:
+    memory = numpy.zeros(3)
+    np.ndarray(2, float, memory, 8)[0] = 5.0
+    assert memory.tolist() == [0.0, 5.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.mean(a=n)", "np.std(a=n)", "np.average(x, weights=n)", "np.percentile(a=n, q=50)",
+        "np.mean(x, where=n > 1)", "np.cov(x, fweights=n)", "np.median(n, keepdims=True)",
+        "np.mean(n, 0)", "np.mean(n, axis=0)", "np.linalg.norm(n)", "np.linalg.norm(x=n)",
+        "np.sum(n, 0)", "np.prod(x, axis=0, keepdims=True)", "np.cumsum(x.reshape(3, 1))",
+        "np.sort(x.reshape(3, 1), None)", "np.sort(x, kind='stable')", "np.dot(x, 2)",
+        "np.dot(x, x.reshape(1, 3, 1))", "np.dot(2, 3)", "np.dot(n, x)",
+        "np.take(x.reshape(3, 1), n)", "np.outer(x.reshape(3, 1), n)", "np.clip(n, 0, 1.5)",
+        "np.clip(n, 0, 1)", "np.clip(x, n, 2)", "np.clip(x, None, 1)", "np.where(x > 1, n, 0.5)",
+        "np.where(x > 1, f, 0.1)", "np.where(x > 1, f, x)", "np.where(x > 1, 1, n)",
+        "np.where(n, x, 0)", "np.where(x > 1, 1, 0)",
+        "np.concatenate([n, x])", "np.concatenate((x, x), 0)", "np.stack([x, x], axis=1)",
+        "np.max(x, initial=9)", "np.sum(x, dtype=np.float32)", "np.argmax(x)", "np.std(x, ddof=1)",
+        "np.meshgrid(x, n, sparse=True)", "np.meshgrid(x, n, indexing='ij')", "np.meshgrid(x)",
+        "np.diff(x, 2)", "np.diff(x, n=1, axis=0)", "np.any(x > 1, axis=0)", "x.sum(0)", "n.mean()",
+    ],
+)  # fmt: skip
+def test_form_of_a_call_does_not_change_the_result(call: str) -> None:
+    def run(library: Any) -> Any:
+        x, n = library.array([0.5, 2.0, 3.5]), library.array([1, 2, 1])
+        return eval(call, {"np": library, "x": x, "n": n, "f": x.astype("float32")})
+
+    ours, theirs = run(np), run(numpy)
+    pairs = zip(ours, theirs, strict=True) if isinstance(theirs, tuple) else [(ours, theirs)]
+    for a, b in pairs:
+        assert numpy.asarray(a).dtype == b.dtype
+        assert numpy.shape(a) == b.shape
+        numpy.testing.assert_allclose(numpy.asarray(a), b, 1e-12)
+    for result in ours if isinstance(ours, tuple) else [ours]:
+        assert isinstance(result, (np.ndarray, numpy.generic))
+
+
+def test_gradient_has_the_class_of_its_tensor() -> None:
+    x = np.array([1.0, 2.0]).requires_grad_()
+    y = (x * x).sum()
+    assert type(dt.grad(y, x, retain_graph=True)) is np.ndarray
+    assert type(dt.grad(y, [x], retain_graph=True)[0]) is np.ndarray
+    y.backward()
+    assert type(x.grad) is np.ndarray
+    plain = dt.ones(2).requires_grad_()
+    (plain * np.array([1.0, 2.0]).astype("float32")).sum().backward()
+    assert type(plain.grad) is dt.Tensor
+
+
+def test_view_as_is_that_of_tensors() -> None:
+    assert np.zeros(4).view_as(np.zeros((2, 2))).shape == (2, 2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_number_that_integers_lack_raises_as_in_numpy(dtype: str) -> None:
+    for library in (np, numpy):
+        x = library.zeros(2, dtype)
+        for key in (0, slice(None)):
+            with pytest.raises(ValueError):
+                x[key] = float("nan")
+            for value in (float("inf"), 1e300, -1e300):
+                with pytest.raises(OverflowError):
+                    x[key] = value
+        assert x.tolist() == [0, 0]
+
+
+def test_number_in_an_array_of_bools_is_its_truth() -> None:
+    for library in (np, numpy):
+        m = library.zeros(4, dtype=bool)
+        m[0], m[1], m[2:] = 1, 2.5, numpy.int64(-1)
+        assert m.tolist() == [True, True, True, True]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "f + np.int64(2)", "np.int64(2) + f", "n + np.uint64(1)", "f * np.float64(2)",
+        "np.float64(2) * f", "f * np.float32(2)", "f * 2", "i + np.int64(300)",
+        "i * np.float32(1.5)", "f < np.float64(0.1)", "np.bool_(True) + i", "f * x[0]",
+        "x[0] * f", "i // np.int64(2)",
+    ],
+)  # fmt: skip
+def test_scalar_of_numpy_promotes_as_in_numpy(expression: str) -> None:
+    def run(library: Any) -> Any:
+        x = library.array([0.1, 2.0])
+        values = {"x": x, "n": library.array([1, 2]), "f": x.astype("float32")}
+        return eval(expression, {"np": numpy, "i": library.array([1, 2], "int8"), **values})
+
+    ours, theirs = run(np), run(numpy)
+    assert ours.numpy().dtype == theirs.dtype
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_date_is_not_stored_as_a_number() -> None:
+    for x in (np.zeros(2), dt.zeros(2)):
+        dt.evaluate(x)
+        for value in (numpy.timedelta64(5, "ns"), numpy.datetime64(5, "ns")):
+            with pytest.raises(dt.DTypeError, match="cannot store a"):
+                x[0] = value
+        assert x.tolist() == [0.0, 0.0]
+
+
+def test_second_class_with_element_slots_raises() -> None:
+    with pytest.raises(RuntimeError, match="another class"):
+        install_element_slots(np.ndarray)
