@@ -89,6 +89,13 @@ def test_gradient_has_the_class_of_its_tensor() -> None:
     assert type(plain.grad) is dt.Tensor
 
 
+def test_metric_of_two_classes_is_an_array() -> None:
+    true, predicted = np.array([0, 1, 1]), np.array([0, 1, 0])
+    score = dt.metrics.f1_score(true, predicted)
+    assert type(score) is np.ndarray and score.shape == ()
+    assert score.item() == pytest.approx(2 / 3)
+
+
 def test_view_as_is_that_of_tensors() -> None:
     assert np.zeros(4).view_as(np.zeros((2, 2))).shape == (2, 2)
 

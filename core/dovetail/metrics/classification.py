@@ -235,7 +235,7 @@ def _score(
     if how is None or how == "micro":
         return scores
     if how == "binary":
-        return scores[0]
+        return dt.reshape(scores, ())
     weights = {"weighted": counts.true, "samples": weight}.get(how)
     if weights is None:
         weights = dt.ones_like(scores)

@@ -12,6 +12,7 @@ from ..dtypes import BY_NAME, DType, bool_, float64, int64
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
+from ..functions.elementwise.op_functions import clip as limit
 from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies
@@ -77,9 +78,6 @@ def _have_one_dtype(x: Any, y: Any) -> bool:
     )
 
 
-_clip = FUNCTIONS[host.clip]
-
-
 def where(condition: Any, *choices: Any) -> Any:
     """Return elements of x or y; without them the indices of true elements."""
     if len(choices) == 2 and type(condition) is ndarray and condition.dtype is bool_:
@@ -109,7 +107,7 @@ def clip(
     """Limit elements to an interval."""
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     if out is None and not options and all(b is None or _have_one_dtype(a, b) for b in (low, high)):
-        return as_result(_clip(a, low, high))
+        return as_result(limit(a, low, high))
     if find_tensor([a, low, high]) is None:
         return call_on_host(
             host.clip, (a, low, high), {"out": out, **options} if out is not None else options
@@ -122,7 +120,7 @@ def clip(
         b if b is None or type(b) in (int, float) or d is None else _in_dtype(b, d)
         for b in (low, high)
     ]
-    result = _clip(x, *limits)
+    result = limit(x, *limits)
     return (
         as_result(result)
         if out is None
