@@ -86,6 +86,10 @@ import dovetail as dt
 import dovetail.fft
 import dovetail.linalg
 import dovetail.nn.functional as F
+import dovetail.numpy as np
+import dovetail.torch as torch
+import dovetail.torch.nn.functional as TF
+from dovetail.torch import nn as torch_nn
 import dovetail.random as random_numbers
 from dovetail import checkpoint, data, distributions, fft, linalg, nn, onnx, optim, random, sparse
 from dovetail.optim import Adam
@@ -125,7 +129,30 @@ REVEALED = {  # expression -> the name of its type
     "randn(2)": "Tensor",
     "random.normal((2,))": "Tensor",
     "random_numbers.Generator(0)": "Generator",
+    "np.zeros((2, 3), dtype=float)": "ndarray",
+    "np.mean(np.eye(3), axis=0, keepdims=True)": "ndarray",
+    "np.eye(3).std(ddof=1)": "ndarray",
+    "np.float32(2) * np.eye(3)": "ndarray",
+    "np.linalg.solve(np.eye(3), np.ones(3))": "ndarray",
+    "np.fft.rfft(np.ones(8))": "ndarray",
+    "np.random.default_rng(0)": "Generator",
+    "np.allclose(np.ones(3), 1)": "bool",
+    "np.sqrt(np.ones(3)) - 1": "ndarray",
+    "np.asarray(torch.zeros(2, 3))": "ndarray",
+    "torch_nn.Linear(2, 3)": "Linear",
 }
+CLASSES = {  # expression -> the module of its type
+    "torch.zeros(2, 3) + 1": "dovetail.torch.adoption.Tensor",
+    "TF.relu(torch.zeros(3).cumsum(0))": "dovetail.torch.adoption.Tensor",
+    "torch.linalg.inv(torch.eye(3))": "dovetail.torch.adoption.Tensor",
+    "dt.zeros(3) + 1": "dovetail.tensor.tensor.Tensor",
+}
+# Programs in which mypy finds an error: the first five also with NumPy's own stubs; the others
+# assign a sum, an array without axes, to a name that was a float.
+PROGRAMS_WITH_ERRORS = {
+    "char_rnn", "convex_hull", "decision_tree", "polynomial_fit", "smith_waterman_rows",
+    "autoencoder", "ising_checkerboard",
+}  # fmt: skip
 USE = IMPORTS + BODY + "".join(f"reveal_type({text})\n" for text in REVEALED)
 HEAD = "import dovetail as dt\nx = dt.ones((2, 3))\n"
 
@@ -144,6 +171,35 @@ def test_mypy_accepts_right_and_rejects_wrong_calls(tmp_path: Path) -> None:
     first = (HEAD + RIGHT).count("\n") + 1
     wanted = set(range(first, first + WRONG.count("\n")))
     assert {int(p[1]) for p in places} == wanted, done.stdout
+
+
+def run_mypy(folder: Path, *options: str) -> str:
+    """Return what mypy prints for files in a folder, which need no types of their own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--check-untyped-defs", "--follow-imports=silent", *options],
+        cwd=folder, env={**os.environ, "MYPYPATH": str(CORE)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def test_results_of_namespaces_have_their_class(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    lines = "".join(f"reveal_type({text})\n" for text in CLASSES)
+    (tmp_path / "use.py").write_text(IMPORTS + lines)
+    printed = run_mypy(tmp_path, "use.py")
+    assert re.findall(r'Revealed type is "([\w.]+)', printed) == [*CLASSES.values()], printed
+
+
+@pytest.mark.exhaustive
+def test_mypy_accepts_programs_that_are_written_for_numpy(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    for path in (CORE.parent / "bench" / "programs").glob("*.py"):
+        text = path.read_text().replace("import numpy as np", "import dovetail.numpy as np")
+        (tmp_path / path.name).write_text(text)
+    printed = run_mypy(tmp_path, *[path.name for path in tmp_path.glob("*.py")])
+    found = set(re.findall(r"^(\w+)\.py:\d+: error", printed, re.MULTILINE))
+    assert found == PROGRAMS_WITH_ERRORS, printed
 
 
 def reveal_by_mypy(folder: Path, python: str = sys.executable, path: str = "") -> list[str]:

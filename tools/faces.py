@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+from namespace_stubs import NUMPY_VERSION, WIDTH, numpy_files, torch_files, wrap_call
+
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "core" / "dovetail"
 INIT = CORE / "__init__.py"
@@ -30,7 +32,9 @@ LAZY_METHODS_FILE = CORE / "functions" / "lazy_methods.py"
 METHOD_STUB_FILE = CORE / "tensor" / "signatures.pyi"
 FUNCTION_STUB_FILE = CORE / "functions" / "elementwise" / "signatures.pyi"
 SHOWN_STUB_FILE = CORE / "functions" / "shown.pyi"
-WIDTH = 100
+SUBCLASS_STUB_FILE = CORE / "tensor" / "subclass.pyi"
+SUBCLASS_STUB_FILE = CORE / "tensor" / "subclass.pyi"
+TENSOR = re.compile(r"\b(?:dt\.)?Tensor\b")
 
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
 MANUAL_NAMES = (  # in `__init__`
@@ -281,6 +285,13 @@ def import_origins(name: str) -> dict[str, str]:
     return imports
 
 
+def imported_value(line: str) -> object:
+    """Return the value that an import fetches, or the line itself for one of type checkers."""
+    home, _, name = line.removeprefix("from ").partition(" import ")
+    found = home.startswith("dovetail") and importlib.import_module(home)
+    return getattr(found, name.partition(" as ")[0], line)
+
+
 def format_default(default: object) -> str:
     """Return the text of a default if it is a plain value, else "..."."""
     plain = (bool, int, float, type(None))
@@ -290,10 +301,14 @@ def format_default(default: object) -> str:
 
 
 class Stub:
-    """A stub file: formatted signatures, and the imports that they need."""
+    """A stub file: formatted signatures, and the imports that they need.
 
-    def __init__(self) -> None:
+    result_class: the class that results have in place of Tensor.
+    """
+
+    def __init__(self, result_class: str = "Tensor") -> None:
         self.imports: dict[str, str] = {}
+        self.result_class = result_class
 
     def format_annotation(self, annotation: object, home: str) -> str:
         """Return the text of an annotation in the module `home`, and import its names."""
@@ -302,7 +317,10 @@ class Stub:
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
                 fetched = import_origins(home)[node.id]
                 before = self.imports.setdefault(node.id, fetched)
-                assert before == fetched, f"two types of one name: {before!r} and {fetched!r}"
+                if before != fetched and imported_value(before) is not imported_value(fetched):
+                    other = node.id + home.rpartition(".")[2].title().replace("_", "")
+                    self.imports[other] = f"{fetched.partition(' as ')[0]} as {other}"
+                    text = re.sub(rf"\b{node.id}\b", other, text)
         return text
 
     def format_parameters(
@@ -339,6 +357,7 @@ class Stub:
             signatures += [(way, result) for way in with_foreign_names(parts, names)]
         if not indent and "more" in raw_parameters(value):
             signatures += [(way, result) for way in overloads(parts)]
+        signatures = [(way, TENSOR.sub(self.result_class, result)) for way, result in signatures]
         if len(signatures) > 1:
             self.imports["overload"] = "from typing import overload"
         doc = (inspect.getdoc(value) or "").partition("\n")[0].replace("\\", "\\\\")
@@ -355,7 +374,8 @@ class Stub:
         indent = " " * 4
         if isinstance(value, property):
             assert value.fget is not None
-            yield f"{indent}{name}: {self.format_parameters(value.fget, True)[1]}"
+            result = self.format_parameters(value.fget, True)[1]
+            yield f"{indent}{name}: {TENSOR.sub(self.result_class, result)}"
         else:
             yield from self.function(name, typing.cast(Callable[..., object], value), indent)
 
@@ -387,17 +407,6 @@ def declared_overloads(function: Callable[..., object]) -> Sequence[Callable[...
         return ()
     key = SimpleNamespace(__module__=plain.__globals__["__name__"], __qualname__=plain.__qualname__)
     return typing.get_overloads(key)  # type: ignore[arg-type]  # it reads these attributes
-
-
-def wrap_call(head: str, parts: list[str], tail: str, indent: str = "") -> Iterator[str]:
-    """Yield a call in one line, with its parts in a second line, or with a line for each part."""
-    inside = ", ".join(parts)
-    if len(head + inside + tail) <= WIDTH:
-        yield head + inside + tail
-    elif len(indent) + 4 + len(inside) <= WIDTH:
-        yield from (head, f"{indent}    {inside}", f"{indent}{tail}")
-    else:
-        yield from (head, *(f"{indent}    {p}," for p in parts), f"{indent}{tail}")
 
 
 @cache
@@ -460,6 +469,33 @@ def method_stub() -> str:
     return stub.render(
         "the methods of Tensor that its class does not define.", ["class Methods:", *lines]
     )
+
+
+def subclass_stub() -> str:
+    """Return the text of `tensor/subclass.pyi`: a Tensor whose results have its own class."""
+    stub, lines = Stub("Self"), []
+    attached = ast.parse((CORE / "tensor" / "attached.pyi").read_text())
+    for node in (n for c in attached.body if isinstance(c, ast.ClassDef) for n in c.body):
+        if isinstance(node, ast.FunctionDef) and TENSOR.search(ast.unparse(node.returns or node)):
+            node.returns = ast.Name(TENSOR.sub("Self", ast.unparse(node.returns or node)))
+            ignored = "  # type: ignore[override]  # elementwise"
+            comment = ignored if node.name in ("__eq__", "__ne__") else ""
+            text = ast.unparse(node).removesuffix("\n    ...") + f" ...{comment}"
+            lines.append(textwrap.indent(text, "    "))
+    for name, f in methods().items():
+        text = [*stub.method(name, f)]
+        if any("Self" in line for line in text):
+            lines += text
+    stub.imports |= {
+        "Self": "from typing import Self",
+        "Iterator": "from collections.abc import Iterator",
+        "Tensor": "from dovetail.tensor.tensor import Tensor",
+    }
+    text = stub.render(
+        "the base of subclasses of Tensor, whose results have the subclass.",
+        ["class TensorSubclass(Tensor):", *lines],
+    )
+    return f"# ruff: noqa\n{text}"  # the imports are those of all methods
 
 
 def function_stub() -> str:
@@ -543,6 +579,9 @@ def generated_files() -> dict[Path, str]:
         METHOD_STUB_FILE: method_stub(),
         FUNCTION_STUB_FILE: function_stub(),
         SHOWN_STUB_FILE: shown_stub(),
+        SUBCLASS_STUB_FILE: subclass_stub(),
+        **{CORE / "numpy" / n: text for n, text in numpy_files(module("numpy")).items()},
+        **{CORE / "torch" / n: text for n, text in torch_files(module("torch"), Stub).items()},
         **{
             CORE / name.replace(".", "/") / "__init__.pyi": package_stub(name)
             for name in STUBBED_PACKAGES
@@ -555,7 +594,8 @@ def find_outdated() -> dict[Path, str]:
     wanted, differences = generated_files(), {}
     for path, want in wanted.items():
         have = path.read_text() if path.exists() else ""
-        if have != want:
+        other_numpy = path.parent.name == "numpy" and f"NumPy {NUMPY_VERSION}," not in have
+        if have != want and not (have and other_numpy):
             name = path.relative_to(ROOT).as_posix()
             lines = difflib.unified_diff(
                 have.splitlines(), want.splitlines(), name, "generated", lineterm="", n=1
@@ -595,6 +635,7 @@ def main(arguments: list[str]) -> int:
         return bool(differences)
     wanted = generated_files()
     for path in differences:
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(wanted[path])
         print(path.relative_to(ROOT))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as host
 
@@ -24,6 +24,11 @@ from ..tensor.tensor import Size, Tensor
 from . import calls
 from .calls import as_result, find_function, find_tensor, from_host, is_tracing, to_host
 from .ufuncs import UFUNCS, find_ufunc
+
+if TYPE_CHECKING:
+    from .array_methods import ArrayMethods
+else:
+    ArrayMethods = Tensor
 
 __all__ = ["flatiter", "ndarray"]
 
@@ -64,7 +69,7 @@ def read_scalar(x: Tensor) -> Any:
 _read_view = Tensor.__getitem__
 
 
-class ndarray(Tensor):
+class ndarray(ArrayMethods):
     """An array of NumPy's kind: a Tensor with NumPy's methods, attributes and defaults.
 
     `np.ndarray(shape, dtype)` is an uninitialised array. Results of its operators, methods and of

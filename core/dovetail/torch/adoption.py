@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial, update_wrapper, wraps
 from types import FunctionType, MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import dovetail as dt
 from dovetail.extend import register_subclass, set_class
 
+if TYPE_CHECKING:
+    from .tensor_methods import TensorMethods
+else:
+    TensorMethods = dt.Tensor
 
-class Tensor(dt.Tensor):
+
+class Tensor(TensorMethods):
     """A tensor with PyTorch's methods: `max(1)` is a pair, `std()` divides by n - 1.
 
     It has all methods of `dt.Tensor`, and those of PyTorch whose meaning differs (`methods`). Every

@@ -607,7 +607,7 @@ def _write_in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def change(x: Tensor, *args: Any, **options: Any) -> Tensor:
         """Write the result into this tensor, and return it."""
-        return x.copy_(function(x, *args, **options))  # type: ignore[return-value]  # it is a tensor
+        return x.copy_(function(x, *args, **options))
 
     return change
 
