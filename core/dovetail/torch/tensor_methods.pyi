@@ -12,12 +12,21 @@ class TensorMethods(Tensor):
         """Return the largest element; with `dim` the pair (values, indices) along it."""
     def min(self, *args: Any, **options: Any) -> Any:
         """Return the smallest element; with `dim` the pair (values, indices) along it."""
-    def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> Any:
-        """Return the pair (min, max) of all elements, or along an axis."""
+    def aminmax(
+        self, *, dim: int | None = None, keepdim: bool = False, axis: int | None = None
+    ) -> Any:
+        """Return the pair (min, max) of all elements, or along an axis; `axis` is `dim`."""
     def sort(self, dim: int = -1, descending: bool = False, **options: Any) -> Any:
         """Return the pair (values, indices), ordered along an axis; equal elements keep their
         order."""
-    def argsort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    def argsort(
+        self,
+        dim: int = -1,
+        descending: bool = False,
+        stable: bool = True,
+        *,
+        axis: int | None = None,
+    ) -> Any:
         """Return the indices that order the elements along an axis; equal ones keep their
         order."""
     def msort(self) -> Any:
@@ -37,7 +46,7 @@ class TensorMethods(Tensor):
         axis."""
     def repeat(self, *sizes: Any, **options: Any) -> Any:
         """Return the tensor, repeated as a whole along each axis."""
-    def flip(self, *dims: Any) -> Any:
+    def flip(self, *args: int, dims: Any = (), axis: Any = None) -> Any:
         """Return the elements in reverse order along axes."""
     def clamp_min(self, min: Any) -> Any:
         """Return the elements, raised to a lower bound."""
@@ -68,10 +77,12 @@ class TensorMethods(Tensor):
         return_inverse: bool = False,
         return_counts: bool = False,
         dim: int | None = None,
+        *,
+        axis: int | None = None,
     ) -> Any:
         """Return the distinct elements in ascending order, or the distinct slices along an
         axis."""
     def div(self, other: Any, *, rounding_mode: str | None = None, **options: Any) -> Any:
         """Return the quotients, rounded if asked."""
-    def take(self, index: Any) -> Any:
+    def take(self, index: Any, *, axis: int | None = None) -> Any:
         """Return the elements at positions in the flattened tensor."""

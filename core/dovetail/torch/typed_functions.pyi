@@ -197,8 +197,10 @@ def amin(
 def amin(
     input: AnyTensor, dim: Axis = None, *, keepdim: bool = False, out: AnyTensor | None = None
 ) -> Tensor: ...
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the pair (min, max) of all elements, or along an axis."""
+def aminmax(
+    input: Any, *, dim: int | None = None, keepdim: bool = False, axis: int | None = None
+) -> Any:
+    """Return the pair (min, max) of all elements, or along an axis; `axis` is `dim`."""
 @overload
 def angle(x: AnyTensor, /, *, out: AnyTensor | None = None) -> Tensor:
     """Return the angle to the positive real axis in radians, in -pi..pi."""
@@ -291,7 +293,14 @@ def argmin(
 def argmin(
     input: AnyTensor, dim: int | None = None, *, keepdim: bool = False, out: AnyTensor | None = None
 ) -> Tensor: ...
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def argsort(
+    input: Any,
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    *,
+    axis: int | None = None,
+) -> Any:
     """Return the indices that order the elements along an axis; equal ones keep their
     order."""
 @overload
@@ -999,7 +1008,7 @@ def flatten(x: AnyTensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge neighbouring axes of `x` into one: a view if strides permit, else a copy."""
 @overload
 def flatten(input: AnyTensor, start_dim: int = 0, end_dim: int = -1) -> Tensor: ...
-def flip(input: Any, *dims: Any) -> Any:
+def flip(input: Any, *args: int, dims: Any = (), axis: Any = None) -> Any:
     """Return the elements in reverse order along axes."""
 @overload
 def fliplr(x: AnyTensor, /) -> Tensor:
@@ -2625,7 +2634,7 @@ def t(x: AnyTensor) -> Tensor:
     itself."""
 @overload
 def t(input: AnyTensor) -> Tensor: ...
-def take(input: Any, index: Any) -> Any:
+def take(input: Any, index: Any, *, axis: int | None = None) -> Any:
     """Return the elements at positions in the flattened tensor."""
 @overload
 def take_along_dim(x: AnyTensor, indices: Array, dim: int | None = None) -> Tensor:
@@ -2823,6 +2832,8 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
+    *,
+    axis: int | None = None,
 ) -> Any:
     """Return the distinct elements in ascending order, or the distinct slices along an
     axis."""
