@@ -69,11 +69,11 @@ class StridedView(NamedTuple):
     offset: int
 
 
-@lru_cache(4096)
-def contiguous_strides(shape: Shape) -> Shape:
+def row_major_strides(shape: Shape) -> Shape:
     """Return the row-major strides of a shape, in elements.
 
-    An empty tensor has the strides that it would have with ones in place of its zeros.
+    An empty tensor has the strides that it would have with ones in place of its zeros. The planner
+    calls this function, since its sizes may be symbolic, which no cache should keep.
     """
     strides, step = [], 1
     for extent in reversed(shape):
@@ -82,9 +82,17 @@ def contiguous_strides(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
+contiguous_strides = lru_cache(4096)(row_major_strides)
+
+
 def contiguous(shape: Shape) -> StridedView:
     """Return the dense row-major strided view of a shape, at offset 0."""
     return StridedView(shape, contiguous_strides(shape), 0)
+
+
+def row_major(shape: Shape) -> StridedView:
+    """Return the view that `contiguous` returns, for planning."""
+    return StridedView(shape, row_major_strides(shape), 0)
 
 
 def is_contiguous(shape: Shape, strides: Shape) -> bool:
@@ -195,7 +203,7 @@ def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     `attempt_nocopy_reshape` documents.
     """
     if 0 in old or 0 in new:
-        return contiguous_strides(new)
+        return row_major_strides(new)
     pairs = [(n, s) for n, s in zip(old, strides, strict=True) if n != 1]
     out = [0] * len(new)
     j = 0
@@ -221,7 +229,7 @@ def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
         i = k
     for d in range(len(new)):
         if new[d] == 1:
-            out[d] = contiguous_strides(new)[d]
+            out[d] = row_major_strides(new)[d]
     return tuple(out)
 
 

@@ -26,6 +26,7 @@ cdef class Counters:
     cdef public Py_ssize_t evaluations
     cdef public Py_ssize_t graph_hits
     cdef public Py_ssize_t plans
+    cdef public Py_ssize_t shape_class_hits
     cdef public Py_ssize_t launches
     cdef public Py_ssize_t calls
     cdef public Py_ssize_t compiles

@@ -77,11 +77,13 @@ class Counters:
         "launches",
         "load_failures",
         "plans",
+        "shape_class_hits",
     )
 
     evaluations: int
     graph_hits: int  # evaluations whose cached graph matched from its roots, without a key
-    plans: int  # graphs of a new structure
+    plans: int  # graphs that were planned: of a new structure, or of sizes in no shape class
+    shape_class_hits: int  # graphs that got their plan from the shape class of their sizes
     launches: int
     compiles: int
     disk_hits: int
@@ -91,5 +93,5 @@ class Counters:
 
     def __init__(self) -> None:
         self.evaluations = self.graph_hits = self.plans = self.launches = self.calls = 0
-        self.compiles = self.disk_hits = self.load_failures = 0
+        self.compiles = self.disk_hits = self.load_failures = self.shape_class_hits = 0
         self.compile_seconds = 0.0

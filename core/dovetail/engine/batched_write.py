@@ -82,7 +82,6 @@ class BatchedWrite:
                 if at is None
                 else redirect_to_rows(unwritten_plan, roots, write_targets, at)
             )
-            counters.plans += 1
             plan = _plans[key_with_targets] = programs.bind_plan(
                 opened, writing_plan, len(graph.scalars)
             )

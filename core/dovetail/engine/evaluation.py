@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from ..backend import faults
 from ..backend.faults import IndexCheck
 from ..backend.streams import current_handle
 from ..device_class import opened as open_device
-from ..fusion import passes as fusion
-from ..fusion.decisions import PlanGraph
-from ..fusion.plan import Plan, PlannedLaunch, WriteTarget
+from ..fusion.plan import Plan, WriteTarget
 from ..graph.expr import Expr, storage_of
 from ..lru_cache import LRUCache
 from ..settings import current, flags
-from . import events, plan_cache, programs, provenance, tracer_api
+from . import events, plan_cache, programs, provenance, shape_classes, tracer_api
 from .events import counters
 from .graph_key import OrderedGraph
 from .launching import BoundKernel, BoundPlan, LaunchList, launch_plan, run_deferred
@@ -87,7 +84,6 @@ class Evaluation:
         likely = plan is not None or len(graph.nodes) >= CACHED_NODES_MIN
         if plan is None:
             new_plan = self.build_plan(referenced, roots, target)
-            counters.plans += 1
             plan = programs.bind_plan(open_device(graph.device), new_plan, len(graph.scalars))
             _plans[key] = plan
         if likely and not plan.is_cached:
@@ -114,31 +110,9 @@ class Evaluation:
     def build_plan(
         self, referenced: tuple[int, ...], roots: tuple[int, ...], target: WriteTarget | None
     ) -> Plan:
-        """Plan the graph for the device's capabilities; record the time in the profiles."""
+        """Return the plan of the graph; record the time in the profiles."""
         start = time.perf_counter_ns()
-        graph = self.graph
-        opened = open_device(graph.device)
-        leaf_slot = {graph.index[e]: slot for slot, e in enumerate(graph.leaves)}
-        can = opened.backend.info.capabilities
-        plan_graph = PlanGraph(
-            graph.nodes,
-            graph.index,
-            leaf_slot,
-            roots,
-            referenced,
-            can.concurrency,
-            frozenset(opened.library_calls),
-            target,
-            can.near,
-            can.max_buffers,
-            opened.ordered_calls,
-            opened.scaling_calls,
-        )
-        plan = fusion.plan(plan_graph)
-        if current().fast_math:
-            for step in plan.steps:
-                if isinstance(step, PlannedLaunch):
-                    step.kernel = replace(step.kernel, fast_math=True)
+        plan = shape_classes.build_plan(self.graph, referenced, roots, target)
         events.note("plan", start, steps=len(plan.steps))
         return plan
 

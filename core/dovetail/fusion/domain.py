@@ -70,8 +70,8 @@ def dense_layout(shape: Shape, order: Shape) -> StridedView:
     Without an order it is row-major.
     """
     if not order:
-        return lay.contiguous(shape)
-    strides = lay.contiguous_strides(tuple(shape[a] for a in order))
+        return lay.row_major(shape)
+    strides = lay.row_major_strides(tuple(shape[a] for a in order))
     at = dict(zip(order, strides, strict=True))
     return StridedView(shape, tuple(at[a] for a in range(len(order))), 0)
 

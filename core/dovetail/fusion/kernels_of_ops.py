@@ -232,7 +232,7 @@ class OpLaunches:
     def temporary(self, dtype: DType, shape: Shape) -> int:
         """Reserve memory that lives until the last launch that names it; return its number."""
         slot = self._decisions.new_slot()
-        self._operands.append(MemoryOperand(slot, lay.contiguous(shape), dtype))
+        self._operands.append(MemoryOperand(slot, lay.row_major(shape), dtype))
         number = len(self._operands) - 1
         self._allocations[number] = ((slot, math.prod(shape) * dtype.itemsize),)
         return number

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..build_info import GcPause
 from ..environment import read_words
 from .decisions import Decisions, PlanGraph
 from .emit_launches import emit
 from .grouping import group
-from .plan import Materialised, Plan, PlannedCall
+from .plan import Materialised, Plan, PlannedCall, PlannedLaunch
 from .roots import select_roots
 from .split_rows import split_reductions
 
@@ -48,8 +49,11 @@ PASSES: tuple[Callable[[Decisions], None], ...] = (
 )
 
 
-def plan(graph: PlanGraph) -> Plan:
-    """Run all passes; return the plan, without launches if the target overlaps an operand."""
+def plan(graph: PlanGraph, fast_math: bool = False) -> Plan:
+    """Run all passes; return the plan, without launches if the target overlaps an operand.
+
+    fast_math: kernels may contract, and divide approximately.
+    """
     with GcPause():
         decisions = Decisions(graph)
         traced = "fusion" in read_words("DOVETAIL_TRACE", TRACES)
@@ -60,6 +64,10 @@ def plan(graph: PlanGraph) -> Plan:
                 _print_changes(run.__name__, before, str(decisions))
             if decisions.target_overlaps:
                 return Plan([], 0, (), [], target_overlaps=True)
+        if fast_math:
+            for step in decisions.steps:
+                if isinstance(step, PlannedLaunch):
+                    step.kernel = replace(step.kernel, fast_math=True)
         return _build_plan(decisions)
 
 

@@ -67,7 +67,7 @@ def _reduce_chunks(
     n, rows = math.prod(domain.row), math.prod(domain.outer)
     chunks = -(-n // CHUNK)
     em = KernelEmitter(kernel_name([term]) + "_chunks")
-    along = lay.contiguous_strides(domain.outer) + (0,) * len(domain.row)
+    along = lay.row_major_strides(domain.outer) + (0,) * len(domain.row)
     chunk_access = Access(-2, bool_, along, 0)
     strides = [a.strides for a in (*accesses, chunk_access)]
     extents, outer = domain.coalesce_grid(strides)
@@ -148,7 +148,7 @@ def _combine_partials(
     domain, (i, term, out) = kernel.group.domain, kernel.output
     rows = math.prod(domain.outer)
     em = KernelEmitter(kernel_name([term]) + "_of_chunks")
-    row_access = Access(-2, bool_, lay.contiguous_strides(domain.outer), 0)
+    row_access = Access(-2, bool_, lay.row_major_strides(domain.outer), 0)
     extents, outer = lay.coalesce(
         domain.outer, [out.strides[: len(domain.outer)], row_access.strides]
     )

@@ -145,7 +145,7 @@ def _reuse_term(decisions: Decisions, i: int, path: Path, group: FusionGroup) ->
 
 def _visits_same_points(shape: Shape, path: Path, own_path: Path) -> bool:
     """Return True if both paths view a value at the same points."""
-    whole = lay.contiguous(shape)
+    whole = lay.row_major(shape)
     view, own_view = apply_path(whole, path), apply_path(whole, own_path)
     if isinstance(view, StridedView) and isinstance(own_view, StridedView):
         return same_elements(view, own_view)
@@ -263,7 +263,7 @@ def _repeats(shape: Shape, path: Path, group: FusionGroup) -> bool:
     """
     if not any(m[0] == "expand" for m, _ in path):
         return False
-    view = apply_path(lay.contiguous(shape), path)
+    view = apply_path(lay.row_major(shape), path)
     if not isinstance(view, StridedView):
         return False
     outer = len(view.shape) - len(group.domain.axes)
@@ -285,7 +285,7 @@ def _build_generate_term(
 ) -> Term | Refusal:
     """Return the term of an op of the linear index; add the index as an access."""
     expr = decisions.graph.nodes[i]
-    view = view_through(lay.contiguous(expr.spec.shape), path)
+    view = view_through(lay.row_major(expr.spec.shape), path)
     if not isinstance(view, StridedView):
         return view
     access = Access(-1, int64, view.strides, view.offset)
@@ -305,7 +305,7 @@ def _build_reduce_term(
     expr, domain, memo = decisions.graph.nodes[i], draft.group.domain, draft.group.terms
     if decisions.graph.rows[i] != domain:
         return Prerequisite(i, Reason(ReasonKind.DIFFERENT_ROWS))
-    view = view_through(lay.contiguous(expr.spec.shape), path)
+    view = view_through(lay.row_major(expr.spec.shape), path)
     if not isinstance(view, StridedView):
         return view
     own = domain.path(expr.spec.shape)

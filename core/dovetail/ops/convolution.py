@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..dtypes import int64
 from ..ir.language import Value, const, quo, rem
-from ..layout import Shape, StridedView, contiguous, is_contiguous, reshape_strides
+from ..layout import Shape, StridedView, is_contiguous, reshape_strides, row_major
 from .kernel_context import KernelSite, Launches
 from .kernel_ops import PRODUCT_BLOCK, sum_block_of_products, sum_blocks, sum_of_products
 from .padded_rows import (
@@ -314,7 +314,7 @@ class _ConvolutionLaunches:
     def view_dense(self, operand: int, shape: Shape) -> int:
         """Return a view of a dense operand in another shape."""
         offset = self.launches.view(operand).offset
-        return self.launches.add_view(operand, lambda _: contiguous(shape)._replace(offset=offset))
+        return self.launches.add_view(operand, lambda _: row_major(shape)._replace(offset=offset))
 
     def _build_weight_matrix(self, weights: int, s: _TapSum) -> int:
         """Return the weights as (*lead, groups, result channels, products), copied if necessary."""

@@ -1,0 +1,258 @@
+"""The cache of shape classes: plans of graphs that differ in sizes only.
+
+A graph's *skeleton* is its key without sizes: each size, stride and length of a view is replaced by
+the number of the distinct value that it has. 0, 1 and -1 stay, since planning treats them as cases
+of their own. The first graph of a skeleton is planned with its sizes, the second with symbolic ones
+(`fusion/shape_class.py`); later ones get their plan from the class whose guards they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias
+
+from ..device_class import opened as open_device
+from ..fusion import passes
+from ..fusion.decisions import PlanGraph
+from ..fusion.plan import Plan, WriteTarget
+from ..fusion.shape_class import ShapeClass, plan_shape_class
+from ..fusion.symbolic_sizes import INPUT_MIN, GuardRecorder
+from ..graph.expr import Attrs, Expr, Spec, leaf, storage_of
+from ..layout import Move, Shape
+from ..lru_cache import LRUCache
+from ..memory.storage import Storage
+from ..ops.table import Op
+from ..settings import current
+from . import programs
+from .events import counters
+from .graph_key import OrderedGraph
+
+SKELETONS_MAX = 2048  # cached skeletons
+CLASSES_PER_SKELETON_MAX = 8
+# A class costs as much as two plans. A skeleton makes this many more of them than graphs have used.
+UNUSED_CLASSES_MAX = 3
+
+MapSize: TypeAlias = Callable[[int], Any]
+
+
+class Skeleton:
+    """The classes of a skeleton, the latest first."""
+
+    __slots__ = ("classes", "credit")
+
+    def __init__(self) -> None:
+        self.classes: list[ShapeClass] = []
+        self.credit = UNUSED_CLASSES_MAX  # classes that may be made
+
+
+_skeletons: LRUCache[tuple[Hashable, ...], Skeleton] = programs.create_program_cache(SKELETONS_MAX)
+
+
+class DistinctSizes:
+    """The distinct sizes of a graph, in the order in which they were met."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, int] = {}
+
+    def encode(self, size: int) -> int:
+        """Return a size below INPUT_MIN itself, else INPUT_MIN plus the number of its value.
+
+        Negative sizes are encoded as the positive ones, with their sign.
+        """
+        if -INPUT_MIN < size < INPUT_MIN:
+            return size
+        numbers = self.numbers
+        k = numbers.setdefault(size if size > 0 else -size, len(numbers)) + INPUT_MIN
+        return k if size > 0 else -k
+
+
+def map_move(move: Move, map_size: MapSize) -> Move:
+    """Return a move with its sizes replaced; axes stay."""
+    name = move[0]
+    if name == "permute":
+        return move
+    if name == "pad":
+        return name, move[1], map_size(move[2]), map_size(move[3])
+    return name, *[tuple([map_size(n) for n in part]) for part in move[1:]]
+
+
+def map_attrs(op: Op, attrs: Attrs, map_size: MapSize) -> Attrs:
+    """Return an op's attrs with their sizes replaced, for views and gathers; others stay."""
+    if op.kind == "view":
+        return map_move(attrs, map_size)
+    if op.kind == "gather":
+        shape, source_axes, index_axes, purposes = attrs
+        if purposes is not None:
+            purposes = tuple([p._replace(size=map_size(p.size)) for p in purposes])
+        return tuple([map_size(n) for n in shape]), source_axes, index_axes, purposes
+    return attrs
+
+
+def build_skeleton(
+    graph: OrderedGraph,
+    referenced: tuple[int, ...],
+    roots: tuple[int, ...],
+    target: WriteTarget | None,
+) -> tuple[tuple[Hashable, ...], tuple[int, ...]]:
+    """Return the skeleton of a graph's key, and its distinct sizes."""
+    sizes = DistinctSizes()
+    encode = sizes.encode
+    key: list[Hashable] = [graph.device, referenced, roots, current().fast_math]
+    sources = dict(graph.lazy_leaves)
+    index = graph.index
+    for i, e in enumerate(graph.nodes):
+        op = e.op
+        key.append(e.spec.dtype)
+        key.append(tuple([encode(n) for n in e.spec.shape]))
+        if op is not None:
+            key.append(op)
+            key.append(map_attrs(op, e.attrs, encode))
+            key.append(tuple([index[a] if type(a) is Expr else type(a) for a in e.args]))
+        elif i in sources:
+            key.append(tuple([map_move(m, encode) for m in e.moves]))
+            key.append(sources[i])
+        else:
+            key.append(None)
+            key.append(tuple([encode(s) for s in e.strides]))
+    if target is not None:
+        strides = tuple([encode(s) for s in target.strides])
+        key.append(target._replace(strides=strides))
+    return tuple(key), tuple(sizes.numbers)
+
+
+def build_plan(
+    graph: OrderedGraph,
+    referenced: tuple[int, ...],
+    roots: tuple[int, ...],
+    target: WriteTarget | None,
+) -> Plan:
+    """Return the plan of a graph: from a class, by a new class, or planned with its sizes."""
+    key, sizes = build_skeleton(graph, referenced, roots, target)
+    skeleton = _skeletons.find(key)
+    if skeleton is None or not sizes:
+        _skeletons[key] = Skeleton()
+        return _plan_with_sizes(graph, referenced, roots, target)
+    specs = [e.spec for e in graph.nodes]
+    for shape_class in skeleton.classes:
+        plan = shape_class.build_plan(sizes, specs)
+        if plan is not None:
+            skeleton.credit = min(skeleton.credit + 1, UNUSED_CLASSES_MAX)
+            counters.shape_class_hits += 1
+            return plan
+    if skeleton.credit:
+        skeleton.credit -= 1
+        new_class = _create_class(graph, referenced, roots, target, sizes)
+        plan = None if new_class is None else new_class.build_plan(sizes, specs)
+        if new_class is not None and plan is not None:
+            skeleton.classes = [new_class, *skeleton.classes][:CLASSES_PER_SKELETON_MAX]
+            return plan
+        skeleton.credit = 0
+    return _plan_with_sizes(graph, referenced, roots, target)
+
+
+def _plan_with_sizes(
+    graph: OrderedGraph,
+    referenced: tuple[int, ...],
+    roots: tuple[int, ...],
+    target: WriteTarget | None,
+) -> Plan:
+    """Plan a graph for its sizes alone."""
+    counters.plans += 1
+    plan_graph = _create_plan_graph(graph, graph.nodes, graph.index, referenced, roots, target)
+    return passes.plan(plan_graph, current().fast_math)
+
+
+def _create_class(
+    graph: OrderedGraph,
+    referenced: tuple[int, ...],
+    roots: tuple[int, ...],
+    target: WriteTarget | None,
+    sizes: tuple[int, ...],
+) -> ShapeClass | None:
+    """Plan a graph with symbolic sizes, and return its class, or None if that is too large."""
+    counters.plans += 1
+    recorder = GuardRecorder(sizes)
+    symbols = dict(zip(sizes, recorder.inputs, strict=True))
+
+    def map_size(size: int) -> Any:
+        """Return the symbol of a size, or a small one itself."""
+        if -INPUT_MIN < size < INPUT_MIN:
+            return size
+        return symbols[size] if size > 0 else -symbols[-size]
+
+    nodes = build_twins(graph, map_size)
+    index = {e: i for i, e in enumerate(nodes)}
+    if target is not None:
+        target = target._replace(strides=tuple([map_size(s) for s in target.strides]))
+    plan_graph = _create_plan_graph(graph, nodes, index, referenced, roots, target)
+    return plan_shape_class(plan_graph, recorder, current().fast_math)
+
+
+def _create_plan_graph(
+    graph: OrderedGraph,
+    nodes: Sequence[Expr],
+    index: dict[Expr, int],
+    referenced: tuple[int, ...],
+    roots: tuple[int, ...],
+    target: WriteTarget | None,
+) -> PlanGraph:
+    """Return the graph to plan: nodes in the order of `graph`, and its device's capabilities."""
+    opened = open_device(graph.device)
+    leaf_slot = {graph.index[e]: slot for slot, e in enumerate(graph.leaves)}
+    can = opened.backend.info.capabilities
+    return PlanGraph(
+        nodes,
+        index,
+        leaf_slot,
+        roots,
+        referenced,
+        can.concurrency,
+        frozenset(opened.library_calls),
+        target,
+        can.near,
+        can.max_buffers,
+        opened.ordered_calls,
+        opened.scaling_calls,
+    )
+
+
+def build_twins(graph: OrderedGraph, map_size: MapSize) -> list[Expr]:
+    """Return nodes like those of a graph, with their sizes replaced."""
+    specs: dict[Spec, Spec] = {}
+    twins: list[Expr] = []
+    sources = dict(graph.lazy_leaves)
+    for i, e in enumerate(graph.nodes):
+        spec = specs.get(e.spec)
+        if spec is None:
+            spec = specs[e.spec] = _map_spec(e.spec, map_size)
+        if e.op is not None:
+            twin = Expr.__new__(Expr)
+            args = tuple([twins[graph.index[a]] if type(a) is Expr else a for a in e.args])
+            twin.op, twin.args, twin.spec = e.op, args, spec
+            twin.attrs = map_attrs(e.op, e.attrs, map_size)
+            twin.depth, twin.tape, twin.watch = e.depth, None, None
+            twin.readers = twin.check_line = None
+        elif i in sources:
+            storage = Storage.__new__(Storage)
+            storage.pending = twins[sources[i]]
+            moves = tuple([map_move(m, map_size) for m in e.moves])
+            twin = leaf(storage, spec, (), 0, moves)
+        else:
+            strides: Shape = tuple([map_size(s) for s in e.strides])
+            twin = leaf(storage_of(e), spec, strides, 0)
+        twins.append(twin)
+    return twins
+
+
+def _map_spec(spec: Spec, map_size: MapSize) -> Spec:
+    """Return a Spec with other sizes, which is in no cache."""
+    new = Spec()
+    new.shape = tuple([map_size(n) for n in spec.shape])
+    new.dtype, new.device, new.itemsize, new.sized = spec.dtype, spec.device, spec.itemsize, None
+    size: Any = 1
+    for n in new.shape:
+        size = size * n
+    new.size, new.strides = size, ()
+    return new
