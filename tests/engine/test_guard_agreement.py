@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
 from dovetail.engine import evaluation as one
-from dovetail.engine import plan_cache
+from dovetail.engine import plan_cache, shape_classes
 from dovetail.engine.graph_matcher import MISS, NEEDS_TEMP
 from dovetail.graph.expr import node
 from dovetail.graph.refcount import Box, pop
@@ -114,6 +114,8 @@ def empty_caches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     def forget() -> set[Any]:
         monkeypatch.setattr(one, "_plans", LRUCache(100))
         monkeypatch.setattr(plan_cache, "_cached_graphs", LRUCache(100))
+        monkeypatch.setattr(plan_cache, "_class_graphs", LRUCache(100))
+        monkeypatch.setattr(shape_classes, "_skeletons", LRUCache(100))
         age_caches()
         keys.clear()
         return keys
@@ -129,14 +131,15 @@ def age_caches() -> None:
 
 def evaluate_eagerly(graph: RandomGraph, given: list[Any]) -> Any:
     """Return the root's value, op by op, without filling caches."""
-    before = one._plans, plan_cache._cached_graphs
+    before = one._plans, plan_cache._cached_graphs, plan_cache._class_graphs
     try:
         one._plans, plan_cache._cached_graphs = LRUCache(1000), LRUCache(1000)
+        plan_cache._class_graphs = LRUCache(1000)
         age_caches()
         with dt.eager():
             return build(graph, given)[0].copy().numpy().copy()
     finally:
-        one._plans, plan_cache._cached_graphs = before
+        one._plans, plan_cache._cached_graphs, plan_cache._class_graphs = before
         age_caches()
 
 

@@ -86,7 +86,7 @@ class Evaluation:
             new_plan = self.build_plan(referenced, roots, target)
             plan = programs.bind_plan(open_device(graph.device), new_plan, len(graph.scalars))
             _plans[key] = plan
-        if likely and not plan.is_cached:
+        if (likely or plan.plan.shape_class is not None) and not plan.is_cached:
             plan.is_cached = True
             plan_cache.cache_graph(graph, plan, referenced, target)
         return plan

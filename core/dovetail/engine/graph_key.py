@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias
 
 from ..device_class import Device
 from ..fusion.plan import WriteTarget
+from ..fusion.symbolic_sizes import INPUT_MIN
 from ..graph.expr import Attrs, Expr, Spec, find_shared_arguments, overlaps, storage_of
 from ..graph.refcount import find_external_references
 from ..layout import Move, Shape
@@ -18,6 +20,8 @@ from ..ops.table import Op
 # nodes in order, the positions of externally referenced nodes, those of the roots and, for a write,
 # the target. It contains everything that a plan depends on; so do the `GraphNodeKey` objects.
 
+MapSize: TypeAlias = Callable[[int], Any]
+
 
 class GraphNodeKey:
     """The key of one node."""
@@ -25,6 +29,7 @@ class GraphNodeKey:
     __slots__ = (
         "args",
         "attrs",
+        "codes",
         "first_number",
         "moves",
         "op",
@@ -36,6 +41,7 @@ class GraphNodeKey:
 
     op: Op | None
     spec: Spec
+    codes: tuple[int, ...] | None  # of the sizes of its shape, in a key without sizes
     attrs: Attrs
     strides: Shape | None  # of a leaf in memory
     moves: tuple[Move, ...] | None  # of a leaf over a lazy storage, from its source
@@ -44,7 +50,15 @@ class GraphNodeKey:
     types: tuple[type[float | int | bool] | None, ...]  # of numbers; None for other arguments
     first_number: int  # index of its first number among those of the graph
 
-    def __init__(self, e: Expr, index: dict[Expr, int], source: int, first_number: int) -> None:
+    def __init__(
+        self,
+        e: Expr,
+        index: dict[Expr, int],
+        source: int,
+        first_number: int,
+        map_size: MapSize | None,
+    ) -> None:
+        """`map_size`: returns the code of a size, for a key without sizes."""
         self.op, self.spec, self.attrs, self.source, self.first_number = (
             e.op,
             e.spec,
@@ -52,16 +66,22 @@ class GraphNodeKey:
             source,
             first_number,
         )
-        self.strides = self.moves = None
+        self.codes = self.strides = self.moves = None
         self.args = self.types = ()
+        if map_size is not None:
+            self.codes = tuple([map_size(n) for n in e.spec.shape])
         if e.op is not None:
-            self.attrs = e.attrs
+            self.attrs = e.attrs if map_size is None else map_attrs(e.op, e.attrs, map_size)
             self.args = tuple([index[a] if type(a) is Expr else -1 for a in e.args])
             self.types = tuple([None if type(a) is Expr else type(a) for a in e.args])
         elif source < 0:
-            self.strides = e.strides
+            strides = e.strides
+            self.strides = strides if map_size is None else tuple([map_size(s) for s in strides])
         else:
-            self.moves = e.moves
+            moves = e.moves
+            self.moves = (
+                moves if map_size is None else tuple([map_move(m, map_size) for m in moves])
+            )
 
 
 def append_subgraph(
@@ -209,12 +229,89 @@ class OrderedGraph:
                     same.add(slot)
         return WriteTarget(t.strides, len(self.leaves), frozenset(overlapping), frozenset(same))
 
-    def node_keys(self) -> list[GraphNodeKey]:
-        """Build the key of each node, in order."""
+    def node_keys(self, map_size: MapSize | None = None) -> list[GraphNodeKey]:
+        """Build the key of each node, in order; with `map_size`, one without sizes."""
         entries: list[GraphNodeKey] = []
         lazy, numbers = dict(self.lazy_leaves), 0
         for i, e in enumerate(self.nodes):
-            entry = GraphNodeKey(e, self.index, lazy.get(i, -1), numbers)
+            entry = GraphNodeKey(e, self.index, lazy.get(i, -1), numbers, map_size)
             numbers += entry.args.count(-1)
             entries.append(entry)
         return entries
+
+
+# --- keys without sizes ----------------------------------------------------------------------------
+
+
+class DistinctSizes:
+    """The distinct sizes of a graph, in the order in which they were met."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, int] = {}
+
+    def encode(self, size: int) -> int:
+        """Return a size below INPUT_MIN itself, else INPUT_MIN plus the number of its value.
+
+        Negative sizes are encoded as the positive ones, with their sign.
+        """
+        if -INPUT_MIN < size < INPUT_MIN:
+            return size
+        numbers = self.numbers
+        k = numbers.setdefault(size if size > 0 else -size, len(numbers)) + INPUT_MIN
+        return k if size > 0 else -k
+
+
+def map_move(move: Move, map_size: MapSize) -> Move:
+    """Return a move with its sizes replaced; axes stay."""
+    name = move[0]
+    if name == "permute":
+        return move
+    if name == "pad":
+        return name, move[1], map_size(move[2]), map_size(move[3])
+    return name, *[tuple([map_size(n) for n in part]) for part in move[1:]]
+
+
+def map_attrs(op: Op, attrs: Attrs, map_size: MapSize) -> Attrs:
+    """Return an op's attrs with their sizes replaced, for views and gathers; others stay."""
+    if op.kind == "view":
+        return map_move(attrs, map_size)
+    if op.kind == "gather":
+        shape, source_axes, index_axes, purposes = attrs
+        if purposes is not None:
+            purposes = tuple([p._replace(size=map_size(p.size)) for p in purposes])
+        return tuple([map_size(n) for n in shape]), source_axes, index_axes, purposes
+    return attrs
+
+
+def build_skeleton(
+    graph: OrderedGraph,
+    referenced: tuple[int, ...],
+    roots: tuple[int, ...],
+    target: WriteTarget | None,
+    fast_math: bool,
+) -> tuple[tuple[Hashable, ...], tuple[int, ...]]:
+    """Return the skeleton of a graph's key, and its distinct sizes."""
+    sizes = DistinctSizes()
+    encode = sizes.encode
+    key: list[Hashable] = [graph.device, referenced, roots, fast_math]
+    sources = dict(graph.lazy_leaves)
+    index = graph.index
+    for i, e in enumerate(graph.nodes):
+        key.append(e.spec.dtype)
+        key.append(tuple([encode(n) for n in e.spec.shape]))
+        if e.op is not None:
+            key.append(e.op)
+            key.append(map_attrs(e.op, e.attrs, encode))
+            key.append(tuple([index[a] if type(a) is Expr else type(a) for a in e.args]))
+        elif i in sources:
+            key.append(tuple([map_move(m, encode) for m in e.moves]))
+            key.append(sources[i])
+        else:
+            key.append(None)
+            key.append(tuple([encode(s) for s in e.strides]))
+    if target is not None:
+        strides = tuple([encode(s) for s in target.strides])
+        key.append(target._replace(strides=strides))
+    return tuple(key), tuple(sizes.numbers)

@@ -11,6 +11,10 @@ ctypedef int (*Entry)(const char*, const long long*, PyObject**) except -1
 cdef struct Node:
     PyObject* op  # null: a leaf
     PyObject* spec
+    PyObject* dtype
+    Py_ssize_t codes  # in _codes, of a shape class: those of the shape, then those of the strides
+    Py_ssize_t rank
+    int kind  # of the attrs
     PyObject* attrs
     PyObject* strides  # of a leaf; for a leaf over a lazy storage, its moves
     Py_ssize_t source  # position of the node that fills a lazy storage; else -1
@@ -38,17 +42,11 @@ cdef struct Act:  # a step; each pair is a range of _words: its start and its le
     const char* block
 
 
-cdef class CachedGraph:
+cdef class FlatPlan:
     cdef list _alive  # owners of the objects behind the borrowed pointers
-    cdef Node* _nodes
     cdef Py_ssize_t _count
-    cdef Py_ssize_t* _args
-    cdef PyObject** _types
     cdef Py_ssize_t* _leaves
-    cdef int* _over  # of each leaf: 1 if it overlapped the target, 2 if it was the target itself
     cdef Py_ssize_t _leaf_count
-    cdef Py_ssize_t* _lazy  # leaves over lazy storages
-    cdef Py_ssize_t _lazy_count
     cdef Py_ssize_t _numbers
     cdef Act* _acts
     cdef Py_ssize_t _act_count
@@ -57,22 +55,10 @@ cdef class CachedGraph:
     cdef Py_ssize_t _slots
     cdef Py_ssize_t _kept
     cdef Py_ssize_t _kept_count
-    cdef Py_ssize_t _root
-    cdef tuple _other_roots  # positions of the other roots
-    cdef tuple _shared  # positions of nodes that share their arguments with an earlier one
     cdef BoundPlan _plan
     cdef OpenedDevice _opened
-    cdef public bint overlaps
-    cdef bint _needs_temp
     cdef bint _is_single  # one kernel with a C function, which writes one result at most
-    cpdef int run(self, Expr root, Expr target, bint reports_checks, other_roots=*) except -1
-    cdef bint _matches_others(self, others, PyObject** matched, PyObject** numbers) except -1
-    cdef bint _matches_node(self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers) except -1
-    cdef bint _matches_memory(self, PyObject** matched, Expr target) except -1
-    cdef bint _has_failed_checks(self, PyObject** matched, Expr target) except -1
-    cdef bint _matches_references(self, PyObject** matched) noexcept
-    cdef bint _has_same_sharing(self, PyObject** matched) except -1
-    cdef bint _matches_lazy_references(self, PyObject** matched) noexcept
+    cdef _flatten(self, BoundPlan plan)
     cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target)
     cdef _launch_single(self, PyObject** matched, PyObject** numbers, Expr target)
     cdef DataPtr _memory(self, Py_ssize_t k, object stream)
@@ -87,3 +73,43 @@ cdef class CachedGraph:
         self, Act* act, PyObject** at, PyObject** matched, PyObject** numbers, object stream
     )
     cdef _record_stream(self, PyObject** matched, Expr target, object stream)
+
+
+cdef class CachedGraph:
+    cdef list _alive  # owners of the objects behind the borrowed pointers
+    cdef Node* _nodes
+    cdef Py_ssize_t _count
+    cdef Py_ssize_t* _args
+    cdef PyObject** _types
+    cdef Py_ssize_t* _leaves
+    cdef int* _over  # of each leaf: 1 if it overlapped the target, 2 if it was the target itself
+    cdef Py_ssize_t _leaf_count
+    cdef Py_ssize_t* _lazy  # leaves over lazy storages
+    cdef Py_ssize_t _lazy_count
+    cdef Py_ssize_t _numbers
+    cdef Py_ssize_t _root
+    cdef tuple _other_roots  # positions of the other roots
+    cdef tuple _shared  # positions of nodes that share their arguments with an earlier one
+    cdef long long* _codes  # of a shape class
+    cdef Py_ssize_t _target_codes
+    cdef Py_ssize_t _target_rank
+    cdef Py_ssize_t _sizes  # number of distinct sizes
+    cdef public object shape_class  # None: the graph matches graphs of the same sizes
+    cdef BoundPlan _plan
+    cdef FlatPlan _flat
+    cdef OpenedDevice _opened
+    cdef public bint overlaps
+    cdef bint _needs_temp
+    cpdef int run(self, Expr root, Expr target, bint reports_checks, other_roots=*) except -1
+    cdef FlatPlan _find_variant(self, PyObject** matched, long long* sizes)
+    cdef bint _matches_others(
+        self, others, PyObject** matched, PyObject** numbers, long long* sizes
+    ) except -1
+    cdef bint _matches_node(
+        self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers, long long* sizes
+    ) except -1
+    cdef bint _matches_memory(self, PyObject** matched, Expr target) except -1
+    cdef bint _has_failed_checks(self, PyObject** matched, Expr target) except -1
+    cdef bint _matches_references(self, PyObject** matched) noexcept
+    cdef bint _has_same_sharing(self, PyObject** matched) except -1
+    cdef bint _matches_lazy_references(self, PyObject** matched) noexcept

@@ -1,7 +1,7 @@
 """Cached graphs with their plans: the compiled form of `graph_matcher.py`.
 
 The entries are C arrays. The matched nodes are in an array on the stack, with strong references
-until the launch is done.
+until the launch is done. So are the sizes of a graph of a shape class.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -25,9 +25,11 @@ from dovetail.records cimport Counters, Flags
 from ..backend.faults import CELL_BYTES, out_of_range_error
 from ..backend.interface import Entry as _Entry
 from ..backend.streams import current_handle
+from ..fusion.symbolic_sizes import INPUT_MIN
 from ..plugins.plugin_errors import raise_plugin_error
 from ..settings import flags as _all_flags
 from .events import counters as _all_counters
+from .programs import bind_plan, create_program_cache
 
 cdef extern from "Python.h":
     void Py_XDECREF(PyObject*)
@@ -41,69 +43,47 @@ cdef enum:
     _NODES = 256
     _ARGUMENTS = 1024
     _SLOTS = 128
+    _SIZES = 64
+    _INPUT_MIN = 2
+    _PLAIN = 0  # kinds of attrs: without sizes, a move, those of a gather
+    _MOVE = 1
+    _GATHER = 2
     _MISS = 0
     _HIT = 1
     _NEEDS_TEMP = 2
 
 MISS, HIT, NEEDS_TEMP = _MISS, _HIT, _NEEDS_TEMP
 GRAPH_NODES_MAX, GRAPH_ARGUMENTS_MAX, PLAN_SLOTS_MAX = _NODES, _ARGUMENTS, _SLOTS
+CLASS_SIZES_MAX, VARIANTS_MAX = _SIZES, 8192
+assert INPUT_MIN == _INPUT_MIN
 cdef Flags flags = _all_flags
 cdef Counters counters = _all_counters
 cdef tuple EMPTY = ()
 cdef object _builtin = type(len)
+cdef object _variants = create_program_cache(VARIANTS_MAX)  # by graph and sizes: a FlatPlan
 
 
-cdef class CachedGraph:
-    """A graph that was evaluated, with its plan."""
+cdef class FlatPlan:
+    """A bound plan, laid out in C structs for graphs with leaves at these positions."""
 
-    def __init__(
-        self, list node_keys, Py_ssize_t root, list uses, list referenced, plan, target, opened,
-        other_roots=(), shared=()
-    ):
-        cdef Py_ssize_t i, k, j, at = 0, count = 0
-        cdef Node* n
-        cdef NodeKey e
-        self._alive, self._other_roots = [node_keys, plan], tuple(other_roots)
-        self._shared = shared
-        self._count, self._root = len(node_keys), root
-        self._plan, self._opened = plan, opened
-        self.overlaps, self._needs_temp = target is not None and bool(target.overlapping_slots), plan.plan.target_overlaps
-        for e in node_keys:
-            count += len(e.args)
-        self._nodes = <Node*>_malloc(self._count * sizeof(Node))
-        self._args = <Py_ssize_t*>_malloc(count * sizeof(Py_ssize_t))
-        self._types = <PyObject**>_malloc(count * sizeof(PyObject*))
-        self._leaves = <Py_ssize_t*>_malloc(self._count * sizeof(Py_ssize_t))
-        self._lazy = <Py_ssize_t*>_malloc(self._count * sizeof(Py_ssize_t))
-        self._over = <int*>_malloc(self._count * sizeof(int))
-        for i, e in enumerate(node_keys):
-            n = &self._nodes[i]
-            n.op = NULL if e.op is None else <PyObject*>e.op
-            n.spec, n.attrs, n.strides = <PyObject*>e.spec, <PyObject*>e.attrs, <PyObject*>e.strides
-            n.source = e.source
-            if n.source >= 0:
-                n.strides = <PyObject*>e.moves
-                self._lazy[self._lazy_count] = i
-                self._lazy_count += 1
-            n.args, n.count, n.number, n.uses = at, len(e.args), e.first_number, uses[i]
-            n.referenced = -1 if referenced[i] is None else referenced[i]
-            for k in range(n.count):
-                j = e.args[k]
-                self._args[at + k], self._types[at + k] = j, PyTuple_GET_ITEM(e.types, k)
-                self._numbers += j < 0
-            at += n.count
-            if n.op == NULL and n.source < 0:
-                self._leaves[self._leaf_count] = i
-                if target is not None and self._leaf_count in target.overlapping_slots:
-                    self._over[self._leaf_count] = 2 if self._leaf_count in target.identical_slots else 1
-                else:
-                    self._over[self._leaf_count] = 0
-                self._leaf_count += 1
+    def __cinit__(self, BoundPlan plan, OpenedDevice opened, CachedGraph graph):
+        cdef Py_ssize_t k
+        self._plan, self._opened, self._alive = plan, opened, []
+        self._count, self._numbers, self._leaf_count = graph._count, graph._numbers, graph._leaf_count
+        self._leaves = <Py_ssize_t*>_malloc(self._leaf_count * sizeof(Py_ssize_t))
+        for k in range(self._leaf_count):
+            self._leaves[k] = graph._leaves[k]
         self._flatten(plan)
 
-    def _flatten(self, BoundPlan plan):
+    def __dealloc__(self):
+        PyMem_Free(self._leaves)
+        PyMem_Free(self._acts)
+        PyMem_Free(self._words)
+        PyMem_Free(self._bytes)
+
+    cdef _flatten(self, BoundPlan plan):
         """Lay out the steps of the plan in C structs, and their integers in one array of words."""
-        cdef Act* act
+        cdef Act* act = NULL
         words, nbytes = [], []
         self._slots, self._act_count = len(plan.empty_memory), len(plan.steps)
         self._acts = <Act*>_malloc(self._act_count * sizeof(Act))
@@ -140,196 +120,6 @@ cdef class CachedGraph:
             self._words[i] = word
         for i, n in enumerate(nbytes):
             self._bytes[i] = <PyObject*>n
-
-    def __dealloc__(self):
-        PyMem_Free(self._nodes)
-        PyMem_Free(self._args)
-        PyMem_Free(self._types)
-        PyMem_Free(self._leaves)
-        PyMem_Free(self._lazy)
-        PyMem_Free(self._over)
-        PyMem_Free(self._acts)
-        PyMem_Free(self._words)
-        PyMem_Free(self._bytes)
-
-    cpdef int run(self, Expr root, Expr target, bint reports_checks, other_roots=()) except -1:
-        """Launch the plan if the graph of the roots matches; return HIT, MISS or NEEDS_TEMP."""
-        cdef PyObject* matched[_NODES]
-        cdef PyObject* numbers[_ARGUMENTS]
-        cdef Py_ssize_t i
-        if self._plan.checks and not self._plan.is_prompt(self._opened, reports_checks):
-            return _MISS
-        memset(matched, 0, self._count * sizeof(PyObject*))
-        memset(numbers, 0, self._numbers * sizeof(PyObject*))
-        try:
-            if not self._matches_node(self._root, root, matched, numbers):
-                return _MISS
-            if self._other_roots and not self._matches_others(other_roots, matched, numbers):
-                return _MISS
-            if target is not None and not self._matches_memory(matched, target):
-                return _MISS
-            if flags.has_unresolved_checks and self._has_failed_checks(matched, target):
-                return _MISS
-            if not self._has_same_sharing(matched) or not self._matches_references(matched):
-                return _MISS
-            if self._needs_temp:
-                return _NEEDS_TEMP
-            self._launch(matched, numbers, target)
-        finally:
-            for i in range(self._count):
-                Py_XDECREF(matched[i])
-            for i in range(self._numbers):
-                Py_XDECREF(numbers[i])
-        counters.evaluations += 1
-        counters.graph_hits += 1
-        return _HIT
-
-    cdef bint _matches_node(self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers) except -1:
-        """Return True if node `e` and its arguments match key `i`; store the matched nodes."""
-        cdef Node* n = &self._nodes[i]
-        cdef Py_ssize_t k, j, number
-        cdef PyObject* a
-        cdef tuple args
-        if <PyObject*>e.spec != n.spec:
-            return False
-        if n.source >= 0:
-            if e.op is not None or storage_of(e).pending is None or e.moves != <tuple>n.strides:
-                return False
-            j = n.source
-            if matched[j] == NULL and not self._matches_node(j, e.storage.pending, matched, numbers):
-                return False
-            if matched[j] != <PyObject*>e.storage.pending:
-                return False
-        elif n.op == NULL:
-            if e.op is not None:
-                return False
-            if e.storage.pending is not None and storage_of(e).pending is not None:
-                return False
-            if <PyObject*>e.strides != n.strides and e.strides != <tuple>n.strides:
-                return False
-        else:
-            if <PyObject*>e.op != n.op:
-                return False
-            if <PyObject*>e.attrs != n.attrs and e.attrs != <object>n.attrs:
-                return False
-            args, number = e.args, n.number
-            if len(args) != n.count:
-                return False
-            for k in range(n.count):
-                j, a = self._args[n.args + k], PyTuple_GET_ITEM(args, k)
-                if j < 0:
-                    if Py_TYPE(a) != self._types[n.args + k]:
-                        return False
-                    Py_INCREF(a)
-                    numbers[number] = a
-                    number += 1
-                elif matched[j] != NULL:
-                    if matched[j] != a:
-                        return False
-                elif type(<object>a) is not Expr:
-                    return False
-                elif not self._matches_node(j, <Expr>a, matched, numbers):
-                    return False
-        Py_INCREF(<PyObject*>e)
-        matched[i] = <PyObject*>e
-        return True
-
-    cdef bint _matches_others(self, others, PyObject** matched, PyObject** numbers) except -1:
-        """Return True if the other roots match their keys; store the matched nodes."""
-        cdef Py_ssize_t j
-        cdef Expr e
-        for j, e in zip(self._other_roots, others, strict=True):
-            if matched[j] == NULL and not self._matches_node(j, e, matched, numbers):
-                return False
-            if matched[j] != <PyObject*>e:
-                return False
-        return True
-
-    cdef bint _matches_memory(self, PyObject** matched, Expr target) except -1:
-        """Return True if the leaves that overlap the target, and that equal it, are as before."""
-        cdef Py_ssize_t slot
-        cdef Expr e
-        for slot in range(self._leaf_count):
-            e = <Expr>matched[self._leaves[slot]]
-            if e.storage is not target.storage:
-                if self._over[slot] or e.storage.overlap is not None:
-                    return False
-            elif not self._over[slot]:
-                if not is_disjoint(e, target):
-                    return False
-            elif _has_same_elements(e, target) != (self._over[slot] == 2):
-                return False
-        return True
-
-    cdef bint _has_failed_checks(self, PyObject** matched, Expr target) except -1:
-        """Return True if memory of an operand or the target has checks that may have failed."""
-        cdef Py_ssize_t slot
-        for slot in range(self._leaf_count):
-            if (<Expr>matched[self._leaves[slot]]).storage.checks:
-                return True
-        return target is not None and bool(target.storage.checks)
-
-    cdef bint _has_same_sharing(self, PyObject** matched) except -1:
-        """Return True if the nodes that share their arguments are those of the cached graph."""
-        cdef Py_ssize_t i
-        cdef Expr e
-        cdef set seen
-        cdef list shared
-        if not has_rematerialized():
-            return not self._shared
-        seen, shared = set(), []
-        for i in range(self._count):
-            if matched[i] != NULL:
-                e = <Expr>matched[i]
-                if e.op is not None and e.args:
-                    key = <size_t><PyObject*>e.args
-                    if key in seen:
-                        shared.append(i)
-                    else:
-                        seen.add(key)
-        return tuple(shared) == self._shared
-
-    cdef bint _matches_references(self, PyObject** matched) noexcept:
-        """Return True if exactly the nodes that the entries mark have references from outside."""
-        cdef Py_ssize_t i
-        if self._lazy_count:
-            return self._matches_lazy_references(matched)
-        for i in range(self._count):
-            if self._nodes[i].referenced >= 0:
-                if has_references_beyond(matched[i], self._nodes[i].uses) != self._nodes[i].referenced:
-                    return False
-        return True
-
-    cdef bint _matches_lazy_references(self, PyObject** matched) noexcept:
-        """Return True if references match, counted as by `graph_key.find_lazy_references`."""
-        cdef Py_ssize_t over[_NODES]  # number of storages that refer to a node
-        cdef bint referenced[_NODES]  # through its leaves and storages
-        cdef Py_ssize_t i, k, m, sharers, first
-        cdef Storage storage
-        memset(over, 0, self._count * sizeof(Py_ssize_t))
-        memset(referenced, 0, self._count * sizeof(bint))
-        for k in range(self._lazy_count):
-            i = self._lazy[k]
-            storage = (<Expr>matched[i]).storage
-            sharers, first = 0, -1
-            for m in range(self._lazy_count):
-                if (<Expr>matched[self._lazy[m]]).storage is storage:
-                    sharers += 1
-                    if first < 0:
-                        first = m
-            if first == k:
-                over[self._nodes[i].source] += 1
-            if has_references_beyond(<PyObject*>storage, sharers):
-                referenced[self._nodes[i].source] = True
-            if has_references_beyond(matched[i], self._nodes[i].uses):
-                referenced[self._nodes[i].source] = True
-        for i in range(self._count):
-            if self._nodes[i].referenced >= 0:
-                if not referenced[i]:
-                    referenced[i] = has_references_beyond(matched[i], self._nodes[i].uses + over[i])
-                if referenced[i] != self._nodes[i].referenced:
-                    return False
-        return True
 
     cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target):
         """Run the plan; turn stored nodes into leaves; an inlined `launching.launch_plan`."""
@@ -519,6 +309,395 @@ cdef class CachedGraph:
         if target is not None:
             storages.append(target.storage)
         self._opened.record_streams(stream, storages)
+
+
+cdef class CachedGraph:
+    """A graph that was evaluated, with its plan."""
+
+    def __init__(
+        self, list node_keys, Py_ssize_t root, list uses, list referenced, plan, target, opened,
+        other_roots=(), shared=(), shape_class=None, Py_ssize_t sizes=0
+    ):
+        cdef Py_ssize_t i, k, j, at = 0, count = 0
+        cdef Node* n
+        cdef NodeKey e
+        self._alive, self._other_roots = [node_keys], tuple(other_roots)
+        self.shape_class, self._sizes = shape_class, sizes
+        self._shared = shared
+        self._count, self._root = len(node_keys), root
+        self._plan, self._opened = plan, opened
+        self.overlaps, self._needs_temp = target is not None and bool(target.overlapping_slots), plan.plan.target_overlaps
+        if sizes > _SIZES:
+            raise ValueError(f"a graph of a shape class has at most {_SIZES} sizes")
+        codes = []
+        for e in node_keys:
+            count += len(e.args)
+        self._nodes = <Node*>_malloc(self._count * sizeof(Node))
+        self._args = <Py_ssize_t*>_malloc(count * sizeof(Py_ssize_t))
+        self._types = <PyObject**>_malloc(count * sizeof(PyObject*))
+        self._leaves = <Py_ssize_t*>_malloc(self._count * sizeof(Py_ssize_t))
+        self._lazy = <Py_ssize_t*>_malloc(self._count * sizeof(Py_ssize_t))
+        self._over = <int*>_malloc(self._count * sizeof(int))
+        for i, e in enumerate(node_keys):
+            n = &self._nodes[i]
+            n.op = NULL if e.op is None else <PyObject*>e.op
+            n.dtype, n.kind = <PyObject*>e.spec.dtype, _PLAIN
+            if shape_class is not None:
+                n.codes, n.rank = len(codes), len(e.codes)
+                codes += e.codes
+                if e.op is not None:
+                    n.kind = _MOVE if e.op.kind == "view" else _GATHER if e.op.kind == "gather" else _PLAIN
+                elif e.source < 0:
+                    codes += e.strides
+            n.spec, n.attrs, n.strides = <PyObject*>e.spec, <PyObject*>e.attrs, <PyObject*>e.strides
+            n.source = e.source
+            if n.source >= 0:
+                n.strides = <PyObject*>e.moves
+                self._lazy[self._lazy_count] = i
+                self._lazy_count += 1
+            n.args, n.count, n.number, n.uses = at, len(e.args), e.first_number, uses[i]
+            n.referenced = -1 if referenced[i] is None else referenced[i]
+            for k in range(n.count):
+                j = e.args[k]
+                self._args[at + k], self._types[at + k] = j, PyTuple_GET_ITEM(e.types, k)
+                self._numbers += j < 0
+            at += n.count
+            if n.op == NULL and n.source < 0:
+                self._leaves[self._leaf_count] = i
+                if target is not None and self._leaf_count in target.overlapping_slots:
+                    self._over[self._leaf_count] = 2 if self._leaf_count in target.identical_slots else 1
+                else:
+                    self._over[self._leaf_count] = 0
+                self._leaf_count += 1
+        if shape_class is not None and target is not None:
+            self._target_codes, self._target_rank = len(codes), len(target.strides)
+            codes += target.strides
+        self._codes = <long long*>_malloc(len(codes) * sizeof(long long))
+        for i, code in enumerate(codes):
+            self._codes[i] = code
+        self._flat = FlatPlan(plan, opened, self)
+
+    def __dealloc__(self):
+        PyMem_Free(self._nodes)
+        PyMem_Free(self._args)
+        PyMem_Free(self._types)
+        PyMem_Free(self._leaves)
+        PyMem_Free(self._lazy)
+        PyMem_Free(self._over)
+        PyMem_Free(self._codes)
+
+    cpdef int run(self, Expr root, Expr target, bint reports_checks, other_roots=()) except -1:
+        """Launch the plan if the graph of the roots matches; return HIT, MISS or NEEDS_TEMP."""
+        cdef PyObject* matched[_NODES]
+        cdef PyObject* numbers[_ARGUMENTS]
+        cdef long long sizes[_SIZES]
+        cdef FlatPlan flat = self._flat
+        cdef Py_ssize_t i
+        if self._plan.checks and not self._plan.is_prompt(self._opened, reports_checks):
+            return _MISS
+        memset(matched, 0, self._count * sizeof(PyObject*))
+        memset(numbers, 0, self._numbers * sizeof(PyObject*))
+        memset(sizes, 0, self._sizes * sizeof(long long))
+        try:
+            if not self._matches_node(self._root, root, matched, numbers, sizes):
+                return _MISS
+            if self._other_roots and not self._matches_others(other_roots, matched, numbers, sizes):
+                return _MISS
+            if target is not None and not self._matches_memory(matched, target):
+                return _MISS
+            if flags.has_unresolved_checks and self._has_failed_checks(matched, target):
+                return _MISS
+            if not self._has_same_sharing(matched) or not self._matches_references(matched):
+                return _MISS
+            if self.shape_class is not None:
+                if target is not None and not _fits_codes(
+                    self._codes + self._target_codes, self._target_rank, target.strides, sizes
+                ):
+                    return _MISS
+                flat = self._find_variant(matched, sizes)
+                if flat is None:
+                    return _MISS
+            if self._needs_temp:
+                return _NEEDS_TEMP
+            flat._launch(matched, numbers, target)
+        finally:
+            for i in range(self._count):
+                Py_XDECREF(matched[i])
+            for i in range(self._numbers):
+                Py_XDECREF(numbers[i])
+        counters.evaluations += 1
+        counters.graph_hits += 1
+        return _HIT
+
+    cdef FlatPlan _find_variant(self, PyObject** matched, long long* sizes):
+        """Return the plan of these sizes, cached or from the shape class; None if that has none."""
+        cdef Py_ssize_t i
+        cdef FlatPlan variant
+        cdef tuple values = tuple([sizes[i] for i in range(self._sizes)])
+        if 0 in values:  # the size of a node that is not matched
+            return None
+        key = self, values
+        variant = _variants.young.get(key) or _variants.find(key)
+        if variant is None:
+            specs = [None if matched[i] == NULL else (<Expr>matched[i]).spec for i in range(self._count)]
+            plan = self.shape_class.build_plan(values, specs)
+            if plan is None:
+                return None
+            counters.shape_class_hits += 1
+            bound = bind_plan(self._opened, plan, self._numbers)
+            variant = _variants[key] = FlatPlan(bound, self._opened, self)
+        return variant
+
+    cdef bint _matches_node(
+        self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers, long long* sizes
+    ) except -1:
+        """Return True if node `e` and its arguments match key `i`; store the matched nodes."""
+        cdef Node* n = &self._nodes[i]
+        cdef Py_ssize_t k, j, number
+        cdef PyObject* a
+        cdef tuple args
+        cdef bint is_class = self.shape_class is not None
+        if is_class:
+            if <PyObject*>e.spec.dtype != n.dtype or e.spec.device is not self._opened.device:
+                return False
+            if not _fits_codes(self._codes + n.codes, n.rank, e.spec.shape, sizes):
+                return False
+        elif <PyObject*>e.spec != n.spec:
+            return False
+        if n.source >= 0:
+            if e.op is not None or storage_of(e).pending is None:
+                return False
+            if is_class:
+                if not _fits_moves(<tuple>n.strides, e.moves, sizes):
+                    return False
+            elif e.moves != <tuple>n.strides:
+                return False
+            j = n.source
+            if matched[j] == NULL and not self._matches_node(j, e.storage.pending, matched, numbers, sizes):
+                return False
+            if matched[j] != <PyObject*>e.storage.pending:
+                return False
+        elif n.op == NULL:
+            if e.op is not None:
+                return False
+            if e.storage.pending is not None and storage_of(e).pending is not None:
+                return False
+            if is_class:
+                if not _fits_codes(self._codes + n.codes + n.rank, n.rank, e.strides, sizes):
+                    return False
+            elif <PyObject*>e.strides != n.strides and e.strides != <tuple>n.strides:
+                return False
+        else:
+            if <PyObject*>e.op != n.op:
+                return False
+            if is_class and n.kind != _PLAIN:
+                if not _fits_attrs(n.kind, <tuple>n.attrs, e.attrs, sizes):
+                    return False
+            elif <PyObject*>e.attrs != n.attrs and e.attrs != <object>n.attrs:
+                return False
+            args, number = e.args, n.number
+            if len(args) != n.count:
+                return False
+            for k in range(n.count):
+                j, a = self._args[n.args + k], PyTuple_GET_ITEM(args, k)
+                if j < 0:
+                    if Py_TYPE(a) != self._types[n.args + k]:
+                        return False
+                    Py_INCREF(a)
+                    numbers[number] = a
+                    number += 1
+                elif matched[j] != NULL:
+                    if matched[j] != a:
+                        return False
+                elif type(<object>a) is not Expr:
+                    return False
+                elif not self._matches_node(j, <Expr>a, matched, numbers, sizes):
+                    return False
+        Py_INCREF(<PyObject*>e)
+        matched[i] = <PyObject*>e
+        return True
+
+    cdef bint _matches_others(
+        self, others, PyObject** matched, PyObject** numbers, long long* sizes
+    ) except -1:
+        """Return True if the other roots match their keys; store the matched nodes."""
+        cdef Py_ssize_t j
+        cdef Expr e
+        for j, e in zip(self._other_roots, others, strict=True):
+            if matched[j] == NULL and not self._matches_node(j, e, matched, numbers, sizes):
+                return False
+            if matched[j] != <PyObject*>e:
+                return False
+        return True
+
+    cdef bint _matches_memory(self, PyObject** matched, Expr target) except -1:
+        """Return True if the leaves that overlap the target, and that equal it, are as before."""
+        cdef Py_ssize_t slot
+        cdef Expr e
+        for slot in range(self._leaf_count):
+            e = <Expr>matched[self._leaves[slot]]
+            if e.storage is not target.storage:
+                if self._over[slot] or e.storage.overlap is not None:
+                    return False
+            elif not self._over[slot]:
+                if not is_disjoint(e, target):
+                    return False
+            elif _has_same_elements(e, target) != (self._over[slot] == 2):
+                return False
+        return True
+
+    cdef bint _has_failed_checks(self, PyObject** matched, Expr target) except -1:
+        """Return True if memory of an operand or the target has checks that may have failed."""
+        cdef Py_ssize_t slot
+        for slot in range(self._leaf_count):
+            if (<Expr>matched[self._leaves[slot]]).storage.checks:
+                return True
+        return target is not None and bool(target.storage.checks)
+
+    cdef bint _has_same_sharing(self, PyObject** matched) except -1:
+        """Return True if the nodes that share their arguments are those of the cached graph."""
+        cdef Py_ssize_t i
+        cdef Expr e
+        cdef set seen
+        cdef list shared
+        if not has_rematerialized():
+            return not self._shared
+        seen, shared = set(), []
+        for i in range(self._count):
+            if matched[i] != NULL:
+                e = <Expr>matched[i]
+                if e.op is not None and e.args:
+                    key = <size_t><PyObject*>e.args
+                    if key in seen:
+                        shared.append(i)
+                    else:
+                        seen.add(key)
+        return tuple(shared) == self._shared
+
+    cdef bint _matches_references(self, PyObject** matched) noexcept:
+        """Return True if exactly the nodes that the entries mark have references from outside."""
+        cdef Py_ssize_t i
+        if self._lazy_count:
+            return self._matches_lazy_references(matched)
+        for i in range(self._count):
+            if self._nodes[i].referenced >= 0:
+                if has_references_beyond(matched[i], self._nodes[i].uses) != self._nodes[i].referenced:
+                    return False
+        return True
+
+    cdef bint _matches_lazy_references(self, PyObject** matched) noexcept:
+        """Return True if references match, counted as by `graph_key.find_lazy_references`."""
+        cdef Py_ssize_t over[_NODES]  # number of storages that refer to a node
+        cdef bint referenced[_NODES]  # through its leaves and storages
+        cdef Py_ssize_t i, k, m, sharers, first
+        cdef Storage storage
+        memset(over, 0, self._count * sizeof(Py_ssize_t))
+        memset(referenced, 0, self._count * sizeof(bint))
+        for k in range(self._lazy_count):
+            i = self._lazy[k]
+            storage = (<Expr>matched[i]).storage
+            sharers, first = 0, -1
+            for m in range(self._lazy_count):
+                if (<Expr>matched[self._lazy[m]]).storage is storage:
+                    sharers += 1
+                    if first < 0:
+                        first = m
+            if first == k:
+                over[self._nodes[i].source] += 1
+            if has_references_beyond(<PyObject*>storage, sharers):
+                referenced[self._nodes[i].source] = True
+            if has_references_beyond(matched[i], self._nodes[i].uses):
+                referenced[self._nodes[i].source] = True
+        for i in range(self._count):
+            if self._nodes[i].referenced >= 0:
+                if not referenced[i]:
+                    referenced[i] = has_references_beyond(matched[i], self._nodes[i].uses + over[i])
+                if referenced[i] != self._nodes[i].referenced:
+                    return False
+        return True
+
+
+cdef inline bint _fits(long long code, long long value, long long* sizes) noexcept:
+    """Return True if a value is the constant, or the size, that a code stands for; store the size."""
+    cdef long long* size
+    if -_INPUT_MIN < code < _INPUT_MIN:
+        return value == code
+    if code < 0:
+        code, value = -code, -value
+    size = &sizes[code - _INPUT_MIN]
+    if size[0] == 0:
+        size[0] = value
+        return value >= _INPUT_MIN
+    return size[0] == value
+
+
+cdef bint _fits_codes(long long* codes, Py_ssize_t count, tuple values, long long* sizes) except -1:
+    """Return True if all values fit their codes."""
+    cdef Py_ssize_t k
+    if len(values) != count:
+        return False
+    for k in range(count):
+        if not _fits(codes[k], <object>PyTuple_GET_ITEM(values, k), sizes):
+            return False
+    return True
+
+
+cdef bint _fits_tuple(tuple codes, tuple values, long long* sizes) except -1:
+    """Return True if all values fit the codes in a tuple."""
+    cdef Py_ssize_t k
+    if len(values) != len(codes):
+        return False
+    for k in range(len(codes)):
+        if not _fits(
+            <object>PyTuple_GET_ITEM(codes, k), <object>PyTuple_GET_ITEM(values, k), sizes
+        ):
+            return False
+    return True
+
+
+cdef bint _fits_move(tuple codes, tuple move, long long* sizes) except -1:
+    """Return True if a move fits one with codes (`graph_key.map_move`)."""
+    cdef Py_ssize_t k
+    if len(codes) != len(move) or codes[0] != move[0]:
+        return False
+    if codes[0] == "permute":
+        return codes[1] == move[1]
+    if codes[0] == "pad":
+        return codes[1] == move[1] and _fits(codes[2], move[2], sizes) and _fits(codes[3], move[3], sizes)
+    for k in range(1, len(codes)):
+        if not _fits_tuple(codes[k], move[k], sizes):
+            return False
+    return True
+
+
+cdef bint _fits_moves(tuple codes, tuple moves, long long* sizes) except -1:
+    """Return True if all moves fit those with codes."""
+    cdef Py_ssize_t k
+    if len(codes) != len(moves):
+        return False
+    for k in range(len(codes)):
+        if not _fits_move(codes[k], moves[k], sizes):
+            return False
+    return True
+
+
+cdef bint _fits_attrs(int kind, tuple codes, tuple attrs, long long* sizes) except -1:
+    """Return True if the attrs of a view or a gather fit those with codes (`graph_key.map_attrs`)."""
+    if kind == _MOVE:
+        return _fits_move(codes, attrs, sizes)
+    if not _fits_tuple(codes[0], attrs[0], sizes) or codes[1] != attrs[1] or codes[2] != attrs[2]:
+        return False
+    purposes, asked = codes[3], attrs[3]
+    if purposes is None or asked is None:
+        return purposes is asked
+    if len(purposes) != len(asked):
+        return False
+    for purpose, other in zip(purposes, asked):
+        if purpose.op != other.op or purpose.axis != other.axis:
+            return False
+        if not _fits(purpose.size, other.size, sizes):
+            return False
+    return True
 
 
 cdef _find_entry(Act* act, object run):

@@ -19,3 +19,5 @@ cpdef int try_cached_write(Expr value, Expr target, Py_ssize_t other_references=
 @cython.locals(graph=CachedGraph, outcome=int)
 cpdef int try_cached_update(Expr value, Expr target) except -1
 cdef tuple _find_candidates(IdentityCache identity_cache, Expr root, tuple strides, object kind)
+cdef tuple _look_up(Expr root, tuple strides, object kind, bint fast_math)
+cdef tuple _class_key(Expr root, tuple strides, object kind, bint fast_math)

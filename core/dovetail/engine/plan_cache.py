@@ -1,7 +1,8 @@
 """A cache of evaluated graphs, which new graphs are matched against without building a key.
 
 A graph's key (`graph_key`) has everything that a plan depends on. Cached graphs are looked up by
-the op and the Spec of their root. A graph that matches none exactly is planned by its key.
+the op and the Spec of their root; those of a shape class, which match graphs of many sizes, by the
+op, the dtype and the number of axes. A graph that matches none is planned by its key.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from ..layout import Shape
 from ..lru_cache import LRUCache
 from ..ops.table import COPY
 from ..settings import current, flags
-from .graph_key import OrderedGraph
+from .graph_key import DistinctSizes, OrderedGraph
 from .graph_matcher import (
+    CLASS_SIZES_MAX,
     GRAPH_ARGUMENTS_MAX,
     GRAPH_NODES_MAX,
     HIT,
@@ -36,6 +38,9 @@ KIND_UPDATE, KIND_REFERENCED = "updates", "stays"
 GRAPH_KEYS_MAX = 4096  # root ops and Specs with cached graphs
 
 _cached_graphs: LRUCache[tuple[Hashable, ...], tuple[CachedGraph, ...]] = create_program_cache(
+    GRAPH_KEYS_MAX
+)
+_class_graphs: LRUCache[tuple[Hashable, ...], tuple[CachedGraph, ...]] = create_program_cache(
     GRAPH_KEYS_MAX
 )
 # Identity-keyed caches in front, by kind. The second name of each is compiled to a typed variable,
@@ -72,13 +77,13 @@ def match_cached_graphs(roots: Sequence[Expr], reports_checks: bool) -> bool:
     if count > GRAPH_NODES_MAX:
         return False
     if flags.has_fast_math and current().fast_math:
-        for graph in _cached_graphs.find((root.op, root.spec, None, count, True)) or ():
+        for graph in _look_up(root, None, count, True):
             if graph.run(root, None, reports_checks, roots[1:]) == HIT:
                 return True
         return False
     candidates = _joint_graphs.get(root.op, root.spec, count)
     if candidates is None:
-        candidates = _cached_graphs.find((root.op, root.spec, None, count, False)) or ()
+        candidates = _look_up(root, None, count, False)
         _joint_graphs.put(root.op, root.spec, count, candidates)
     for graph in candidates:  # noqa: SIM110 - compiled functions have no generators
         if graph.run(root, None, reports_checks, roots[1:]) == HIT:
@@ -130,12 +135,28 @@ def _find_candidates(
     Those with the setting `fast_math` are not memoized.
     """
     if flags.has_fast_math and current().fast_math:
-        return _cached_graphs.find((root.op, root.spec, strides, kind, True)) or ()
+        return _look_up(root, strides, kind, True)
     candidates = identity_cache.get(root.op, root.spec, strides)
     if candidates is None:
-        candidates = _cached_graphs.find((root.op, root.spec, strides, kind, False)) or ()
+        candidates = _look_up(root, strides, kind, False)
         identity_cache.put(root.op, root.spec, strides, candidates)
     return candidates
+
+
+def _look_up(
+    root: Expr, strides: Shape | None, kind: Hashable, fast_math: bool
+) -> tuple[CachedGraph, ...]:
+    """Return the cached graphs of a root with these sizes, then those of shape classes."""
+    exact = _cached_graphs.find((root.op, root.spec, strides, kind, fast_math)) or ()
+    return exact + (_class_graphs.find(_class_key(root, strides, kind, fast_math)) or ())
+
+
+def _class_key(
+    root: Expr, strides: Shape | None, kind: Hashable, fast_math: bool
+) -> tuple[Hashable, ...]:
+    """Return the key of a root's graphs of shape classes."""
+    spec, target_rank = root.spec, None if strides is None else len(strides)
+    return root.op, spec.dtype, spec.device, len(spec.shape), target_rank, kind, fast_math
 
 
 def cache_graph(
@@ -144,14 +165,18 @@ def cache_graph(
     """Cache a graph, unless it is too large, repeats a root, or its plan does not store all roots.
 
     A cached graph may store other nodes, too, that are referenced from outside. One graph too many
-    for a root's op and Spec evicts the oldest.
+    for a root's op and Spec evicts the oldest. The graph of a shape class is cached without sizes.
     """
     if len(walk.nodes) > GRAPH_NODES_MAX:
         return
-    entries = walk.node_keys()
+    shape_class, sizes = plan.plan.shape_class, DistinctSizes()
+    entries = walk.node_keys(None if shape_class is None else sizes.encode)
+    if shape_class is not None and target is not None:
+        target = target._replace(strides=tuple([sizes.encode(s) for s in target.strides]))
     if (
         sum(len(e.args) for e in entries) > GRAPH_ARGUMENTS_MAX
         or len(plan.empty_memory) > PLAN_SLOTS_MAX
+        or len(sizes.numbers) > CLASS_SIZES_MAX
     ):
         return
     first, *others = roots = [walk.index[e] for e in walk.roots]
@@ -177,6 +202,13 @@ def cache_graph(
         None if e.op is None or i in stored else i in referenced_positions
         for i, e in enumerate(walk.nodes)
     ]
+    fast_math = current().fast_math
+    key = (root.op, root.spec, strides, kind, fast_math)
+    graphs = _cached_graphs
+    if shape_class is not None:
+        key, graphs = _class_key(root, strides, kind, fast_math), _class_graphs
+        if any([g.shape_class is shape_class for g in graphs.find(key) or ()]):
+            return
     graph = CachedGraph(
         entries,
         last,
@@ -187,8 +219,9 @@ def cache_graph(
         opened(walk.device),
         others,
         walk.shared,
+        shape_class,
+        len(sizes.numbers),
     )
-    key = (root.op, root.spec, strides, kind, current().fast_math)
     for lately in (_value_graphs, _update_graphs, _referenced_graphs, _joint_graphs):
         lately.age()
-    _cached_graphs[key] = (graph, *(_cached_graphs.find(key) or ()))[:GRAPHS_PER_KEY_MAX]
+    graphs[key] = (graph, *(graphs.find(key) or ()))[:GRAPHS_PER_KEY_MAX]

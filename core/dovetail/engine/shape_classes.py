@@ -8,8 +8,8 @@ of their own. The first graph of a skeleton is planned with its sizes, the secon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 from ..device_class import opened as open_device
 from ..fusion import passes
@@ -17,22 +17,19 @@ from ..fusion.decisions import PlanGraph
 from ..fusion.plan import Plan, WriteTarget
 from ..fusion.shape_class import ShapeClass, plan_shape_class
 from ..fusion.symbolic_sizes import INPUT_MIN, GuardRecorder
-from ..graph.expr import Attrs, Expr, Spec, leaf, storage_of
-from ..layout import Move, Shape
+from ..graph.expr import Expr, Spec, leaf, storage_of
+from ..layout import Shape
 from ..lru_cache import LRUCache
 from ..memory.storage import Storage
-from ..ops.table import Op
 from ..settings import current
 from . import programs
 from .events import counters
-from .graph_key import OrderedGraph
+from .graph_key import MapSize, OrderedGraph, build_skeleton, map_attrs, map_move
 
 SKELETONS_MAX = 2048  # cached skeletons
 CLASSES_PER_SKELETON_MAX = 8
 # A class costs as much as two plans. A skeleton makes this many more of them than graphs have used.
 UNUSED_CLASSES_MAX = 3
-
-MapSize: TypeAlias = Callable[[int], Any]
 
 
 class Skeleton:
@@ -48,80 +45,6 @@ class Skeleton:
 _skeletons: LRUCache[tuple[Hashable, ...], Skeleton] = programs.create_program_cache(SKELETONS_MAX)
 
 
-class DistinctSizes:
-    """The distinct sizes of a graph, in the order in which they were met."""
-
-    __slots__ = ("numbers",)
-
-    def __init__(self) -> None:
-        self.numbers: dict[int, int] = {}
-
-    def encode(self, size: int) -> int:
-        """Return a size below INPUT_MIN itself, else INPUT_MIN plus the number of its value.
-
-        Negative sizes are encoded as the positive ones, with their sign.
-        """
-        if -INPUT_MIN < size < INPUT_MIN:
-            return size
-        numbers = self.numbers
-        k = numbers.setdefault(size if size > 0 else -size, len(numbers)) + INPUT_MIN
-        return k if size > 0 else -k
-
-
-def map_move(move: Move, map_size: MapSize) -> Move:
-    """Return a move with its sizes replaced; axes stay."""
-    name = move[0]
-    if name == "permute":
-        return move
-    if name == "pad":
-        return name, move[1], map_size(move[2]), map_size(move[3])
-    return name, *[tuple([map_size(n) for n in part]) for part in move[1:]]
-
-
-def map_attrs(op: Op, attrs: Attrs, map_size: MapSize) -> Attrs:
-    """Return an op's attrs with their sizes replaced, for views and gathers; others stay."""
-    if op.kind == "view":
-        return map_move(attrs, map_size)
-    if op.kind == "gather":
-        shape, source_axes, index_axes, purposes = attrs
-        if purposes is not None:
-            purposes = tuple([p._replace(size=map_size(p.size)) for p in purposes])
-        return tuple([map_size(n) for n in shape]), source_axes, index_axes, purposes
-    return attrs
-
-
-def build_skeleton(
-    graph: OrderedGraph,
-    referenced: tuple[int, ...],
-    roots: tuple[int, ...],
-    target: WriteTarget | None,
-) -> tuple[tuple[Hashable, ...], tuple[int, ...]]:
-    """Return the skeleton of a graph's key, and its distinct sizes."""
-    sizes = DistinctSizes()
-    encode = sizes.encode
-    key: list[Hashable] = [graph.device, referenced, roots, current().fast_math]
-    sources = dict(graph.lazy_leaves)
-    index = graph.index
-    for i, e in enumerate(graph.nodes):
-        op = e.op
-        key.append(e.spec.dtype)
-        key.append(tuple([encode(n) for n in e.spec.shape]))
-        if op is not None:
-            key.append(op)
-            key.append(map_attrs(op, e.attrs, encode))
-            key.append(tuple([index[a] if type(a) is Expr else type(a) for a in e.args]))
-        elif i in sources:
-            key.append(tuple([map_move(m, encode) for m in e.moves]))
-            key.append(sources[i])
-        else:
-            key.append(None)
-            key.append(tuple([encode(s) for s in e.strides]))
-    if target is not None:
-        strides = tuple([encode(s) for s in target.strides])
-        key.append(target._replace(strides=strides))
-    return tuple(key), tuple(sizes.numbers)
-
-
 def build_plan(
     graph: OrderedGraph,
     referenced: tuple[int, ...],
@@ -129,7 +52,7 @@ def build_plan(
     target: WriteTarget | None,
 ) -> Plan:
     """Return the plan of a graph: from a class, by a new class, or planned with its sizes."""
-    key, sizes = build_skeleton(graph, referenced, roots, target)
+    key, sizes = build_skeleton(graph, referenced, roots, target, current().fast_math)
     skeleton = _skeletons.find(key)
     if skeleton is None or not sizes:
         _skeletons[key] = Skeleton()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..backend.faults import IndexPurpose
 from ..dtypes import DType
@@ -12,6 +12,9 @@ from ..ir.builder import Kernel
 from ..layout import Shape, StridedView
 from ..ops.table import Op
 from .reasons import Reason
+
+if TYPE_CHECKING:
+    from .shape_class import ShapeClass
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -93,7 +96,7 @@ class Materialised(NamedTuple):
 class Plan:
     """A list of steps; `output_slots`: (position of the node, slot) for every node that stays.
 
-    There are no steps if it `target_overlaps`.
+    There are no steps if it `target_overlaps`. `shape_class`: the class that built it, if one did.
     """
 
     steps: list[PlannedLaunch | PlannedCall]
@@ -103,6 +106,7 @@ class Plan:
     target_overlaps: bool = (
         False  # the target is read, and not element by element: use fresh memory
     )
+    shape_class: ShapeClass | None = None
 
 
 class WriteTarget(NamedTuple):

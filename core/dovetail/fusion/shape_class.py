@@ -131,23 +131,30 @@ class ShapeClass:
     target_overlaps: bool
     guards: int
 
-    def build_plan(self, sizes: tuple[int, ...], specs: Sequence[Spec]) -> Plan | None:
+    def build_plan(self, sizes: tuple[int, ...], specs: Sequence[Spec | None]) -> Plan | None:
         """Return the plan for these sizes, or None if they do not meet the guards.
 
-        specs: those of the nodes, by which the plan describes what is materialised.
+        specs: those of the nodes, by which the plan describes what is materialised; None leaves a
+            node out.
         """
         numbers = self.program.run(sizes)
         return None if numbers is None else self.fill(numbers, specs)
 
-    def fill(self, numbers: Sequence[int], specs: Sequence[Spec]) -> Plan:
+    def fill(self, numbers: Sequence[int], specs: Sequence[Spec | None]) -> Plan:
         """Return the plan with the numbers that the program has computed."""
         steps: list[PlannedLaunch | PlannedCall] = []
         at = 0
         for template in self.steps:
             step, at = template.build(numbers, at)
             steps.append(step)
-        materialised = [Materialised(op, specs[i], why) for op, i, why in self.materialised]
-        return Plan(steps, self.slot_count, self.output_slots, materialised, self.target_overlaps)
+        materialised = [
+            Materialised(op, spec, why)
+            for op, i, why in self.materialised
+            if (spec := specs[i]) is not None
+        ]
+        return Plan(
+            steps, self.slot_count, self.output_slots, materialised, self.target_overlaps, self
+        )
 
 
 def plan_shape_class(
