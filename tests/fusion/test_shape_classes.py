@@ -120,6 +120,14 @@ def product(d: Draw, x: Any) -> Any:
     )
 
 
+def long_product(d: Draw, x: Any) -> Any:
+    if x.ndim != 1:
+        return x
+    return (
+        d.leaf(d.size(31), x.shape[0]) @ x if d.structure.random() < 0.5 else x @ d.leaf(*x.shape)
+    )
+
+
 def gathered(d: Draw, x: Any) -> Any:
     if not x.ndim or not x.shape[0]:
         return x
@@ -149,6 +157,7 @@ STEPS: tuple[Callable[[Draw, Any], Any], ...] = (
     joined,
     padded,
     product,
+    long_product,
     gathered,
     outer,
     running,
@@ -157,7 +166,7 @@ STEPS: tuple[Callable[[Draw, Any], Any], ...] = (
 
 def random_graph(d: Draw) -> tuple[Evaluation, Any]:
     """Return the evaluation of a random graph, perhaps into memory, and what must stay alive."""
-    rank = d.structure.randrange(1, 4)
+    rank = d.structure.choice((1, 1, 2, 2, 3))
     long = rank == 1 or (rank == 2 and d.structure.random() < 0.3)
     shape = [d.size(300 if rank > 1 else 1 << 30, long and axis == 0) for axis in range(rank)]
     x = d.leaf(*shape)
@@ -268,6 +277,10 @@ GUARDS: dict[str, tuple[Callable[[Any, Any], object], tuple[int, int], tuple[int
     "least": (lambda n, m: min(n, m), (9, 3), (3, 4)),
     "sorted": (lambda n, m: sorted([n, m]), (9, 8), (9, 9)),
     "bits": (lambda n, m: n.bit_length() == 3, (7, 4), (8, 4)),
+    "with_float": (lambda n, m: n * 0.5 + 1, (6, 2), (5, 4)),
+    "with_bool": (lambda n, m: n + True == 7, (6, 2), (5, 4)),
+    "above_float": (lambda n, m: n > 5.5, (6, 2), (5, 4)),
+    "bitwise": (lambda n, m: (n & 3, n | 1, n ^ 2, ~n), (6, 2), (5, 4)),
 }
 
 

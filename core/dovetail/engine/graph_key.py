@@ -240,7 +240,7 @@ class OrderedGraph:
         return entries
 
 
-# --- keys without sizes ----------------------------------------------------------------------------
+# --- keys without sizes ---------------------------------------------------------------------------
 
 
 class DistinctSizes:

@@ -141,9 +141,9 @@ class CachedGraph:
         if self._checks_references and not self._matches_references(matched):
             return MISS
         if sizes is not None:
-            if target is not None and self._target is not None:
-                if not _fits_all(self._target.strides, target.strides, sizes):
-                    return MISS
+            codes = () if self._target is None else self._target.strides
+            if target is not None and not _fits_all(codes, target.strides, sizes):
+                return MISS
             variant = self._find_variant(matched, sizes)
             if variant is None:
                 return MISS
@@ -258,7 +258,7 @@ def _matches_moves(
     if sizes is None or expected is None:
         return moves == expected
     return len(moves) == len(expected) and all(
-        [_fits_move(codes, m, sizes) for codes, m in zip(expected, moves, strict=True)]
+        _fits_move(codes, m, sizes) for codes, m in zip(expected, moves, strict=True)
     )
 
 
@@ -278,7 +278,7 @@ def _fits(code: int, value: int, sizes: list[int]) -> bool:
 def _fits_all(codes: Sequence[int], values: Sequence[int], sizes: list[int]) -> bool:
     """Return True if all values fit their codes."""
     return len(codes) == len(values) and all(
-        [_fits(code, value, sizes) for code, value in zip(codes, values, strict=True)]
+        _fits(code, value, sizes) for code, value in zip(codes, values, strict=True)
     )
 
 
@@ -290,7 +290,7 @@ def _fits_move(codes: Move, move: Move, sizes: list[int]) -> bool:
         return bool(codes[1] == move[1])
     if codes[0] == "pad":
         return codes[1] == move[1] and _fits_all(codes[2:], move[2:], sizes)
-    return all([_fits_all(*pair, sizes) for pair in zip(codes[1:], move[1:], strict=True)])
+    return all(_fits_all(*pair, sizes) for pair in zip(codes[1:], move[1:], strict=True))
 
 
 def _fits_attrs(op: Op, codes: Attrs, attrs: Attrs, sizes: list[int]) -> bool:
@@ -302,10 +302,8 @@ def _fits_attrs(op: Op, codes: Attrs, attrs: Attrs, sizes: list[int]) -> bool:
     if codes[3] is None or attrs[3] is None:
         return codes[3] is attrs[3]
     return len(codes[3]) == len(attrs[3]) and all(
-        [
-            purpose[:2] == other[:2] and _fits(purpose.size, other.size, sizes)
-            for purpose, other in zip(codes[3], attrs[3], strict=True)
-        ]
+        purpose[:2] == other[:2] and _fits(purpose.size, other.size, sizes)
+        for purpose, other in zip(codes[3], attrs[3], strict=True)
     )
 
 

@@ -207,7 +207,7 @@ def cache_graph(
     graphs = _cached_graphs
     if shape_class is not None:
         key, graphs = _class_key(root, strides, kind, fast_math), _class_graphs
-        if any([g.shape_class is shape_class for g in graphs.find(key) or ()]):
+        if any(g.shape_class is shape_class for g in graphs.find(key) or ()):
             return
     graph = CachedGraph(
         entries,

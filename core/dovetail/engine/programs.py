@@ -109,9 +109,9 @@ def _get_programs(
 
     Raises: the error of the first kernel that fails; the programs before it are cached.
     """
-    threads = opened.backend.compile_threads
+    missing = {str(k): k for k in kernels if opened.programs.find(str(k)) is None}
+    threads = opened.backend.compile_threads if missing else 1
     if threads > 1:
-        missing = {str(k): k for k in kernels if opened.programs.find(str(k)) is None}
         absent = dict[str, _MissingProgram]()
         for text, kernel in missing.items():
             absent[text] = _MissingProgram(opened, kernel)

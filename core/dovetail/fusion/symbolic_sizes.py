@@ -219,42 +219,42 @@ class SymbolicSize:
         return -self if self < 0 else self
 
     def __add__(self, other: Any) -> Any:
-        if type(other) is int:
-            terms, value = _add(self.terms, _constant_terms(other)), self.value + other
-        elif isinstance(other, SymbolicSize):
+        if isinstance(other, SymbolicSize):
             terms, value = _add(self.terms, other.terms), self.value + other.value
+        elif isinstance(other, int):
+            terms, value = _add(self.terms, _constant_terms(int(other))), self.value + other
         else:
-            return NotImplemented
+            return int(self) + other if isinstance(other, float) else NotImplemented
         return self.recorder.create_size(terms, value)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        if type(other) is int or isinstance(other, SymbolicSize):
-            return self + -other
-        return NotImplemented
+        return self + -other if isinstance(other, SymbolicSize | int | float) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
         return -self + other
 
     def __mul__(self, other: Any) -> Any:
-        if type(other) is int:
-            terms, value = _multiply(self.terms, _constant_terms(other)), self.value * other
-        elif isinstance(other, SymbolicSize):
+        if isinstance(other, SymbolicSize):
             terms, value = _multiply(self.terms, other.terms), self.value * other.value
+        elif isinstance(other, int):
+            terms, value = _multiply(self.terms, _constant_terms(int(other))), self.value * other
         else:
-            return NotImplemented
+            return int(self) * other if isinstance(other, float) else NotImplemented
         return self.recorder.create_size(terms, value)
 
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
-        if type(other) is int or isinstance(other, SymbolicSize):
+        if isinstance(other, SymbolicSize | int):
             return _divide(self, other, self.recorder)
-        return NotImplemented
+        return int(self) // other if isinstance(other, float) else NotImplemented
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return _divide(other, self, self.recorder) if type(other) is int else NotImplemented
+        if isinstance(other, int):
+            return _divide(other, self, self.recorder)
+        return other // int(self)
 
     def __mod__(self, other: Any) -> Any:
         return self - other * (self // other)
@@ -280,17 +280,17 @@ class SymbolicSize:
 
     # --- guards
 
-    def _compare(self, other: SizeLike) -> tuple[int, Terms, int | None]:
+    def _compare(self, other: SizeLike | float) -> tuple[float, Terms, int | None]:
         """Return the difference of two sizes, its polynomial, and its sign if that is known."""
         difference = self - other
-        if type(difference) is int:
+        if not isinstance(difference, SymbolicSize):
             return difference, (), (difference > 0) - (difference < 0)
         return difference.value, difference.terms, self.recorder.sign(difference.terms)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SymbolicSize):
-            if type(other) is not int:
-                return False
+            if not isinstance(other, int):
+                return isinstance(other, float) and int(self) == other
         elif other.recorder is not self.recorder:  # a key of a cache that outlives a planning
             return False
         value, terms, sign = self._compare(other)
@@ -298,24 +298,24 @@ class SymbolicSize:
             self.recorder.require("nonzero" if value else "zero", terms)
         return value == 0
 
-    def __lt__(self, other: SizeLike) -> bool:
+    def __lt__(self, other: SizeLike | float) -> bool:
         value, terms, sign = self._compare(other)
         if sign is None:  # value < 0: -value - 1 >= 0
             negative = _add(_scale(terms, -1), _constant_terms(-1))
             self.recorder.require("nonnegative", negative if value < 0 else terms)
         return value < 0
 
-    def __gt__(self, other: SizeLike) -> bool:
+    def __gt__(self, other: SizeLike | float) -> bool:
         value, terms, sign = self._compare(other)
         if sign is None:
             positive = _add(terms, _constant_terms(-1))
             self.recorder.require("nonnegative", positive if value > 0 else _scale(terms, -1))
         return value > 0
 
-    def __le__(self, other: SizeLike) -> bool:
+    def __le__(self, other: SizeLike | float) -> bool:
         return not self > other
 
-    def __ge__(self, other: SizeLike) -> bool:
+    def __ge__(self, other: SizeLike | float) -> bool:
         return not self < other
 
     def __bool__(self) -> bool:
@@ -360,6 +360,19 @@ class SymbolicSize:
         return int(self) & int(other)
 
     __rand__ = __and__
+
+    def __or__(self, other: int) -> int:
+        return int(self) | int(other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: int) -> int:
+        return int(self) ^ int(other)
+
+    __rxor__ = __xor__
+
+    def __invert__(self) -> Any:
+        return -self - 1
 
     def __repr__(self) -> str:
         return repr(int(self))
