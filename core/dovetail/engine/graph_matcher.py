@@ -198,7 +198,8 @@ def _matches_node(
     node_key = node_keys[i]
     if e.op is not node_key.op or not _matches_spec(node_key, e.spec, sizes):
         return False
-    if node_key.op is None:
+    op = node_key.op
+    if op is None:
         pending, j = storage_of(e).pending, node_key.source
         if pending is not None and j >= 0:
             if not _matches_moves(node_key.moves, e.moves, sizes):
@@ -218,8 +219,8 @@ def _matches_node(
             return False
         matched[i] = e
         return True
-    if sizes is not None and e.op.kind in ("view", "gather"):
-        if not _fits_attrs(e.op, node_key.attrs, e.attrs, sizes):
+    if sizes is not None and op.kind in ("view", "gather"):
+        if not _fits_attrs(op, node_key.attrs, e.attrs, sizes):
             return False
     elif e.attrs is not node_key.attrs and e.attrs != node_key.attrs:
         return False

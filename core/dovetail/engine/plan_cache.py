@@ -203,7 +203,7 @@ def cache_graph(
         for i, e in enumerate(walk.nodes)
     ]
     fast_math = current().fast_math
-    key = (root.op, root.spec, strides, kind, fast_math)
+    key: tuple[Hashable, ...] = (root.op, root.spec, strides, kind, fast_math)
     graphs = _cached_graphs
     if shape_class is not None:
         key, graphs = _class_key(root, strides, kind, fast_math), _class_graphs
