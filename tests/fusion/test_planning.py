@@ -9,8 +9,10 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail import layout as lay
 from dovetail.engine import evaluate as run
 from dovetail.fusion import cost, grouping, terms
+from dovetail.fusion.plan import PlannedLaunch
 from dovetail.graph import expr
 
 D = "reference"
@@ -62,10 +64,63 @@ def reshapes(n: int) -> Any:
     return paired([dt.reshape((dt.ones((4, 6), device=D) * k).T, (8, 3)) for k in range(n)])
 
 
+def appended(n: int) -> Any:
+    """Append a tensor of its own in each round."""
+    parts = [dt.full(4, float(k), device=D) for k in range(n)]
+    dt.evaluate(*parts)
+    return reduce(lambda y, x: dt.concat([y, x]), parts)
+
+
+def appended_rows(n: int) -> Any:
+    """Put computed rows in front and columns behind, in turns."""
+    y = dt.ones((1, 1), device=D)
+    for k in range(n // 2):
+        y = dt.concat([y[:1] * k, y])
+        y = dt.concat([y, y[:, :1]], axis=1)
+    return y
+
+
+def shared_operands(n: int) -> Any:
+    """Shift by one position; all rounds have one operand in common."""
+    x = dt.ones(100, device=D)
+    dt.evaluate(x)
+    return reduce(lambda y, _: dt.concat([x[:1], y[:-1]]), range(n), x)
+
+
+def padded(n: int) -> Any:
+    x = dt.ones(100, device=D)
+    return reduce(lambda y, _: dt.pad(y, ((1, 1),))[1:], range(n), x)
+
+
+def doubled_shifts(n: int) -> Any:
+    """Add neighbours of equal keys at distances that grow, as sums of segments do."""
+    y, keys = dt.ones(5000, device=D), dt.arange(5000, device=D) // 7
+    dt.evaluate(y, keys)
+    for k in range(1, n + 1):
+        is_same = keys[k:] == keys[:-k]
+        y = dt.concat([y[:k], dt.where(is_same, y[k:] + y[:-k], y[k:])])
+    return y
+
+
+def smoothed(n: int) -> Any:
+    """Average neighbours, and keep both ends."""
+    y = dt.ones(5000, device=D)
+    for _ in range(n):
+        y = dt.concat([y[:1], 0.5 * (y[2:] + y[:-2]), y[-1:]])
+    return y
+
+
+def neighbours(n: int) -> Any:
+    """Add neighbours of neighbours: slices of slices, of which many are equal."""
+    x = dt.ones(5000, device=D)
+    return reduce(lambda y, _: y[1:] + y[:-1], range(n), x)
+
+
 def planning_work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
-    """Return the number of created terms and visited expressions."""
+    """Return the number of created terms, applied moves, visited expressions and statements."""
     count = 0
     build_term, on_the_fly, operands = terms.build_term, cost.recompute_cost, grouping.operands
+    apply_move = lay.apply_move
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -79,8 +134,10 @@ def planning_work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
         m.setattr(terms, "build_term", counted(build_term))
         m.setattr(cost, "recompute_cost", counted(on_the_fly))
         m.setattr(grouping, "operands", counted(operands))
-        run.plan_pending([x._expr for x in roots])
-    return count
+        m.setattr(lay, "apply_move", counted(apply_move))
+        plans = run.plan_pending([x._expr for x in roots])
+    launches = [step for _, plan in plans for step in plan.steps if isinstance(step, PlannedLaunch)]
+    return count + sum(len(step.kernel.body) for step in launches)
 
 
 @pytest.mark.parametrize("shared", [doubled, logistic])
@@ -105,6 +162,25 @@ def test_work_grows_linearly_with_the_graph(
 ) -> None:
     few, many = (planning_work(monkeypatch, [graph(n)]) for n in (256, 1024))
     assert many < 6 * few
+
+
+@pytest.mark.parametrize(
+    ("graph", "rounds"),  # of depth 60: deeper graphs are evaluated in parts
+    [
+        (appended, 60),
+        (appended_rows, 60),
+        (shared_operands, 60),
+        (padded, 60),
+        (doubled_shifts, 20),
+        (smoothed, 20),
+        (neighbours, 60),
+    ],
+)
+def test_work_grows_linearly_with_nested_views(
+    graph: Callable[[int], Any], rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = (planning_work(monkeypatch, [graph(n)]) for n in (rounds // 2, rounds))
+    assert many < 3 * few
 
 
 def test_work_grows_linearly_with_independent_values(

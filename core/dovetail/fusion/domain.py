@@ -76,6 +76,16 @@ def dense_layout(shape: Shape, order: Shape) -> StridedView:
     return StridedView(shape, tuple(at[a] for a in range(len(order))), 0)
 
 
+def merge_slices(path: Path) -> Path:
+    """Return an equal path whose first two moves, if they are slices, are one."""
+    while len(path) > 1 and path[0][0][0] == path[1][0][0] == "slice":
+        ((_, starts, _, steps), source), ((_, after, lengths, strides), _), *others = path
+        first = tuple([a + b * s for a, b, s in zip(starts, after, steps, strict=True)])
+        both = tuple([s * t for s, t in zip(steps, strides, strict=True)])
+        path = ((("slice", first, lengths, both), source), *others)
+    return path
+
+
 def apply_path(base: StridedView, path: Path) -> StridedView | int:
     """Return a layout viewed through `path`, or the node of a move that strides do not permit."""
     for m, source in path:

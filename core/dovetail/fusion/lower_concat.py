@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from ..dtypes import DType
@@ -9,34 +11,52 @@ from ..layout import Shape
 from .groups import JoinRange, Term
 
 MemoryLocation: TypeAlias = tuple[int, int, DType]  # slot, offset in elements
-RangeKey: TypeAlias = tuple[Shape, int, int, int | None]
+PositionKey: TypeAlias = tuple[Shape, int]
+Interval: TypeAlias = tuple[int, int | None]  # from a position to before another, or to the end
 
 
 def common_memory(
-    term: Term, known_ranges: frozenset[RangeKey] = frozenset()
+    term: Term, intervals: Mapping[PositionKey, Interval] = MappingProxyType({})
 ) -> MemoryLocation | None:
     """Return the (slot, start, dtype) that all loads of a join share, or None.
 
-    Loads have such a memory, and joins of loads from one memory. The point is in the parts
-    `known_ranges`.
+    Loads have such a memory, and joins of loads from one memory. intervals: by position, the
+    interval in which a point lies.
     """
     if term.kind == "load":
         a = term.access
         assert a is not None
-        everywhere = all(_build_range_key(p) in known_ranges for p in term.ranges)
+        everywhere = all(_contains(intervals, part) for part in term.ranges)
         return (a.slot, a.start, a.dtype) if everywhere else None
     if term.kind != "join":
         return None
-    last, memories = len(term.args) - 1, set[MemoryLocation | None]()
+    memory, start, last = None, 0, len(term.args) - 1
     for k, (t, part) in enumerate(zip(term.args, term.ranges, strict=True)):
-        key = _build_range_key(
-            part._replace(stop=None) if k == last else part
-        )  # where the whole ends
-        memories.add(common_memory(t, known_ranges | {key}))
-    (memory, *others) = memories
-    return None if others or memory is None or memory[2] is not term.dtype else memory
+        # a kernel takes the first part that ends after the point, or the last part
+        stop, key = None if k == last else part.stop, _position_key(part)
+        its_memory = common_memory(
+            t, {**intervals, key: _intersect(intervals.get(key), start, stop)}
+        )
+        if its_memory is None or memory not in (None, its_memory):
+            return None
+        memory, start = its_memory, part.stop or 0
+    return None if memory is None or memory[2] is not term.dtype else memory
 
 
-def _build_range_key(part: JoinRange) -> RangeKey:
-    """Return a key for a part: its axis and range."""
-    return part.position.strides, part.position.offset, part.start, part.stop
+def _position_key(part: JoinRange) -> PositionKey:
+    """Return a key that is equal for equal positions."""
+    return part.position.strides, part.position.offset
+
+
+def _contains(intervals: Mapping[PositionKey, Interval], part: JoinRange) -> bool:
+    """Return True if the interval of a position is within a part."""
+    start, stop = intervals.get(_position_key(part), (0, None))
+    return part.start <= start and (part.stop is None or (stop is not None and stop <= part.stop))
+
+
+def _intersect(interval: Interval | None, start: int, stop: int | None) -> Interval:
+    """Return the part of an interval from `start` to before `stop`."""
+    if interval is None:
+        return start, stop
+    stops = [end for end in (interval[1], stop) if end is not None]
+    return max(interval[0], start), min(stops, default=None)

@@ -20,14 +20,16 @@ from ..layout import Shape, StridedView
 from ..ops.table import Op
 from . import cost
 from .decisions import Decisions, Producers
-from .domain import Path, apply_path, same_elements
+from .domain import Path, apply_path, merge_slices, same_elements
 from .groups import Access, FusionGroup, GatherAxes, JoinRange, Term
+from .join_views import view_join
 from .plan import MemoryOperand
 from .reasons import Reason, ReasonKind
 
 REDUCED_PATH: Path = (
     (("reduced",), -1),
 )  # key in the cache of terms of a reduction before any view
+NESTED_JOINS_MAX = 4  # of cheap parts, in one kernel: each of its points computes all parts
 
 
 class Prerequisite(NamedTuple):
@@ -71,6 +73,7 @@ def view_through(base: StridedView, path: Path) -> StridedView | Prerequisite:
 
 def find_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
     """Return the term of node `i` viewed through `path`, cached in the draft's kernel."""
+    path = merge_slices(path)
     key = (i, path)
     cached = draft.group.terms.get(key)
     if cached is not None:
@@ -382,43 +385,47 @@ def _build_join_term(
     The position of a point along the axis tells which part it is in.
     """
     expr = decisions.graph.nodes[i]
-    axis, size = expr.attrs, expr.spec.shape[expr.attrs]
-    position = _add_position_access(expr.spec.shape, axis, path, draft.group)
+    axis, view = expr.attrs, view_join(expr.spec.shape, expr.attrs, path)
+    position = _add_position_access(view.shape, axis, view.remaining, draft.group)
     if position is None:
         return Prerequisite(i, Reason(ReasonKind.RESHAPED))
-    start, terms, ranges = 0, list[Term](), list[JoinRange]()
+    stop, terms, ranges = 0, list[Term](), list[JoinRange]()
     for a in expr.args:
-        j, stop = decisions.graph.index[a], start + a.spec.shape[axis]
+        j, start, stop = decisions.graph.index[a], stop, stop + a.spec.shape[axis]
+        begin, end = view.find_interval(start, stop)
+        if begin >= end and view.shape[axis]:
+            continue
         if len(expr.args) > 1 and cost.recompute_cost(decisions, j) > cost.REPEATED_COST_MAX:
-            source = _find_costly_source(decisions, j, expr.spec.size)
+            source = _find_costly_source(decisions, j, expr.spec.size, NESTED_JOINS_MAX)
             if source not in decisions.materialised:
                 return Prerequisite(source, Reason(ReasonKind.COSTLY_PART))
-        operand = find_term(decisions, j, ((("pad", axis, start, size), i), *path), draft)
+        operand = find_term(decisions, j, view.find_path(a.spec.shape, start, i), draft)
         if not isinstance(operand, Term):
             return operand
         terms.append(operand)
-        ranges.append(JoinRange(position, start, stop))
-        start = stop
+        ranges.append(JoinRange(position, begin, end))
     return Term("join", expr.spec.dtype, op, tuple(terms), ranges=tuple(ranges))
 
 
-def _find_costly_source(decisions: Decisions, i: int, elements_max: int) -> int:
+def _find_costly_source(decisions: Decisions, i: int, elements_max: int, joins_left: int) -> int:
     """Return the node to materialise: behind views, and the costliest operand of joins.
 
     Other parts are read from that node, too. If it has more than `elements_max` elements, the view
-    is returned, so that only the elements that are read are computed.
+    is returned, so that only the elements that are read are computed. Of nested joins it is the one
+    below `joins_left` others, or one whose operands are all cheap.
     """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised:
         return i
     if (view := decisions.graph.view_of(i)) is not None:
         small = decisions.graph.nodes[view[0]].spec.size <= elements_max
-        return _find_costly_source(decisions, view[0], elements_max) if small else i
-    if expr.op is not None and expr.op.kind == "join":
+        return _find_costly_source(decisions, view[0], elements_max, joins_left) if small else i
+    if expr.op is not None and expr.op.kind == "join" and joins_left:
         operands = [decisions.graph.index[a] for a in expr.args if type(a) is Expr]
-        return _find_costly_source(
-            decisions, max(operands, key=lambda j: cost.recompute_cost(decisions, j)), elements_max
-        )
+        costs = {j: cost.recompute_cost(decisions, j) for j in operands}
+        costliest = max(operands, key=costs.__getitem__)
+        if costs[costliest] > cost.REPEATED_COST_MAX:
+            return _find_costly_source(decisions, costliest, elements_max, joins_left - 1)
     return i
 
 
