@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -97,3 +98,25 @@ def test_live_range_spans_the_first_to_the_last_access() -> None:
 def test_acts_other_than_launches_are_always_required(wanted: tuple[int, ...]) -> None:
     acts = [RecordedAct(0), RecordedAct(1)]
     assert drop_unread_launches(acts, {0, 1}, wanted) == acts
+
+
+def test_each_slot_is_at_the_lowest_offset_that_is_free_while_it_lives() -> None:
+    rng = random.Random(1)
+    for _ in range(100):
+        sizes = {slot: rng.choice([0, 8, 512, 1024, 5000]) for slot in range(rng.randrange(30))}
+        spans = {slot: tuple(sorted(rng.randrange(40) for _ in range(4))) for slot in sizes}
+        offsets, whole = assign_arena_offsets(sizes, spans)
+        placed: list[tuple[int, int, set[int]]] = []
+        for slot in sorted(sizes, key=lambda s: (-sizes[s], s)):
+            first, last, again, end = spans[slot]
+            acts = {*range(first, last + 1), *range(again, end + 1)}
+            size = -(-max(sizes[slot], 1) // ARENA_ALIGNMENT_BYTES) * ARENA_ALIGNMENT_BYTES
+            busy = [(low, high) for low, high, others in placed if others & acts]
+            free = (
+                at
+                for at in range(0, whole, ARENA_ALIGNMENT_BYTES)
+                if all(high <= at or low >= at + size for low, high in busy)
+            )
+            assert offsets[slot] == next(free)
+            placed.append((offsets[slot], offsets[slot] + size, acts))
+        assert whole == max((high for _, high, _ in placed), default=0)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -475,27 +474,25 @@ def assign_arena_offsets(
     Slots whose spans (a first and a last act, or several pairs) are disjoint may share memory. The
     largest slot comes first, each at the lowest free offset.
     """
-    in_use: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by act: begin, end
-    starting: dict[int, list[tuple[int, int]]] = defaultdict(list)  # spans that begin with this act
+    # of each span that has an offset, in the order of offsets: begin, end, first act, last act
+    placed = np.empty((4, sum(len(spans[slot]) for slot in sizes) // 2), np.int64)
     offsets: dict[int, int] = {}
-    whole = 0
+    count = whole = 0
     for slot in sorted(sizes, key=lambda s: (-sizes[s], s)):
-        ends = spans[slot]
-        segments = [ends] if len(ends) == 2 else [*zip(ends[::2], ends[1::2], strict=True)]
         size = -(-max(sizes[slot], 1) // ARENA_ALIGNMENT_BYTES) * ARENA_ALIGNMENT_BYTES
-        conflicts = list[tuple[int, int]]()
+        begins, ends, firsts, lasts = placed[:, :count]
+        segments = [*zip(spans[slot][::2], spans[slot][1::2], strict=True)]
+        meets = np.zeros(count, bool)
         for first, last in segments:
-            conflicts += in_use[first]
-            for act in range(first + 1, last + 1):
-                conflicts += starting[act]
-        at = 0
-        for begin, end in sorted(conflicts):
-            if begin < at + size and at < end:
-                at = end
+            meets |= (firsts <= last) & (lasts >= first)
+        occupied = np.append(0, np.maximum.accumulate(ends[meets]))
+        fits = begins[meets] - occupied[:-1] >= size
+        at = int(occupied[fits.argmax() if fits.any() else -1])
+        k = int(np.searchsorted(begins, at))
         for first, last in segments:
-            starting[first].append((at, at + size))
-            for act in range(first, last + 1):
-                in_use[act].append((at, at + size))
+            placed[:, k + 1 : count + 1] = placed[:, k:count].copy()
+            placed[:, k] = at, at + size, first, last
+            count += 1
         offsets[slot] = at
         whole = max(whole, at + size)
     return offsets, whole
