@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -57,6 +58,7 @@ from .program import (
     StridedMemory,
     assign_arena_offsets,
     drop_unread_launches,
+    variables,
 )
 from .rerolling import reroll
 
@@ -99,6 +101,9 @@ class CaptureTracer(tracer_api.Tracer):
         self._slots = 0
         # The slot of memory, and the byte of it at which the slot begins.
         self._slots_by_storage: WeakIdentityMap[Storage, tuple[int, int]] = WeakIdentityMap()
+        self._storages: dict[int, ref[Storage]] = {}  # by slot
+        # Slots with contents that may differ in the next call, and how many acts they are known of.
+        self._varying_slots, self._classified_acts = set[int](), 0
         self._drawn = (0, 0)
         self._order = callbacks.tapes.order()
 
@@ -124,7 +129,7 @@ class CaptureTracer(tracer_api.Tracer):
     def placeholder(self, s: Spec) -> Expr:
         """Add an input slot; return a leaf of this spec without memory that stands for it."""
         storage = _null_storage(s)
-        self._slots_by_storage[storage] = self.add_input(), 0
+        self._set_slot(storage, self.add_input())
         return leaf(storage, s, s.strides, 0)
 
     def allocate(self, s: Spec) -> Expr:
@@ -144,13 +149,20 @@ class CaptureTracer(tracer_api.Tracer):
         self._require_device(storage.device)
         slot = self._new_slot()
         self.sizes[slot] = storage.nbytes
-        self._slots_by_storage[storage] = slot, 0
+        self._set_slot(storage, slot)
+
+    def _set_slot(self, storage: Storage, slot: int, begin: int = 0) -> tuple[int, int]:
+        """Note the slot of memory, and the byte where it begins; return both."""
+        self._storages[slot] = ref(storage)
+        self._slots_by_storage[storage] = slot, begin
+        return slot, begin
 
     def _slot_of(self, storage: Storage) -> tuple[int, int]:
         """Return (slot, byte of the memory where it begins); add the slot if it is missing."""
         tensor = self._slots_by_storage.get(storage)
         if tensor is None:
-            tensor = self._slots_by_storage[storage] = self._add_slot(storage)
+            tensor = self._set_slot(storage, *self._add_slot(storage))
+            self._varying_slots.add(tensor[0])
         return tensor
 
     def _add_slot(self, storage: Storage) -> tuple[int, int]:
@@ -208,7 +220,10 @@ class CaptureTracer(tracer_api.Tracer):
     # --- what the host does
     def record_fill(self, storage: Storage, values: bytes) -> None:
         """Record that the host fills memory with values, a constant unless an act writes there."""
+        is_new = storage not in self._slots_by_storage
         slot = self._slot_of(storage)[0]
+        if is_new:
+            self._varying_slots.discard(slot)
         self.constants[slot] = storage
         self.acts.append(FillAct(Place(slot, 0), values))
 
@@ -233,8 +248,10 @@ class CaptureTracer(tracer_api.Tracer):
         """Run an act, unless the recorder is dry, and record it."""
         if not self.is_dry:
             at: Addresses = [None, 0] * self._slots
-            for storage, (slot, begin) in self._slots_by_storage:
-                if storage.ptr is not None:
+            for slot in {p.slot for p in act.places()}:
+                storage = self._storages[slot]()
+                if storage is not None and storage.ptr is not None:
+                    _, begin = self._slots_by_storage.get(storage) or (slot, 0)
                     at[2 * slot : 2 * slot + 2] = storage.ptr.handle, storage.ptr.offset + begin
             opened = open_device(self.device or default_device())
             act.run(opened, at, self.environment.values, self.stream)
@@ -280,7 +297,7 @@ class CaptureTracer(tracer_api.Tracer):
             execute(plan)
         for i, slot in stored:
             slot += self._slots - len(leaf_places)
-            self._slots_by_storage[graph.nodes[i].storage] = slot, 0
+            self._set_slot(graph.nodes[i].storage, slot)
         self._record_steps(plan, leaf_places, numbers, graph.nodes)
         return True
 
@@ -404,6 +421,46 @@ class CaptureTracer(tracer_api.Tracer):
         if not self.is_dry:
             action()
         self.acts.append(EffectAct(action))
+
+    def has_constant_value(self, x: Tensor) -> bool:
+        """Return True if the function computes `x`, the same in each call, from constants alone.
+
+        The host may then read it: the arguments, the closure and random numbers do not change it.
+        """
+        if self.is_dry or self.outer is not None:
+            return False
+        for act in self.acts[self._classified_acts :]:
+            if not isinstance(act, FillAct) and self._is_varying(act):
+                self._varying_slots.update(p.slot for p in act.written)
+        self._classified_acts = len(self.acts)
+        visited, stack = set[Expr](), [x._expr]
+        while stack:
+            e = stack.pop()
+            if e in visited:
+                continue
+            visited.add(e)
+            pending = e.storage.pending if e.op is None else None
+            if e.op is None and pending is None:
+                slot = self.find_slot(e.storage)
+                if slot is None or slot in self._varying_slots:
+                    return False
+            operands = (pending,) if e.op is None else e.args
+            numbers = [k for k, a in enumerate(operands) if type(a) is not Expr]
+            if e.op is not None and (e.op.placeholder or self._has_variables(e, numbers)):
+                return False
+            stack += [a for a in operands if type(a) is Expr]
+        return True
+
+    def _has_variables(self, e: Expr, numbers: Sequence[int]) -> bool:
+        """Return True if one of these arguments of a node is a number that may vary."""
+        return any(self.environment.number(e.args, k).variable is not None for k in numbers)
+
+    def _is_varying(self, act: Act) -> bool:
+        """Return True if an act may write other values in the next call."""
+        if not isinstance(act, LaunchAct | LibraryCallAct | HostAct):
+            return True
+        has_variable = next(variables([act]), None) is not None
+        return has_variable or any(p.slot in self._varying_slots for p in act.places())
 
     def refuse_read(self, what: str, tensors: Sequence[object]) -> None:
         """Stop the trace, so that the host may read: all work so far was done. Warn of it.

@@ -153,6 +153,13 @@ class Tracer(ABC):
     def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Raise CaptureError or TransformError unless the host may read these tensors."""
 
+    def has_constant_value(self, x: Tensor) -> bool:
+        """Return True if the host may read a tensor, which has the same value in each call.
+
+        By default it may read none.
+        """
+        return False
+
     # --- random numbers, and others that the host gives
     @abstractmethod
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
@@ -479,6 +486,12 @@ def refuse_read(what: str, *tensors: Tensor) -> None:
     """
     if (tracer := current()) is not None:
         tracer.refuse_read(what, tensors)
+
+
+def require_value(what: str, x: Tensor) -> None:
+    """Raise an error, as `refuse_read`, unless the host may read the value of a tensor."""
+    if (tracer := current()) is not None and not tracer.has_constant_value(x):
+        tracer.refuse_read(what, (x,))
 
 
 READ_ADVICE = (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as host
 
 from ..dtypes import BY_NAME, DType, bool_, float64, uint64
+from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
@@ -59,9 +60,12 @@ def as_dtype(dtype: Any) -> DType | None:
 def read_scalar(x: Tensor) -> Any:
     """Return the element of a tensor of no dimensions: NumPy's scalar, or a copy as an ndarray.
 
-    It is a copy if the value cannot be read now, in a captured function, or carries a gradient.
+    It is a copy if the value cannot be read now, in a captured function that does not compute it
+    from constants, or carries a gradient.
     """
-    if x.requires_grad or is_tracing() or expr_of(x).spec.dtype.__numpy_dtype__ is None:
+    tracer = tracer_api.current()
+    is_unknown = tracer is not None and not tracer.has_constant_value(x)
+    if x.requires_grad or is_unknown or expr_of(x).spec.dtype.__numpy_dtype__ is None:
         return set_class(copies.copy(x), ndarray)
     return expr_of(x).spec.dtype.__numpy_dtype__.type(x.item())  # type: ignore[union-attr]  # tested
 

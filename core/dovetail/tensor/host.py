@@ -345,7 +345,7 @@ def _single_element(x: Tensor, op: str = "item") -> Number:
             f"{op}: expected a tensor with one element, got shape {s.shape}; use x.tolist()"
         )
     if flags.captures:
-        tracer_api.refuse_read(f"the host reads a tensor, {s!r},", x)
+        tracer_api.require_value(f"the host reads a tensor, {s!r},", x)
     value = number_at_hand(e)
     if value is None:
         address = _await_address(evaluate_leaf(x))
@@ -523,7 +523,8 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     Raises: OutOfRangeError, if the values depend on an index out of range.
     """
     if flags.captures:
-        tracer_api.refuse_read(f"the host reads a tensor, {x._expr.spec!r},", x)
+        refuse = tracer_api.refuse_read if writable else tracer_api.require_value
+        refuse(f"the host reads a tensor, {x._expr.spec!r},", x)
     e = evaluate_leaf(x)
     storage = storage_of(e)
     device: OpenedDevice = storage.device.opened or opened(storage.device)

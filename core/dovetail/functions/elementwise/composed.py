@@ -316,7 +316,8 @@ def _periods(x: Tensor, d: int, period: float, discont: float | None) -> Tensor:
 def array_equiv(x1: Array, x2: Array, /) -> bool:
     """Return True if two tensors are equal after broadcasting.
 
-    The call computes and reads the values. NaN equals nothing; dtypes may differ.
+    The call computes and reads the values. In a captured function it returns a bool tensor. NaN
+    equals nothing; dtypes may differ.
     Shapes: any; tensors that do not broadcast are not equivalent.
     Dtypes: all.
     Raises: DTypeError, DeviceError.
@@ -330,4 +331,4 @@ def array_equiv(x1: Array, x2: Array, /) -> bool:
         broadcast_shapes(a.shape, b.shape)
     except ShapeError:
         return False
-    return bool(all_of(ew.equal(a, b)))
+    return ew.read_truth(all_of(ew.equal(a, b)))

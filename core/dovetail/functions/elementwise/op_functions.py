@@ -22,6 +22,7 @@ from ...argument_checks import real as real_number
 from ...compat.keywords import MISSING, rebind_keywords
 from ...declarations import METHODS
 from ...dtypes import DType, bool_, complex64, float32, float64, int64, uint64
+from ...engine import tracer_api
 from ...errors import ArgumentError, DovetailError, DTypeError
 from ...ops import table as ops
 from ...ops.dtype_rules import DTypeRule, Dtypes
@@ -629,7 +630,7 @@ def allclose(
 ) -> bool:
     """Return True if all elements of two tensors are close.
 
-    The call computes and reads the values.
+    The call computes and reads the values. In a captured function it returns a bool tensor.
 
     - `rtol`, `atol`: the relative and the absolute tolerance, numbers.
     - `equal_nan`: True makes NaN close to NaN.
@@ -643,14 +644,24 @@ def allclose(
     >>> dt.allclose(dt.asarray([1.0, 2.0]), [1.0, 2.000001])
     True
     """
-    return bool(all_(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+    return read_truth(all_(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+
+
+def read_truth(x: Tensor) -> bool:
+    """Return a bool tensor of no dimensions as a bool; the tensor itself in a captured function.
+
+    A captured function may return it, or choose by it with `where`. It is captured then; `if` asks
+    for the value.
+    """
+    return x if tracer_api.is_captured() else bool(x)  # type: ignore[return-value]  # no bool is known
 
 
 @public(widen=False)
 def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> bool:
     """Return True if two tensors have one shape and equal elements.
 
-    The call computes and reads the values. Dtypes may differ.
+    The call computes and reads the values. In a captured function it returns a bool tensor. Dtypes
+    may differ.
 
     - `equal_nan`: if True, NaN equals NaN; otherwise it equals nothing.
 
@@ -668,4 +679,5 @@ def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> bool:
     if x1.shape != x2.shape:
         return False
     same = equal(x1, x2)
-    return bool(all_(logical_or(same, logical_and(isnan(x1), isnan(x2))) if equal_nan else same))
+    unordered = logical_and(isnan(x1), isnan(x2)) if equal_nan else None
+    return read_truth(all_(same if unordered is None else logical_or(same, unordered)))
