@@ -70,7 +70,7 @@ def key_parts(x: Tensor, key: Key) -> list[Part]:
             if dots >= 0:
                 raise OutOfRangeError("index: expected at most one '...', got several")
             dots = i
-        elif isinstance(part, (list, range, np.ndarray, np.generic, Tensor)):
+        elif isinstance(part, (list, np.ndarray, np.generic, Tensor)):
             parts[i] = part = _as_array(part)
             used += _count_axes(part)
         elif part is not None and not isinstance(part, bool):
@@ -179,7 +179,7 @@ def _as_array(part: object) -> IndexArray | int:
             )
         return part
     array = array_of("index", part)
-    if array.size == 0 and isinstance(part, (list, range)):
+    if array.size == 0 and isinstance(part, list):
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
         raise DTypeError(f"index: an index array must hold integers or bool, got {array.dtype}")
