@@ -10,6 +10,7 @@ call in a fresh process with an empty kernel cache.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import statistics
@@ -141,8 +142,11 @@ def block_seconds(call: Callable[[], Any], block: float, clock: Clock) -> list[f
     return times
 
 
-def serve(side: str, library: str, block: float, clock: Clock) -> None:
-    """Answer each name on standard input by seconds of calls, or by the text of an error."""
+def serve(prepare: Callable[[str], tuple[Callable[[], Any], str]], block: float, clock: Clock) -> None:
+    """Answer each name on standard input by seconds of calls, or by the text of an error.
+
+    `prepare`: returns a call of the program with a name, and why `dt.jit` ran it plain.
+    """
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # a program's prints do not mix with the answers
     name, plain, call = "", "", lambda: None
@@ -150,7 +154,7 @@ def serve(side: str, library: str, block: float, clock: Clock) -> None:
         try:
             if line.strip() != name:
                 name = line.strip()
-                call, plain = prepare(name, side, library)
+                call, plain = prepare(name)
                 call()
             answer: Any = [block_seconds(call, block, clock), plain]
         except Exception as error:
@@ -159,18 +163,21 @@ def serve(side: str, library: str, block: float, clock: Clock) -> None:
 
 
 class Worker:
-    """A process that times programs on one side, and starts again if it ends."""
+    """A process that times programs on one side, and starts again if it ends.
 
-    def __init__(self, side: str, options: argparse.Namespace) -> None:
+    `command`: the script that serves, and its arguments.
+    """
+
+    def __init__(self, side: str, options: argparse.Namespace, *command: str) -> None:
         self.command = [
-            sys.executable, "-W", "ignore", __file__, "--serve", side,
-            "--library", options.library, "--block", str(options.block),
+            sys.executable, "-W", "ignore", *command, "--serve", side,
+            "--block", str(options.block),
             *(["--processor-time"] if options.processor_time else []),
         ]  # fmt: skip
         count = str(options.threads)
         names = ("OMP", "MKL", "OPENBLAS", "DOVETAIL")
         self.environment = {**os.environ, **{f"{name}_NUM_THREADS": count for name in names}}
-        if side == "numpy":
+        if side in ("numpy", "torch"):
             self.environment |= {"OMP_PROC_BIND": "true", "OMP_PLACES": "threads"}
         self.process: subprocess.Popen[str] | None = None
 
@@ -197,8 +204,18 @@ class Worker:
             self.process.communicate()
 
 
-def measure(name: str, workers: dict[str, Worker], rounds: int) -> Row:
-    """Return the least seconds of a program on each side, or the errors."""
+def measure(
+    name: str,
+    workers: dict[str, Worker],
+    rounds: int,
+    block_time: Callable[[list[float]], float] = min,
+) -> Row:
+    """Return the least time of a program's blocks on each side in seconds, or the errors.
+
+    `block_time`: returns the time of a block from those of its calls. Ratios are of the first
+    side's time and another's.
+    """
+    base = next(iter(workers))
     times: dict[str, list[float]] = {side: [] for side in workers}
     errors, plain = dict[str, str](), ""
     for _ in range(rounds):
@@ -208,14 +225,14 @@ def measure(name: str, workers: dict[str, Worker], rounds: int) -> Row:
                 if isinstance(answer, str):
                     errors[side] = answer
                 else:
-                    times[side] += answer[0]
+                    times[side].append(block_time(answer[0]))
                     plain = answer[1] or plain
     row: Row = {"name": name, "errors": errors, "ran plain": plain}
     row["seconds"] = {side: min(taken) for side, taken in times.items() if side not in errors}
     row["ratio"] = {
-        side: row["seconds"]["numpy"] / taken
+        side: row["seconds"][base] / taken
         for side, taken in row["seconds"].items()
-        if side != "numpy" and "numpy" in row["seconds"]
+        if side != base and base in row["seconds"]
     }
     return row
 
@@ -320,7 +337,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     clock = time.process_time if options.processor_time else time.perf_counter
     if options.serve:
-        serve(options.serve, options.library, options.block, clock)
+        make = functools.partial(prepare, side=options.serve, library=options.library)
+        serve(make, options.block, clock)
         return 0
     if options.child:
         print(first_seconds(options.child, options.library, clock))
@@ -331,7 +349,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]  # fmt: skip
     if options.check:
         return check(names, options)
-    workers = {side: Worker(side, options) for side in SIDES if side != "jit" or options.jit}
+    command = (__file__, "--library", options.library)
+    sides = [side for side in SIDES if side != "jit" or options.jit]
+    workers = {side: Worker(side, options, *command) for side in sides}
     rows = list[Row]()
     for name in names:
         rows.append(measure(name, workers, options.rounds))

@@ -113,9 +113,7 @@ class Agent:
                 return self.policy_net(state).max(1)[1].view(1, 1)
         return torch.tensor([[self.rng.randrange(2)]], device=self.device, dtype=torch.long)
 
-    def optimize_model(self):
-        if len(self.memory) < self.batch_size:
-            return None
+    def sample_batch(self):
         transitions = self.memory.sample(self.batch_size)
         batch = Transition(*zip(*transitions, strict=True))
 
@@ -128,20 +126,27 @@ class Agent:
         state_batch = torch.cat(batch.state)
         action_batch = torch.cat(batch.action)
         reward_batch = torch.cat(batch.reward)
+        return state_batch, action_batch, reward_batch, non_final_mask, non_final_next_states
 
-        state_action_values = self.policy_net(state_batch).gather(1, action_batch)
+    def learn(self, state, action, reward, non_final_mask, non_final_next_states):
+        state_action_values = self.policy_net(state).gather(1, action)
         next_state_values = torch.zeros(self.batch_size, device=self.device)
         next_state_values[non_final_mask] = (
             self.target_net(non_final_next_states).max(1)[0].detach()
         )
-        expected_state_action_values = (next_state_values * GAMMA) + reward_batch
+        expected_state_action_values = (next_state_values * GAMMA) + reward
 
         loss = F.smooth_l1_loss(state_action_values, expected_state_action_values.unsqueeze(1))
         self.optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_value_(self.policy_net.parameters(), 100)
         self.optimizer.step()
-        return loss.item()
+        return loss
+
+    def optimize_model(self):
+        if len(self.memory) < self.batch_size:
+            return None
+        return self.learn(*self.sample_batch()).item()
 
     def update_target(self):
         target_state = self.target_net.state_dict()

@@ -62,8 +62,9 @@ def test_reports_contain_times_errors_and_first_calls() -> None:
 
 
 def test_worker_answers_seconds_or_the_error() -> None:
-    options = argparse.Namespace(library="math", block=0.0, threads=1, processor_time=True)
-    workers = {side: runner.Worker(side, options) for side in ("numpy", "plain")}
+    options = argparse.Namespace(block=0.0, threads=1, processor_time=True)
+    command = (runner.__file__, "--library", "math")
+    workers = {side: runner.Worker(side, options, *command) for side in ("numpy", "plain")}
     try:
         row = runner.measure("lcs", workers, 1)
     finally:
