@@ -246,10 +246,14 @@ class Options(NamedTuple):
     lowest: float
 
 
-def _row_tiles(batch: Shape, rows: int, causal: bool) -> list[tuple[BatchSlices, int, int]]:
+def _row_tiles(
+    batch: Shape, rows: int, columns: int, causal: bool
+) -> list[tuple[BatchSlices, int, int]]:
     """Return tiles of queries, for one block of keys: (slices of the batch axes, rows a to b)."""
-    step = max(min(rows, TILE_SCORES_MAX // PRODUCT_BLOCK), 1)
-    size = step * PRODUCT_BLOCK // (2 if causal else 1)  # later keys are seen by fewer queries
+    block = min(PRODUCT_BLOCK, max(columns, 1))
+    step = max(min(rows, TILE_SCORES_MAX // block), 1)
+    # later blocks of keys are seen by fewer queries
+    size = step * block // (2 if causal and columns > block else 1)
     cuts = _batch_slices(batch, max(TILE_SCORES_MAX // size, 1))
     return [(cut, a, min(a + step, rows)) for cut in cuts for a in range(0, rows, step)]
 
@@ -568,7 +572,7 @@ class _Forward(NamedTuple):
     def compute(self) -> tuple[Tensor, Tensor]:
         """Return the result, and the logarithm of each row's sum of exponentials."""
         batch, rows = self.q.shape[:-2], self.q.shape[-2]
-        tiles = _row_tiles(batch, rows, self.options.causal)
+        tiles = _row_tiles(batch, rows, self.v.shape[-2], self.options.causal)
         if len(tiles) <= 1 and self._count_visible_keys(rows) <= PRODUCT_BLOCK:
             softmax = self._attend_to((0, rows), (0, self._count_visible_keys(rows)))
             return self._finish(softmax)
