@@ -142,7 +142,9 @@ def block_seconds(call: Callable[[], Any], block: float, clock: Clock) -> list[f
     return times
 
 
-def serve(prepare: Callable[[str], tuple[Callable[[], Any], str]], block: float, clock: Clock) -> None:
+def serve(
+    prepare: Callable[[str], tuple[Callable[[], Any], str]], block: float, clock: Clock
+) -> None:
     """Answer each name on standard input by seconds of calls, or by the text of an error.
 
     `prepare`: returns a call of the program with a name, and why `dt.jit` ran it plain.
