@@ -231,3 +231,67 @@ def test_array_computed_by_numpy_from_the_closure_is_compared(device: dt.Device)
     a[0] = 5.0
     assert f(ones()).tolist() == [4.0, 10.0]
     assert f.captures == 2
+
+
+class Memory:
+    """A user's container, whose length Python reads by a method."""
+
+    def __init__(self) -> None:
+        self.items: list[dt.Tensor] = []
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class Learner:
+    def __init__(self, memory: Memory) -> None:
+        self.weight, self.memory = dt.ones(3), memory
+
+    def double(self) -> dt.Tensor:
+        self.weight *= 2
+        return self.weight
+
+    def count(self) -> dt.Tensor:
+        return self.weight * len(self.memory)
+
+    def count_again(self) -> dt.Tensor:
+        return self.weight * len(vars(self)["memory"])
+
+
+def test_object_that_the_code_does_not_name_may_change(device: dt.Device) -> None:
+    learner = Learner(Memory())
+    double = dt.jit(learner.double)
+    for n in range(4):
+        assert double().tolist() == [2.0 ** (n + 1)] * 3
+        learner.memory.items.append(dt.ones(n))
+    assert double.captures == 1
+
+
+@pytest.mark.parametrize("name", ["count", "count_again"])
+def test_object_that_the_code_names_is_compared(device: dt.Device, name: str) -> None:
+    learner = Learner(Memory())
+    count = dt.jit(getattr(learner, name))
+    for n in range(3):
+        assert count().tolist() == [float(n)] * 3
+        learner.memory.items.append(dt.ones(1))
+    assert count.captures == 3
+
+
+def test_object_is_compared_also_by_a_longer_path_that_the_code_names(device: dt.Device) -> None:
+    memory = Memory()
+    learner = Learner(memory)
+    holder = SimpleNamespace(chest=SimpleNamespace(inner=SimpleNamespace(learner=learner)))
+    learner.holder = holder  # type: ignore[attr-defined]  # an unnamed way to the memory is shorter
+
+    class Reader:
+        def __init__(self) -> None:
+            self.unnamed, self.way = memory, holder
+
+        def read(self) -> dt.Tensor:
+            return dt.ones(1) * len(self.way.chest.inner.learner.memory)
+
+    read = dt.jit(Reader().read)
+    for n in range(3):
+        assert read().tolist() == [float(n)]
+        memory.items.append(dt.ones(1))
+    assert read.captures == 3

@@ -64,6 +64,8 @@ class ClosurePath:
     `first_path`: the path where the walk has found the same value before. `argument`: the number of
     the argument that is this root, or -1. `named`: True if the code of the function names it (a
     cell, a global variable, an attribute), or a container or partial that it is a part of.
+    `is_used`: False for a value that only unnamed attributes of the user's objects lead to, so that
+    the code reads it in no way that is known. Its own code names nothing.
     `owner`: the path of the function whose cell or variables this root is. `contents`: the key of a
     named container before the function runs.
     """
@@ -74,6 +76,7 @@ class ClosurePath:
         "first_path",
         "is_item",
         "is_named",
+        "is_used",
         "key",
         "owner",
         "parent",
@@ -87,9 +90,11 @@ class ClosurePath:
         key: Any = None,
         is_item: bool = False,
         named: bool = False,
+        used: bool | None = None,
     ) -> None:
         self.value, self.parent, self.key, self.is_item = value, parent, key, is_item
         self.is_named, self.argument = named, -1
+        self.is_used = (parent is None or parent.is_used) if used is None else used
         self.first_path: ClosurePath | None = None
         self.owner = parent
         self.contents: Hashable = None
@@ -112,8 +117,9 @@ class ClosurePath:
 class Closure:
     """All paths that are reachable from functions and objects, those closer to the roots first.
 
-    A container or object is searched at the first path where it is found. `leaves`: arguments
-    that are no tensors, by their number; a replay finds these roots among its own arguments.
+    A container or object is searched at the first path where it is found, of those that are used.
+    `leaves`: arguments that are no tensors, by their number; a replay finds these roots among its
+    own arguments.
     """
 
     def __init__(self, roots: Iterable[object], leaves: Iterable[tuple[int, object]] = ()) -> None:
@@ -165,10 +171,12 @@ class Closure:
             path = ClosurePath(value)
             path.argument = number
             self._add(path, paths_by_id)
-        for path in self.paths:  # the list grows during the loop
-            if path.first_path is None and len(paths_by_id) <= OBJECTS_MAX:
-                for part in self._parts(path):
-                    self._add(part, paths_by_id)
+        for used in (True, False):
+            for path in self.paths:  # the list grows during the loop
+                is_first = path.first_path is None and path.is_used is used
+                if is_first and len(paths_by_id) <= OBJECTS_MAX:
+                    for part in self._parts(path):
+                        self._add(part, paths_by_id)
 
     def _add(self, path: ClosurePath, paths_by_id: dict[int, ClosurePath]) -> None:
         """Append a path, unless nothing depends on its value; link it to an earlier path there."""
@@ -179,7 +187,10 @@ class Closure:
                 return
         else:
             first = paths_by_id.setdefault(id(value), path)
-            path.first_path = None if first is path else first
+            if path.is_used and not first.is_used:
+                paths_by_id[id(value)], first.first_path = path, path
+            elif first is not path:
+                path.first_path = first
         self.paths.append(path)
 
     # --- what a value leads to
@@ -234,17 +245,21 @@ class Closure:
                 value = cell.cell_contents
             except ValueError:  # not bound yet
                 continue
-            yield ClosurePath(value, _owned_root(cell, path), "cell_contents", named=is_users)
+            named = is_users and path.is_used
+            yield ClosurePath(value, _owned_root(cell, path), "cell_contents", named=named)
         if not is_users:  # a transform of a function leads to that function, and to nothing else
             return
         used = names_in(f.__code__)
-        self._names |= used
+        if path.is_used:
+            self._names |= used
         variables = _owned_root(f.__globals__, path)
         for name in sorted(used & {*f.__globals__}):
-            yield ClosurePath(f.__globals__[name], variables, name, is_item=True, named=True)
+            value = f.__globals__[name]
+            yield ClosurePath(value, variables, name, is_item=True, named=path.is_used)
         for name in ("__defaults__", "__kwdefaults__", "__wrapped__"):
             if getattr(f, name, None) is not None:
-                yield ClosurePath(getattr(f, name), path, name, named=name != "__wrapped__")
+                named = name != "__wrapped__" and path.is_used
+                yield ClosurePath(getattr(f, name), path, name, named=named)
 
     def _parts_of_object(self, path: ClosurePath, value: object) -> Iterator[ClosurePath]:
         """Yield the paths to an object's attributes, and to the methods that may run."""
@@ -260,8 +275,9 @@ class Closure:
         own = getattr(value, "__dict__", None)
         for name, part in list(own.items()) if isinstance(own, dict) else ():
             is_held = holds_named and isinstance(part, CONTAINER_TYPES)  # by a UserList, a ChainMap
-            named = name in self._names or is_held or bool(reads_all)
-            yield ClosurePath(part, path, name, named=named)
+            named = path.is_used and (name in self._names or is_held or bool(reads_all))
+            used = named or (path.is_used and not _has_only_users_code(kind))
+            yield ClosurePath(part, path, name, named=named, used=used)
         for base in kind.__mro__:
             yield from self._parts_of_class(path, value, base)
 
@@ -279,7 +295,9 @@ class Closure:
             if name.startswith("__") and not name.endswith("__"):
                 name = f"_{base.__name__.lstrip('_')}{name}"
             if not name.startswith("__") and hasattr(value, name):
-                yield ClosurePath(getattr(value, name), path, name, named=name in self._names)
+                named = path.is_used and name in self._names
+                used = named or (path.is_used and not _has_only_users_code(type(value)))
+                yield ClosurePath(getattr(value, name), path, name, named=named, used=used)
 
     def _members_of_class(
         self, path: ClosurePath, value: object, base: type
@@ -301,12 +319,22 @@ class Closure:
                 if type(member).__module__ not in ("builtins", "functools"):
                     yield _owned_root(member, path)  # a descriptor of the user's
             elif name in self._names and getattr(value, name, None) is member:
-                yield ClosurePath(member, path, name, named=True)
+                yield ClosurePath(member, path, name, named=path.is_used)
+
+
+@functools.lru_cache(CLASSES_MAX)
+def _has_only_users_code(kind: type) -> bool:
+    """Return True if no class but the user's own defines methods of a class."""
+    return not any(
+        is_library_module(base.__module__) or is_opaque_class(base)
+        for base in kind.__mro__
+        if base is not object and base.__module__ not in ("abc", "typing")
+    )
 
 
 def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
     """Return a root that is valid while its owner's value is unchanged: a cell, a method."""
-    path = ClosurePath(value)
+    path = ClosurePath(value, used=owner.is_used)
     path.owner = owner
     return path
 
