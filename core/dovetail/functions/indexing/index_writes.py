@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Literal
+from typing import cast as typed_cast
 
 import numpy as np
 
 from ... import layout as lay
-from ...dtypes import bool_
+from ...backend.faults import IndexPurpose
+from ...dtypes import bool_, int64
+from ...engine import tracer_api
 from ...errors import DeviceError, ShapeError
 from ...graph.expr import Expr, Spec, mark_index_check, node, spec
 from ...graph.refcount import Box, pop
@@ -28,7 +31,7 @@ from ...ops.scatter import COLUMN_VALUES_MIN, Manner
 from ...ops.table import SCATTER, SCATTER_REDUCE, WHERE
 from ...tensor.c_fields import create_view, expr_of, is_strided
 from ...tensor.host import allocate_leaf, from_host
-from ...tensor.primitives import apply, pending_view, view
+from ...tensor.primitives import apply, pending_view, slice_along, view
 from ...tensor.promotion import Operand
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided
@@ -58,6 +61,7 @@ from .index_keys import (
     select,
     select_along,
 )
+from .masks import nonzero
 
 __all__ = ["index_add", "scatter"]
 
@@ -96,6 +100,8 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)
     elif not _try_masked_write(x, [p for p in parts if p is not Ellipsis], value):
+        if tracer_api.current() is not None:
+            parts = _counted_by_value(x, parts, value)
         scatter_selected("setitem", select("setitem", x, parts), value, "set")
 
 
@@ -124,16 +130,10 @@ def set_rows(name: str, x: Tensor, index: Tensor, value: Operand) -> None:
 
 def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
     """Write by `where`, and return True, if the only array is a mask over one shared value."""
-    arrays = [part for part in parts if is_array(part)]
-    mask = arrays[0]
-    if len(arrays) > 1 or isinstance(mask, bool) or not is_mask(mask) or mask.ndim == 0:
+    lead = _find_mask(x, parts)
+    if lead is None:
         return False
-    if any(not isinstance(p, slice) for p in parts if p is not mask):
-        return False
-    lead = next(i for i, p in enumerate(parts) if p is mask)
-    if tuple(mask.shape) != x.shape[lead : lead + mask.ndim]:
-        return False  # the general path raises the error
-    after = len(parts) - lead - 1
+    mask, after = typed_cast("Tensor | np.ndarray", parts[lead]), len(parts) - lead - 1
     new = _value_at_mask(x, mask.ndim, lead, after, value)
     if not new:
         return False
@@ -144,6 +144,57 @@ def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
         target = basic_view(x, [*parts[:lead], *whole, *parts[lead + 1 :]])
     write_tensor("setitem", target, [_where_expr(_mask_expr(mask, after, x), new, target._expr)])
     return True
+
+
+def _find_mask(x: Tensor, parts: list[Part]) -> int | None:
+    """Return the place of a mask that fits `x`, if all other parts are slices; else None."""
+    arrays = [part for part in parts if is_array(part)]
+    mask = arrays[0]
+    if len(arrays) > 1 or isinstance(mask, bool) or not is_mask(mask) or mask.ndim == 0:
+        return None
+    if any(not isinstance(p, slice) for p in parts if p is not mask):
+        return None
+    lead = next(i for i, p in enumerate(parts) if p is mask)
+    return lead if tuple(mask.shape) == x.shape[lead : lead + mask.ndim] else None
+
+
+def _counted_by_value(x: Tensor, parts: list[Part], value: Operand) -> list[Part]:
+    """Return the parts of a key with positions for a mask, as many as the value's shape says.
+
+    So the host need not read their number. Other keys are returned as they are.
+    """
+    slices_and_mask = [p for p in parts if p is not Ellipsis]
+    lead = _find_mask(x, slices_and_mask)
+    shape = value_node("setitem", value, x.dtype, x.device).spec.shape
+    cut = -1 if lead is None else len(shape) - (len(slices_and_mask) - lead - 1) - 1
+    if lead is None or not 0 <= cut <= lead:
+        return parts
+    mask = typed_cast("Tensor | np.ndarray", slices_and_mask[lead])
+    if isinstance(mask, np.ndarray):
+        mask = from_host(mask, bool_, x.device)
+    positions = _counted_positions("setitem", mask, shape[cut])
+    return [*slices_and_mask[:lead], *positions, *slices_and_mask[lead + 1 :]]
+
+
+def _counted_positions(op: str, mask: Tensor, count: int) -> tuple[Tensor, ...]:
+    """Return for each axis the positions of a mask's true elements, of which there are `count`.
+
+    The host reads nothing: another number of them raises OutOfRangeError when the work runs.
+    """
+    if not mask.size:
+        return nonzero(mask)
+    flat = pending_view(strided(op, mask)._expr, ("reshape", (mask.size,)))
+    s = spec((mask.size,), int64, mask.device)
+    number = create_tensor(node(ops.CUMULATIVE_SUM, (flat,), s, (0, False, None)))
+    excess = apply(ops.SUBTRACT, (slice_along(number, 0, mask.size - 1, 1), count))
+    purpose = IndexPurpose(
+        f"{op}: the mask must have {count} true elements, as many as the value; the difference "
+        "must be 0",
+        -1,
+        1,
+    )
+    zero = create_tensor(record_check(purpose, apply(ops.ABS, (excess,))._expr))
+    return tuple([apply(ops.ADD, (c, zero)) for c in nonzero(mask, size=count)])
 
 
 def _value_at_mask(
