@@ -9,6 +9,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.engine.events import counters
 
 
 def assert_same(found: Any, want: Any) -> None:
@@ -95,3 +96,53 @@ def test_splits_name_wrong_arguments() -> None:
             getattr(dt, name)(x, 0)
         with pytest.raises(dt.ArgumentTypeError, match=name):
             getattr(dt, name)(x, 1.5)
+
+
+# --- many small tensors ---------------------------------------------------------------------------
+
+
+MANY: dict[str, list[Any]] = {
+    "rows": [np.full((k % 3 + 1, 2), k, "f4") for k in range(9)],
+    "vectors": [np.arange(k, k + 4) for k in range(6)],
+    "views": [np.arange(40, dtype="f4").reshape(5, 8)[k % 5, k : k + 3] for k in range(6)],
+    "gaps": [np.arange(40, dtype="f4").reshape(5, 8).T[k : k + 1] for k in range(6)],
+    "bools": [np.array([k % 2 == 0]) for k in range(7)],
+    "an empty one": [np.ones(k % 2, "f4") for k in range(6)],
+    "two dtypes": [np.ones(1, "f4" if k else "f8") for k in range(6)],
+    "large": [np.full(40_000, k, "f4") for k in range(6)],
+}
+
+
+@pytest.mark.parametrize("case", MANY)
+def test_many_tensors_are_joined_as_by_numpy(device: dt.Device, case: str) -> None:
+    arrays = MANY[case]
+    tensors = [dt.asarray(a, device=device) for a in arrays]
+    assert_same(dt.concat(tensors), np.concatenate(arrays))
+    if len({a.shape for a in arrays}) == 1:
+        for f, g in ((dt.stack, np.stack), (dt.jit(dt.stack), np.stack)):
+            assert_same(f(tensors), g(arrays))
+    pending = [dt.flip(dt.flip(t)) for t in tensors]
+    assert_same(dt.concat(pending), np.concatenate(arrays))
+
+
+def test_many_small_tensors_are_joined_without_a_launch() -> None:
+    pytest.importorskip("dovetail_cpu_llvm")
+    table = dt.arange(100.0, device="cpu")
+    dt.evaluate(table)
+    rows = [table[k : k + 8] for k in range(0, 64, 2)]
+    before = counters.launches
+    stacked, joined = dt.stack(rows), dt.concat(rows)
+    dt.evaluate(stacked, joined)
+    assert counters.launches == before
+    assert stacked.tolist() == [list(range(k, k + 8)) for k in range(0, 64, 2)]
+    table += 1.0  # the copies keep their values
+    assert joined[:8].tolist() == list(range(8))
+
+
+def test_gradient_flows_to_each_of_many_tensors(device: dt.Device) -> None:
+    tensors = [dt.ones(2).requires_grad_() for _ in range(6)]
+    (dt.stack(tensors) * dt.arange(12.0).reshape(6, 2)).sum().backward()
+    (dt.concat(tensors) * 2).sum().backward()
+    for k, t in enumerate(tensors):
+        assert t.grad is not None
+        assert t.grad.tolist() == [2.0 * k + 2, 2.0 * k + 3]
