@@ -38,32 +38,33 @@ def get_total_norm(
     >>> float(get_total_norm([dt.asarray([3.0, 4.0])]))
     5.0
     """
-    checked = _check_tensors("get_total_norm", tensors)
-    total = _compute_norm("get_total_norm", checked, norm_type, error_if_nonfinite)
+    op = "get_total_norm"
+    checked = _check_tensors(op, tensors)
+    power = _as_float(op, "norm_type", norm_type)
+    total = _compute_norm(checked, power)
+    if error_if_nonfinite:
+        _require_finite(op, total, power)
     return _to_result_dtype(total, *checked)
 
 
-def _compute_norm(
-    op: str, tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool
-) -> dt.Tensor:
-    """Return the norm of tensors in its compute dtype; raise GradientError if it must be finite.
-
-    The norm of halves may not fit a half.
-    """
-    power = _as_float(op, "norm_type", norm_type)
+def _compute_norm(tensors: list[dt.Tensor], power: float) -> dt.Tensor:
+    """Return the norm of tensors in its compute dtype: that of halves may not fit a half."""
     if not tensors:
         return dt.asarray(0.0)
     first = tensors[0].device
     values = [_to_compute_dtype(_stored_values(x, True)) for x in tensors]
     norms = [dt.linalg.vector_norm(x, ord=power).to(first) for x in values]
-    total = dt.linalg.vector_norm(dt.stack(norms), ord=power) if len(norms) > 1 else norms[0]
-    if error_if_nonfinite and not bool(dt.isfinite(total)):
+    return dt.linalg.vector_norm(dt.stack(norms), ord=power) if len(norms) > 1 else norms[0]
+
+
+def _require_finite(op: str, total: dt.Tensor, power: float) -> None:
+    """Raise GradientError for a norm that is infinite or NaN; the host reads it."""
+    if not bool(dt.isfinite(total)):
         raise dt.GradientError(
             f"{op}: the norm of order {power:g} of the gradients must be finite, got "
             f"{float(total)}; find the source with dt.autograd.detect_anomaly(), or pass "
             "error_if_nonfinite=False"
         )
-    return total
 
 
 def _to_compute_dtype(x: dt.Tensor) -> dt.Tensor:
@@ -106,11 +107,39 @@ def clip_grad_norm_(
     """
     op = "clip_grad_norm_"
     tensors, limit = _check_tensors(op, parameters), _as_bound(op, "max_norm", max_norm)
+    power = _as_float(op, "norm_type", norm_type)
+    grads = _gradients(tensors)
     with dt.no_grad():
-        grads = [p.grad for p in tensors if p.grad is not None]
-        total = _compute_norm(op, grads, norm_type, error_if_nonfinite)
-    _scale_grads(op, tensors, limit, total)
+        if _can_be_captured(grads) and not error_if_nonfinite:
+            total = _CAPTURED_CLIP_BY_NORM(grads, limit, power)
+        else:
+            total = _clip_by_norm(grads, limit, power, error_if_nonfinite)
     return _to_result_dtype(total, *grads)
+
+
+def _clip_by_norm(
+    grads: list[dt.Tensor], limit: float, power: float, requires_finite: bool = False
+) -> dt.Tensor:
+    """Scale gradients to a norm of at most `limit`, and return their old norm."""
+    total = _compute_norm(grads, power)
+    if requires_finite:
+        _require_finite("clip_grad_norm_", total, power)
+    _scale_grads("clip_grad_norm_", grads, limit, total)
+    return total
+
+
+# A replay takes one launch of all work, where Python's calls would take longer than the kernels.
+_CAPTURED_CLIP_BY_NORM = dt.jit(_clip_by_norm, static_argnames="power", fullgraph=True)
+
+
+def _can_be_captured(grads: list[dt.Tensor]) -> bool:
+    """Return True for dense gradients on one device."""
+    return len({g.device for g in grads}) == 1 and all(g.layout is dt.strided for g in grads)
+
+
+def _gradients(tensors: list[dt.Tensor]) -> list[Any]:
+    """Return the gradients of tensors that have one."""
+    return [g for p in tensors if (g := p.grad) is not None]
 
 
 def clip_grads_with_norm_(
@@ -137,19 +166,17 @@ def clip_grads_with_norm_(
     """
     op = "clip_grads_with_norm_"
     tensors, limit = _check_tensors(op, parameters), _as_bound(op, "max_norm", max_norm)
-    _scale_grads(op, tensors, limit, total_norm)
-
-
-def _scale_grads(op: str, tensors: list[dt.Tensor], limit: float, total_norm: dt.Tensor) -> None:
-    """Multiply the gradients of tensors by limit / total_norm, if that is less than 1."""
     with dt.no_grad():
-        factor = dt.minimum(limit / (_to_compute_dtype(total_norm) + 1e-6), 1.0)
-        for batch in _grad_batches(tensors):
-            local_factor = factor.to(batch[0].device).astype(batch[0].dtype.compute)
-            scaled = [
-                (_to_compute_dtype(g) * local_factor).astype(g.dtype, copy=False) for g in batch
-            ]
-            write_together(op, batch, scaled)
+        _scale_grads(op, _gradients(tensors), limit, total_norm)
+
+
+def _scale_grads(op: str, grads: list[dt.Tensor], limit: float, total_norm: dt.Tensor) -> None:
+    """Multiply gradients by limit / total_norm, if that is less than 1."""
+    factor = dt.minimum(limit / (_to_compute_dtype(total_norm) + 1e-6), 1.0)
+    for batch in _grad_batches(grads):
+        local_factor = factor.to(batch[0].device).astype(batch[0].dtype.compute)
+        scaled = [(_to_compute_dtype(g) * local_factor).astype(g.dtype, copy=False) for g in batch]
+        write_together(op, batch, scaled)
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
@@ -172,9 +199,19 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     [1.0, -0.5]
     """
     bound = _as_bound("clip_grad_value_", "clip_value", clip_value)
+    grads = _gradients(_check_tensors("clip_grad_value_", parameters))
+    clip = _CAPTURED_CLIP_BY_VALUE if _can_be_captured(grads) else _clip_by_value
     with dt.no_grad():
-        for batch in _grad_batches(_check_tensors("clip_grad_value_", parameters)):
-            write_together("clip_grad_value_", batch, [dt.clip(g, -bound, bound) for g in batch])
+        clip(grads, bound)
+
+
+def _clip_by_value(grads: list[dt.Tensor], bound: float) -> None:
+    """Clip gradients to the range from -bound to bound."""
+    for batch in _grad_batches(grads):
+        write_together("clip_grad_value_", batch, [dt.clip(g, -bound, bound) for g in batch])
+
+
+_CAPTURED_CLIP_BY_VALUE = dt.jit(_clip_by_value, fullgraph=True)
 
 
 def _check_tensors(name: str, tensors: Tensors) -> list[dt.Tensor]:
@@ -212,15 +249,13 @@ def _stored_values(x: Any, coalesced: bool = False) -> Any:
     return (x.coalesce() if coalesced and x.layout is dt.sparse_coo else x).values()
 
 
-def _grad_batches(parameters: list[dt.Tensor]) -> Iterator[list[dt.Tensor]]:
-    """Yield the gradients in batches of one shape, dtype and device; of sparse ones the values."""
+def _grad_batches(grads: list[dt.Tensor]) -> Iterator[list[dt.Tensor]]:
+    """Yield gradients in batches of one shape, dtype and device; of sparse ones the values."""
     batches: dict[object, list[dt.Tensor]] = {}
-    for p in parameters:
-        if p.grad is not None:
-            g = _stored_values(p.grad)
-            batch = batches.setdefault((g.shape, g.dtype, g.device), [])
-            batch.append(g)
-            if len(batch) == LAUNCH_GRADS_MAX:
-                yield [*batch]
-                batch.clear()
+    for g in map(_stored_values, grads):
+        batch = batches.setdefault((g.shape, g.dtype, g.device), [])
+        batch.append(g)
+        if len(batch) == LAUNCH_GRADS_MAX:
+            yield [*batch]
+            batch.clear()
     yield from [batch for batch in batches.values() if batch]
