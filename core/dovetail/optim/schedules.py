@@ -8,10 +8,11 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, SupportsFloat, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import arguments
+from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
 
 from ..nn.constructor_errors import Explained
 from .optimizer import Optimizer
@@ -70,13 +71,37 @@ def load_rule_state(name: str, rule: object, state: dict[str, Any] | None) -> No
     attributes.update(state)
 
 
+def repeat_in_captures(step: Callable[..., None]) -> Callable[..., None]:
+    """Return a schedule's `step` that a captured function repeats at each call.
+
+    A step with arguments is not repeated: it may read a tensor, which a capture cannot.
+    """
+
+    @wraps(step)
+    def call(self: LRScheduler, *args: Any, **named: Any) -> None:
+        if args or named or not is_capturing():
+            step(self, *args, **named)
+            return
+
+        def advance() -> tuple[()]:
+            """Do the step outside of the capture."""
+            with uncaptured():
+                step(self)
+            return ()
+
+        read_each_call(advance, 0)
+
+    return call
+
+
 class LRScheduler(Explained):
     """The base class of schedules, which define `get_lr()`.
 
     - `last_epoch`: the number of steps after which to continue; -1 begins, and sets the first
       rates.
 
-    Call `step()` after each epoch, or after each step of the optimiser.
+    Call `step()` after each epoch, or after each step of the optimiser. A function captured by
+    `dt.jit` repeats it at each call.
     Raises: ArgumentTypeError, ArgumentError.
     See also: `LambdaLR`, `dt.optim.Optimizer`.
 
@@ -114,6 +139,11 @@ class LRScheduler(Explained):
         self.last_epoch = last_epoch
         self._run_initial_step()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in vars(cls):
+            cls.step = repeat_in_captures(vars(cls)["step"])  # type: ignore[method-assign]
+
     @property
     def _name(self) -> str:
         """Return the name in errors: "lr_scheduler.StepLR"."""
@@ -144,6 +174,7 @@ class LRScheduler(Explained):
         """Return the rates that were set last."""
         return self._last_lr
 
+    @repeat_in_captures
     def step(self) -> None:
         """Advance by an epoch and set its rates; warn if the optimiser has not stepped yet."""
         if self._step_count == 1 and not self.optimizer.stepped:
