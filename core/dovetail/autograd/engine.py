@@ -385,7 +385,9 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     ([0.0, 0.0, 0.0], True, True)
     """
     tape, fresh_leaf = strided("set_", x)._expr.tape, _leaf_without_tape(strided("set_", source))
-    tracer_api.refuse_read("set_() changes the memory of a tensor, which")
+    tracer_api.refuse_read(
+        "set_(), or x.data = y, gives a tensor other memory (x.copy_(y) keeps its own)"
+    )
     if tape is not None and type(tape) is not TapeLeaf:
         raise GradientError(
             f"set_: only a leaf can take other memory, got a result of {tape.name}; use x.detach()"

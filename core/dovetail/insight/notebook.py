@@ -73,7 +73,7 @@ def unreadable_reason(x: Tensor) -> str:
     if tracer_api.is_captured():
         return "its values are not known while dt.jit captures a function"
     try:
-        tracer_api.refuse_read("a notebook shows a tensor, which", *parts_of(x))
+        tracer_api.refuse_read("a notebook shows a tensor", *parts_of(x))
     except TransformError:
         return "one of many examples: it has no values of its own"
     return ""

@@ -91,7 +91,7 @@ def allocate_leaf_from(op: str, s: Spec, allocator: Allocator) -> Expr:
     The memory is not initialised, and may overlap other memory.
     Raises: CaptureError in a captured function; the errors of `allocate_from`.
     """
-    tracer_api.refuse_read("an allocator is asked for memory, which")
+    tracer_api.refuse_read("an allocator is asked for memory")
     nbytes = s.size * s.dtype.itemsize
     ptr = allocate_from(op, nbytes, s.device, allocator)
     storage = storage_at(ptr, nbytes, s.device)
@@ -162,7 +162,7 @@ def storage(x: Tensor) -> Storage:
 
 def view_storage(storage: Storage, requested_dtype: DType | str | None) -> Tensor:
     """Return a storage as a vector over its memory, not in a capture; see `Storage.view`."""
-    tracer_api.refuse_read("a storage shows its elements, which")
+    tracer_api.refuse_read("a storage shows its elements")
     stored = storage.dtype or uint8
     element_dtype = stored if requested_dtype is None else dtype(requested_dtype, "view")
     if element_dtype is bool_ and stored is not element_dtype:

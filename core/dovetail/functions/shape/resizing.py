@@ -40,7 +40,7 @@ def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     """
     requested = shape[0] if len(shape) == 1 else shape
     sizes = extents("resize_", requested)
-    tracer_api.refuse_read("resize_() changes the memory of a tensor, which")
+    tracer_api.refuse_read("resize_() changes the memory of a tensor")
     if strided("resize_", x)._expr.tape is not None:
         raise GradientError(
             "resize_: cannot resize a tensor that requires a gradient; use x.detach() or x.reshape"
