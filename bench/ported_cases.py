@@ -160,10 +160,14 @@ def diffusion(p: ModuleType, capture: Decorator) -> Step:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        ema.update(model)
         return loss
 
-    return lambda: float(train_step(torch.randint(0, len(data), (BATCH,))).item())
+    def step() -> float:
+        loss = train_step(torch.randint(0, len(data), (BATCH,)))
+        ema.update(model)  # it binds `.data` to new tensors, which a capture refuses
+        return float(loss.item())
+
+    return step
 
 
 def graph(p: ModuleType, capture: Decorator) -> Step:

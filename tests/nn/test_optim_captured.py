@@ -183,29 +183,30 @@ SCHEDULES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def run_schedule(device: dt.Device, name: str, captured: bool) -> tuple[list[float], list[Any]]:
+    """Return the weights and the rates of a schedule that is stepped in the training step."""
+    w = dt.asarray([1.0, -2.0], device=device).requires_grad_()
+    optimizer = dt.optim.SGD([w], lr=0.1)
+    schedule = SCHEDULES[name](optimizer)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        (w * w).sum().backward()
+        optimizer.step()
+        schedule.step()
+
+    run: Any = dt.jit(step) if captured else step
+    rates = []
+    for _ in range(7):
+        run()
+        rates.append(schedule.get_last_lr())
+    assert not captured or run.captures <= 2
+    return w.tolist(), rates
+
+
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_captured_function_repeats_the_step_of_a_schedule(device: dt.Device, name: str) -> None:
-    results = []
-    for captured in (False, True):
-        w = dt.asarray([1.0, -2.0], device=device).requires_grad_()
-        optimizer = dt.optim.SGD([w], lr=0.1)
-        schedule = SCHEDULES[name](optimizer)
-
-        def step() -> None:
-            optimizer.zero_grad()
-            (w * w).sum().backward()
-            optimizer.step()
-            schedule.step()
-
-        run: Any = dt.jit(step) if captured else step
-        rates = []
-        for _ in range(7):
-            run()
-            rates.append(schedule.get_last_lr())
-        results.append((w.tolist(), rates))
-        if captured:
-            assert run.captures <= 2
-    assert results[0] == results[1]
+    assert run_schedule(device, name, True) == run_schedule(device, name, False)
 
 
 def test_schedule_of_a_metric_reads_it_and_runs_without_a_capture(device: dt.Device) -> None:
