@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dovetail as dt
 import pytest
+from dovetail.engine.events import counters
 
 
 def test_set_takes_memory_device_and_dtype(device: dt.Device) -> None:
@@ -55,3 +56,14 @@ def test_set_raises_for_results_and_wrong_types(device: dt.Device) -> None:
 
     with pytest.raises(dt.CaptureError, match="set_"):
         inside(dt.zeros(2))
+
+
+def test_pending_value_is_computed_when_a_tensor_is_bound_to_it(device: dt.Device) -> None:
+    mean, w = dt.zeros(3, device=device), dt.ones(3, device=device)
+    dt.evaluate(mean, w)
+    for _ in range(4):
+        before = counters.evaluations
+        mean.data = mean.data * 0.5 + w * 0.5
+        assert counters.evaluations == before + 1
+        w += 1.0
+    assert mean.tolist() == [3.0625] * 3

@@ -397,6 +397,7 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
             "set_: the source of a tensor that requires a gradient must be floating-point, got "
             f"{fresh_leaf.spec.dtype.name}; use x.requires_grad_(False)"
         )
+    evaluate(source)  # a mean that each step binds anew would become a chain of all steps
     fresh_leaf.tape = None if tape is None else TapeLeaf(fresh_leaf.spec)
     if x._aliases is not None:
         x._aliases.remove(x)
