@@ -222,3 +222,32 @@ def test_schedule_of_a_metric_reads_it_and_runs_without_a_capture(device: dt.Dev
         for _ in range(3):
             step(dt.ones(2, device=device))
     assert optimizer.param_groups[0]["lr"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("Adam", {"amsgrad": True}), ("AdamW", {"weight_decay": 0.1}), ("RAdam", {}),
+        ("Adamax", {}), ("SGD", {"momentum": 0.9}), ("RMSprop", {"lr": 1e-3}),
+    ],
+)  # fmt: skip
+def test_captured_step_with_a_scaler_has_the_bits_of_a_plain_one(
+    device: dt.Device, name: str, options: dict[str, Any]
+) -> None:
+    found = []
+    for captured in (False, True):
+        w = dt.asarray([1.0, -2.0, 0.3], device=device).requires_grad_()
+        optimizer = getattr(dt.optim, name)([w], **options)
+        scaler = dt.amp.GradScaler(init_scale=8.0)
+
+        def step(x: Any, w: Any = w, optimizer: Any = optimizer, scaler: Any = scaler) -> None:
+            optimizer.zero_grad()
+            scaler.scale((w * w * x).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+        run: Any = dt.jit(step) if captured else step
+        for k in range(9):
+            run(dt.asarray([1.0, 0.1 * k, np.inf if k == 4 else 2.0], device=device))
+        found.append(w.numpy().tobytes())
+    assert found[0] == found[1]

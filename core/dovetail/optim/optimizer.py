@@ -9,6 +9,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import dovetail as dt
@@ -339,8 +340,10 @@ class Optimizer(Explained):
                 run_step(self.rule, [b.options], [b.tensors()], [bucket_numbers])
 
     def _next_numbers(self, b: Bucket) -> tuple[float, ...]:
-        """Return the numbers for the next step of a bucket."""
+        """Return the numbers for the next step of a bucket, tensors if its count is one."""
         state = self.state[b.params[0]]
+        if _is_tensor(state["step"]):
+            return self._numbers_on_device(b)
         return self._rule_numbers(b.group, state["step"] + 1.0, state)
 
     def _advance(self, b: Bucket) -> None:
@@ -373,9 +376,10 @@ class Optimizer(Explained):
             self.state[p]["step"] = count
 
     def _numbers_on_device(self, b: Bucket) -> tuple[Any, ...]:
-        """Return the numbers of a captured step whose count is on the device, from that count.
+        """Return the numbers of a step whose count is on the device, from that count.
 
-        The options of the group are read at each call.
+        A captured step reads the options of the group at each call, so all of them are tensors; a
+        plain step has the same bits.
         """
         device = b.params[0].device
         names = [n for n, x in b.group.items() if _is_number(x)]
@@ -395,7 +399,11 @@ class Optimizer(Explained):
         paired = values[len(names) :]
         group |= {n: (paired[2 * i], paired[2 * i + 1]) for i, n in enumerate(pairs)}
         state = self.state[b.params[0]]
-        numbers: tuple[Any, ...] = self._rule_numbers(group, state["step"] + 1.0, state)
+        token = _keeps_tensors.set(True)
+        try:
+            numbers: tuple[Any, ...] = self._rule_numbers(group, state["step"] + 1.0, state)
+        finally:
+            _keeps_tensors.reset(token)
         dt.evaluate(*[x for x in numbers if _is_tensor(x)])  # else each element computes them
         return numbers
 
@@ -599,6 +607,7 @@ class Optimizer(Explained):
 
 
 required: Any = object()
+_keeps_tensors: ContextVar[bool] = ContextVar("options of a step stay tensors", default=False)
 _GROUP_NAMES = ("params", "param_names", "initial_lr", "master_weights")
 _FLAGS = {
     "amsgrad",
@@ -670,9 +679,10 @@ def check_pair(name: str, group: Mapping[str, Any], option: str) -> tuple[float,
 def number(x: Any) -> float:
     """Return an option, which may be a tensor of one element, as a Python number.
 
-    In a captured function, which cannot read it, a tensor stays one.
+    In a captured function, which cannot read it, a tensor stays one; so does it for a step whose
+    count is on the device.
     """
-    if is_capturing() and _is_tensor(x):
+    if _is_tensor(x) and (is_capturing() or _keeps_tensors.get()):
         return x  # type: ignore[no-any-return]  # arithmetic is the same
     return float(x)
 
