@@ -236,18 +236,18 @@ def test_captured_step_with_a_scaler_has_the_bits_of_a_plain_one(
 ) -> None:
     found = []
     for captured in (False, True):
-        w = dt.asarray([1.0, -2.0, 0.3], device=device).requires_grad_()
+        w = dt.linspace(-2.0, 3.0, 300, device=device).requires_grad_()
         optimizer = getattr(dt.optim, name)([w], **options)
         scaler = dt.amp.GradScaler(init_scale=8.0)
 
         def step(x: Any, w: Any = w, optimizer: Any = optimizer, scaler: Any = scaler) -> None:
             optimizer.zero_grad()
-            scaler.scale((w * w * x).sum()).backward()
+            scaler.scale((w * w * w * x).sum()).backward()
             scaler.step(optimizer)
             scaler.update()
 
         run: Any = dt.jit(step) if captured else step
         for k in range(9):
-            run(dt.asarray([1.0, 0.1 * k, np.inf if k == 4 else 2.0], device=device))
+            run(dt.asarray(np.inf if k == 4 else 1 / (k + 3), dtype=dt.float32, device=device))
         found.append(w.numpy().tobytes())
     assert found[0] == found[1]
