@@ -120,7 +120,7 @@ def pages(session: nox.Session) -> None:
 @nox.session
 def pure(session: nox.Session) -> None:
     """Run the tests of what can be compiled, as Python."""
-    chosen = [f"tests/{name}" for name in COMPILED]
+    chosen = ["--part", "48", *(f"tests/{name}" for name in COMPILED)]
     if WHOLE:
         chosen = [f"--ignore=tests/{name}" for name in BUILD_INDEPENDENT]
     run_tests(session, *(session.posargs or chosen), DOVETAIL_PURE="1")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
+import sys
 from collections.abc import Iterator, Mapping
 
+import pytest
 from places import TESTS
+from sampling import sample
 
 KIT = TESTS.parent / "core" / "dovetail" / "testing"
 CHILDREN = {"broken_plugins", "children"}  # programs that tests run
@@ -163,3 +167,24 @@ def test_only_tests_marked_timing_read_clocks() -> None:
         if module.startswith("test_") and reads_a_clock(f) and not is_timing(f)
     }
     assert found == WAIT
+
+
+@pytest.mark.parametrize(
+    ("cases", "part", "part_of_large", "kept"),
+    [(1, 48, 192, 1), (48, 48, 192, 1), (49, 48, 192, 2), (192, 48, 192, 4), (700, 48, 192, 4),
+     (1921, 48, 192, 11), (1921, 24, 24, 81), (7, 1, 1, 7)],
+)  # fmt: skip
+def test_sample_has_the_share_that_the_first_line_of_a_run_tells(
+    cases: int, part: int, part_of_large: int, kept: int
+) -> None:
+    found = sample([f"test[{i}]" for i in range(cases)], part, part_of_large)
+    assert len({*found}) == len(found) == kept
+
+
+def test_smaller_sample_is_part_of_a_larger_one() -> None:
+    cases = [f"test[{i}]" for i in range(3000)]
+    assert {*sample(cases, 48, 192)} < {*sample(cases, 48, 48)} < {*sample(cases, 24, 24)}
+
+
+def test_processes_of_tests_may_keep_their_byte_code() -> None:
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ and not sys.dont_write_bytecode
