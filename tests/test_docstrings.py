@@ -16,6 +16,7 @@ from dovetail import errors
 from dovetail.tensor.host import READ_METHODS
 from places import ROOT
 from sessions import find_failures
+from source_trees import parse_file, statements
 
 SPACES: dict[str, Any] = {
     "dt": dt, "dt.fft": dt.fft, "dt.linalg": dt.linalg, "dt.random": dt.random,
@@ -237,7 +238,7 @@ DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef
 
 def running_on(tree: ast.Module) -> list[str]:
     """Return the names with a docstring whose first line does not end with its sentence."""
-    documented = [n for n in ast.walk(tree) if isinstance(n, DOCUMENTED)]
+    documented = [n for n in statements(tree) if isinstance(n, DOCUMENTED)]
     first = {n: (ast.get_docstring(n) or ".").splitlines()[0] for n in documented}
     return [getattr(n, "name", "the module") for n in first if not first[n].endswith((".", ":"))]
 
@@ -246,7 +247,7 @@ def test_first_lines_of_internals_are_sentences() -> None:
     assert running_on(ast.parse("def f():\n    '''What goes on and\n    on.'''")) == ["f"]
     left_out = {"build", "template", "testing"}  # the kit describes its cases, at any length
     paths = [p for folder in CODE for p in sorted(folder.rglob("*.py"))]
-    found = {p: running_on(ast.parse(p.read_text())) for p in paths if not left_out & {*p.parts}}
+    found = {p: running_on(parse_file(p)) for p in paths if not left_out & {*p.parts}}
     assert [f"{p}: {n}" for p, ns in found.items() for n in ns if p.name not in RUN_ON] == []
 
 

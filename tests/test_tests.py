@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from places import TESTS
 from sampling import sample
+from source_trees import parse_file, statements
 
 KIT = TESTS.parent / "core" / "dovetail" / "testing"
 CHILDREN = {"broken_plugins", "children"}  # programs that tests run
@@ -26,16 +27,17 @@ def modules() -> Modules:
     """Return the modules of the tests and of the kit by name."""
     paths = [*TESTS.rglob("*.py"), *KIT.glob("*.py")]
     return {
-        p.stem: ast.parse(p.read_text(), str(p))
+        p.stem: parse_file(p)
         for p in sorted(paths)
         if not CHILDREN & {*p.parts} and p.stem != "__init__"
     }
 
 
 def functions(tree: ast.AST) -> Iterator[Function]:
-    return (n for n in ast.walk(tree) if isinstance(n, Function))
+    return (n for n in statements(tree) if isinstance(n, Function))
 
 
+@functools.cache
 def can_fail(f: ast.AST) -> bool:
     """Return True if a function has an assertion of its own."""
     for n in ast.walk(f):
@@ -59,7 +61,8 @@ class Callees:
         self.of: dict[tuple[str, str], list[Function]] = {}
         self.names: dict[int, set[tuple[str, str]]] = {}
         for module, tree in trees.items():
-            methods = {id(f) for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body}
+            classes = [c for c in statements(tree) if isinstance(c, ast.ClassDef)]
+            methods = {id(f) for c in classes for f in c.body}
             known = {f.name: (module, f.name) for f in functions(tree)} | imported(tree, trees)
             for f in functions(tree):
                 key = ("" if id(f) in methods else module, f.name)
@@ -81,7 +84,7 @@ class Callees:
 def imported(tree: ast.Module, trees: Modules) -> dict[str, tuple[str, str]]:
     """Return the imports of a module from other test modules; of a module, ("*", its name)."""
     found = {}
-    for n in ast.walk(tree):
+    for n in statements(tree):
         for alias in n.names if isinstance(n, ast.Import | ast.ImportFrom) else ():
             source = (n.module or "").rpartition(".")[2] if isinstance(n, ast.ImportFrom) else ""
             name = alias.asname or alias.name
@@ -96,10 +99,11 @@ def named(
     f: Function, known: Mapping[str, tuple[str, str]], trees: Modules
 ) -> set[tuple[str, str]]:
     """Return the functions of the tests that a function names, called or passed on."""
-    found = {known[n.id] for n in ast.walk(f) if isinstance(n, ast.Name) and n.id in known}
-    found |= {known[a.arg] for a in f.args.args if a.arg in known}  # fixtures
+    found = {known[a.arg] for a in f.args.args if a.arg in known}  # fixtures
     for n in ast.walk(f):
-        if isinstance(n, ast.Attribute):
+        if isinstance(n, ast.Name):
+            found |= {known[n.id]} if n.id in known else set()
+        elif isinstance(n, ast.Attribute):
             owner = known.get(n.value.id) if isinstance(n.value, ast.Name) else None
             module = owner[1] if owner and owner[0] == "*" else ""
             found.add((module, n.attr))
@@ -163,8 +167,9 @@ def test_only_tests_marked_timing_read_clocks() -> None:
     found = {
         f"{module}.{f.name}"
         for module, tree in modules().items()
+        if module.startswith("test_")
         for f in functions(tree)
-        if module.startswith("test_") and reads_a_clock(f) and not is_timing(f)
+        if reads_a_clock(f) and not is_timing(f)
     }
     assert found == WAIT
 

@@ -47,6 +47,10 @@ VAGUE_NAMES = frozenset(
 )
 PRONOUN = re.compile(r"\b(somebody|nobody|whoever|anybody|everybody|someone|whatever)\b", re.I)
 FORMATTER_OFF = re.compile(r"# fmt: (skip|off)")
+COUNTED_NODES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module, ast.arg, ast.Assign,
+    ast.AnnAssign, ast.NamedExpr, ast.For,
+)  # fmt: skip
 ERROR_SUFFIXES = ("Error", "Exception", "Warning")  # hierarchies of errors are no chains
 
 
@@ -85,6 +89,8 @@ def count_style(sources: tuple[str, ...] = SOURCES) -> Counts:
                 counts.add(kind, package, f"{where}:{line} {match[0]}")
         if path.suffix == ".py":
             for node in ast.walk(ast.parse(text)):
+                if not isinstance(node, COUNTED_NODES):
+                    continue
                 for kind, name, line in _occurrences(node):
                     counts.add(kind, package, f"{where}:{line} {name}")
                 if isinstance(node, ast.ClassDef):
