@@ -16,6 +16,7 @@ from dovetail import tracebacks
 from dovetail.testing.verified import verified_kernels
 from installed import INSTALLED
 from sampling import PART, PART_OF_LARGE, sample
+from skips import complete_reason
 
 __all__ = ["device", "verified_kernels"]
 
@@ -81,6 +82,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = {node for cases in families.values() for node in sample(cases, *factors)}
     config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in kept])
     items[:] = [i for i in items if i.nodeid in kept]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say in the reason of a skipped test what helps."""
+    report = yield
+    complete_reason(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Say in the reason of a skipped file what helps."""
+    report = yield
+    complete_reason(report)
+    return report
 
 
 @pytest.fixture(scope="session")

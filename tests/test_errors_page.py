@@ -50,6 +50,6 @@ def test_unavailable_device_raises_unavailable_error() -> None:
     """The page's session omits this example, because the device may exist."""
     pytest.importorskip("dovetail_cuda")
     if "cuda" in {d.type for d in dt.devices()}:
-        pytest.skip("there is one")
+        pytest.skip("this machine has a GPU; the error is that of one without")
     with pytest.raises(dt.UnavailableError, match='device type "cuda" is unavailable: '):
         dt.ones(2, device="cuda")

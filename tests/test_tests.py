@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from places import TESTS
 from sampling import sample
+from skips import add_remedy
 from source_trees import parse_file, statements
 
 KIT = TESTS.parent / "core" / "dovetail" / "testing"
@@ -193,3 +194,28 @@ def test_smaller_sample_is_part_of_a_larger_one() -> None:
 
 def test_processes_of_tests_may_keep_their_byte_code() -> None:
     assert "PYTHONDONTWRITEBYTECODE" not in os.environ and not sys.dont_write_bytecode
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("could not import 'torch': No module named 'torch'", "pip install --group peers"),
+        ("JAX is one of the peers", "pip install --group peers"),
+        ("could not import 'mkdocs': No module named 'mkdocs'", "pip install --group docs"),
+        ("could not import 'dovetail_cuda': No module", "pip install -e ./backends/cuda"),
+        ("could not import 'shtab': No module named 'shtab'", 'pip install -e ".[test]"'),
+        ("Pyright is not installed", "pip install --group checks"),
+        ("there is no C++ compiler", "apt install gcc g++"),
+        ("no OpenCL device: dovetail-opencl[cpu]", 'pip install -e "./backends/opencl[cpu]"'),
+    ],
+)
+def test_reason_of_a_skip_says_what_helps(reason: str, remedy: str) -> None:
+    assert add_remedy(f"Skipped: {reason}") == f"Skipped: {reason}; {remedy}"
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["torch is not installed: pip install torch", "this CPU has no AVX-512", "no fork here"],
+)
+def test_reason_that_says_enough_is_kept(reason: str) -> None:
+    assert add_remedy(reason) == reason

@@ -100,7 +100,7 @@ def test_failing_peer_is_listed_with_its_reason() -> None:
     case = small(lambda x: x + 1.0)
     broken = Case(case.name, case.targets, case.inputs, {**case.contestants, "jax": lambda x: fail})  # type: ignore[dict-item]
     if not comparison_cases.installed("jax"):
-        pytest.skip("the peer has to be installed to fail")
+        pytest.skip("JAX, one of the peers, has to be installed to fail")
     found = measure(broken, ["numpy", "jax"])
     assert "jax" in found.missing and "jax" not in found.seconds
 

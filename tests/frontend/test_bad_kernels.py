@@ -215,7 +215,7 @@ def test_wrong_arguments_are_named() -> None:
 
 def test_operands_on_two_devices_raise(device: dt.Device) -> None:
     if str(device) == "reference":
-        pytest.skip("two devices are wanted")
+        pytest.skip("the reference is the device of both operands; the case cpu tests two")
     with pytest.raises(dt.DeviceError, match="x is on reference and out on "):
         scaled(dt.zeros(3), dt.zeros(3, device="reference"), 1.0)
 

@@ -365,7 +365,7 @@ def test_elementwise_errors(
         call(dt.ones(3))
 
 
-@pytest.mark.skipif(not HAS_CPU, reason="needs a second device")
+@pytest.mark.skipif(not HAS_CPU, reason="needs a second device: dovetail-cpu-llvm")
 def test_operands_on_different_devices_raise() -> None:
     x, y = dt.ones(2, device="reference"), dt.ones(2, device="cpu")
     with pytest.raises(dt.DeviceError, match="add: operands are on cpu and reference; move one"):
