@@ -89,11 +89,12 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
     Returns the environment in which the copy is imported.
     """
     for part in ("core", "tests", "docs", "tools"):
-        # Compiled modules belong to the original sources: the copy runs as Python.
-        skip = shutil.ignore_patterns("__pycache__", "build", "*.so", "*.pyd")
+        skip = shutil.ignore_patterns("__pycache__", "build")
         shutil.copytree(ROOT / part, tree / part, ignore=skip)
     for path, start, text in STEP.findall((ROOT / "docs" / page).read_text()):
         lines = (tree / path).read_text().splitlines(keepends=True)
+        compiled = [*(tree / path).parent.glob(f"{Path(path).stem}.*.so")]
+        assert compiled == [], "a step changes a compiled module, which has to be built again"
         (at,) = (i for i, line in enumerate(lines) if line.lstrip().startswith(start))
         lines.insert(at + 1, text)
         (tree / path).write_text("".join(lines))
