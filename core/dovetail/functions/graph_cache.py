@@ -272,11 +272,11 @@ def _key(
     for a in args:
         if not _append_argument(a, key, exprs):
             return None
-    for name in options:
+    for name, value in options.items():
         key.append(name)
-        if type(options[name]) is str and name in ("dtype", "device"):
+        if type(value) is str and name in ("dtype", "device"):
             return None  # plugins give these names a meaning, and can be unregistered
-        if not _append_argument(options[name], key, exprs):
+        if not _append_argument(value, key, exprs):
             return None
     return key if creates or exprs else None
 
@@ -299,10 +299,17 @@ _PENDING = object()  # marks a pending input in a key
 
 
 def _append_argument(a: object, key: list[object], exprs: list[Expr]) -> bool:
-    """Append an argument to `key`, a tensor to `exprs`, too; return False if impossible."""
+    """Append an argument to `key`, a tensor to `exprs`, too; return False if impossible.
+
+    The class of an argument comes first if the argument may be equal to one of another class, to
+    the name of an option, or to another number of elements. An int stands for itself.
+    """
     if is_strided(a):
         return _append_expr(expr_of(a), key, exprs)
     kind = type(a)
+    if a is None or kind is int or kind is DType:
+        key.append(a)
+        return True
     key.append(kind)
     if kind is float:  # NaN is not equal to itself, and 0.0 == -0.0
         key.append(a.hex() if a != a or a == 0 else a)  # type: ignore[attr-defined]  # a float
@@ -323,7 +330,7 @@ def _is_comparable(a: object) -> bool:
     kind = type(a)
     if kind is Device:
         return a.opened is not None  # type: ignore[attr-defined]  # a Device
-    return kind is int or kind is bool or kind is str or a is None or kind is DType
+    return kind is bool or kind is str
 
 
 def _append_expr(e: Expr, key: list[object], exprs: list[Expr]) -> bool:
