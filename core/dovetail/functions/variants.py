@@ -37,6 +37,7 @@ from ..tensor.writes import (
 from ..tracebacks import hide_internal_frames
 from .graph_cache import CachedFunction
 from .half_precision import call_in_float32, holds_half, widen_halves
+from .plain_calls import accelerate
 
 CREATION_OPTIONS = ("dtype", "device")  # a creation function takes these from `out`
 KEYWORD_ONLY = ("generator",)
@@ -86,7 +87,8 @@ def wrap_with_out(function: Function, widen: Widen, cache: Cache) -> Function:
             hide_internal_frames(error)
             raise
 
-    return finish_wrapper(call, function, widen)
+    wrapper = finish_wrapper(call, function, widen)
+    return wrapper if graph_cache is None else accelerate(wrapper, graph_cache)
 
 
 set_variants(holds_half, call_in_float32, wrap_with_out)

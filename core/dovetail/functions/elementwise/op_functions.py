@@ -36,6 +36,7 @@ from ...tensor.writes import write_out
 from ...tracebacks import hide_internal_frames
 from ..datatypes import as_dtype, cast, result_type
 from ..indexing.masks import nonzero
+from ..plain_calls import accelerate
 from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
 from ..reductions.statistics import sum as sum_
@@ -156,8 +157,8 @@ def _set_name(function: Function, name: str, doc: str) -> Function:
 def _build_function(op: Op) -> Function:
     """Return the public function of a row, with its name and docstring."""
     if op.arity == 1:
-        return _set_name(_build_unary(op), op.name, _docstring(op))
-    return _with_methods(_set_name(_build_binary(op), op.name, _docstring(op)))
+        return accelerate(_set_name(_build_unary(op), op.name, _docstring(op)), op)
+    return accelerate(_with_methods(_set_name(_build_binary(op), op.name, _docstring(op))), op)
 
 
 def _with_methods(function: Function) -> Function:
