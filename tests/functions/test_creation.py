@@ -267,3 +267,14 @@ def test_ints_without_a_common_dtype_raise() -> None:
             dt.zeros(np.shape(given), dtype=dt.uint64)[...] = given
     assert dt.asarray([2.0**63, -1.0]).dtype is dt.float32
     assert dt.asarray([2**63, -1.5]).dtype is dt.float32
+
+
+def test_full_like_tells_equal_numbers_of_other_classes_and_signs_apart() -> None:
+    x = dt.zeros(2, dtype=dt.float32)
+    for _ in range(3):
+        for value in (0, 0.0, -0.0, False, 1, True, 1.0):
+            want = np.full(2, value, np.float32)
+            assert dt.full_like(x, value).numpy().tobytes() == want.tobytes()
+        with pytest.raises(dt.ValueOverflowError, match="full_like: 300"):
+            dt.full_like(x.astype(dt.uint8), 300)
+        assert dt.ones_like(x.astype(dt.bool_)).tolist() == [True, True]

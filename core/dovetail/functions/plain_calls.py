@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from ..declarations import Function
 from ..ops.table import Op
 from .graph_cache import CachedFunction
 
+F = TypeVar("F", bound=Function)
 
-def accelerate(function: Function, work: Op | CachedFunction) -> Any:
+
+def accelerate(function: F, work: Op | CachedFunction) -> F:
     """Return a public function, if compiled as an object that runs its plain calls in C.
 
     work: what the function does in a plain call. For an op, such a call has all operands, neither
