@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from array import array
+from collections import deque
+from typing import Any, NamedTuple
 
 import dovetail as dt
 import numpy as np
@@ -41,6 +43,11 @@ def assert_same(x: tensor.Tensor, a: Any) -> None:
     np.testing.assert_array_equal(x.numpy(), a)
 
 
+class Pair(NamedTuple):
+    row: int
+    columns: list[int]
+
+
 X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
 MASK = X % 3 == 0
 BASIC = [
@@ -57,6 +64,9 @@ ARRAYS: list[Any] = [
     (MASK[:, 0, 0], 1), (slice(1, None), MASK[0, :, 0], slice(None, 2)), True, False,
     (True, [0, 1]), (slice(None), True), np.zeros_like(MASK), (None, MASK[:, :, 0], None),
     np.array(2), (slice(None), np.array(2)), (0, slice(None), True), np.array([[True] * 4] * 3),
+    range(0, 3, 2), range(0), (range(3), range(3)), (slice(None), range(3, -1, -1)), (1, range(2)),
+    ((0, 2), (1, 1)), (slice(None), (True, False, True, False)), deque([0, 2]), array("b", [2, 0]),
+    Pair(1, [0, 2]), np.ix_([0, 2], [1, 3]), (np.bool_(True), 1),
 ]  # fmt: skip
 
 

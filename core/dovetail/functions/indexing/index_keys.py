@@ -63,14 +63,16 @@ def key_parts(x: Tensor, key: Key) -> list[Part]:
 
     A `...` that stands for no axis stays, because in NumPy it separates index arrays.
     """
-    parts: list[Any] = list(key) if type(key) is tuple else [key]  # types are not checked yet
+    parts: list[Any] = list(key) if isinstance(key, tuple) else [key]  # types are not checked yet
     used, dots = 0, -1
     for i, part in enumerate(parts):
-        if part is Ellipsis:
+        if type(part) is slice or type(part) is int:
+            used += 1
+        elif part is Ellipsis:
             if dots >= 0:
                 raise OutOfRangeError("index: expected at most one '...', got several")
             dots = i
-        elif isinstance(part, (list, np.ndarray, np.generic, Tensor)):
+        elif isinstance(part, (list, np.ndarray, np.generic, Tensor)) or _is_array_like(part):
             parts[i] = part = _as_array(part)
             used += _count_axes(part)
         elif part is not None and not isinstance(part, bool):
@@ -167,6 +169,13 @@ def check_parts(parts: Sequence[Part]) -> None:
 # --- arrays in keys -------------------------------------------------------------------------------
 
 
+def _is_array_like(part: object) -> bool:
+    """Return True for sequences, such as a range, and arrays of other libraries; not for text."""
+    if hasattr(type(part), "__array__"):
+        return True
+    return isinstance(part, Sequence) and not isinstance(part, (str, bytes))
+
+
 def _as_array(part: object) -> IndexArray | int:
     """Return a tensor or an array of integers or bool; a 0-dimensional array gives a scalar.
 
@@ -179,7 +188,7 @@ def _as_array(part: object) -> IndexArray | int:
             )
         return part
     array = array_of("index", part)
-    if array.size == 0 and isinstance(part, list):
+    if array.size == 0 and isinstance(part, Sequence):
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
         raise DTypeError(f"index: an index array must hold integers or bool, got {array.dtype}")
