@@ -313,3 +313,22 @@ def test_condition_number_of_a_singular_matrix_is_infinite(count: int, ord: obje
     one = dt.asarray(a).requires_grad_()
     linalg.cond(one, ord=1)[0].backward()
     assert one.grad is not None and np.isfinite(one.grad.numpy()).all()
+
+
+@pytest.mark.parametrize("n", [3, 40])
+@pytest.mark.parametrize("columns", [None, 2])
+def test_results_have_the_same_bits_with_and_without_a_gradient(
+    n: int, columns: int | None
+) -> None:
+    a = dt.asarray(np.random.default_rng(n).standard_normal((n, n)))
+    b = dt.asarray(np.random.default_rng(1).standard_normal((n, columns) if columns else n))
+    taped = dt.copy(a).requires_grad_()
+    for call in (dt.linalg.inv, dt.linalg.det, lambda x: dt.linalg.solve(x, b)):
+        assert call(a).numpy().tobytes() == call(taped).detach().numpy().tobytes()
+
+
+def test_matrix_with_an_infinite_inverse_is_judged_by_lapack() -> None:
+    tiny = dt.asarray([[1e-309, 0.0], [0.0, 1.0]], dtype=dt.float64)
+    assert np.isinf(dt.linalg.inv(tiny).numpy()[0, 0])  # as in LAPACK, no error
+    with pytest.raises(dt.linalg.LinAlgError, match="inv: the matrix is singular"):
+        dt.linalg.inv(dt.zeros((2, 2), dtype=dt.float64))

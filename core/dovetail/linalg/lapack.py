@@ -22,12 +22,21 @@ from ..functions.io.interop import address, wrap_memory
 from ..functions.reductions.statistics import all as all_
 from ..ops.host_routines import HostCall, HostRoutine
 from ..ops.table import COPY
-from ..tensor.host import evaluate, evaluate_leaf, from_host, numpy
+from ..settings import flags
+from ..tensor.host import (
+    evaluate,
+    evaluate_leaf,
+    from_host,
+    host_array,
+    numpy,
+    reachable_address,
+)
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, create_tensor
 
 # bytes: smaller results are copied into memory of the device's allocator
 SHARED_BYTES_MIN = 1 << 16
+HOST_CHECK_ELEMENTS_MAX = 1 << 12  # so few elements are checked by the host, not by a kernel
 
 
 def call_routine(
@@ -65,6 +74,8 @@ def verify_result(
     `target`: the tensor to return instead, with the values of `host.fallback` at the matrices that
     LAPACK refuses. Raises: LinAlgError for these without a target.
     """
+    if target is None and is_finite_on_host(kernel_result):
+        return kernel_result
     result = kernel_result if target is None else target
     extra = () if target is None else (target,)
     many = tracer_api.call_batched(
@@ -79,6 +90,20 @@ def verify_result(
         replacement = host(map(numpy, operands))
         result = _wrap_host_array(replacement[0], result) if replacement else result
     return result
+
+
+def is_finite_on_host(x: Tensor) -> bool:
+    """Evaluate a tensor of few elements; return True if the host sees that all are finite.
+
+    Return False where the host does not reach the memory, and where a tracer or a profile observes
+    launches.
+    """
+    if flags.captures or flags.is_observed or x.size > HOST_CHECK_ELEMENTS_MAX:
+        return False
+    dtype = x.dtype.__numpy_dtype__
+    if dtype is None or not reachable_address(evaluate_leaf(x)):
+        return False
+    return bool(np.isfinite(host_array(x, dtype)).all())
 
 
 def _verify_batched(host: HostCall, replaces: bool, *tensors: Tensor) -> list[Tensor]:

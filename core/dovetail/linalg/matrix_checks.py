@@ -9,6 +9,7 @@ from ..functions.creation.constructors import eye
 from ..functions.datatypes import cast
 from ..functions.products.matrix_products import conjugate
 from ..layout import Shape
+from ..tensor.c_fields import expr_of, is_strided
 from ..tensor.primitives import view
 from ..tensor.promotion import Array, as_tensors
 from ..tensor.tensor import Tensor, required, strided
@@ -70,6 +71,9 @@ def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
 
     Raises: DTypeError, DeviceError, ShapeError.
     """
+    if _is_one_system(a, b):
+        is_vector = len(expr_of(b).spec.shape) == 1
+        return a, as_column(b) if is_vector else b, is_vector
     a, b = (strided(name, x) for x in as_tensors(name, a, b))
     vector = b.ndim == 1
     a, b = same_dtype(
@@ -82,6 +86,16 @@ def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
         )
     a, b = same_batch(name, a, b)
     return a, b, vector
+
+
+def _is_one_system(a: Array, b: Array) -> bool:
+    """Return True for one matrix and right-hand sides that fit it without a cast."""
+    if not is_strided(a) or not is_strided(b):
+        return False
+    s, t = expr_of(a).spec, expr_of(b).spec
+    if len(s.shape) != 2 or len(t.shape) not in (1, 2) or s.shape[0] != t.shape[0]:
+        return False
+    return s.dtype is t.dtype and s.device is t.device and s.dtype in LAPACK_DTYPES
 
 
 def without_column(x: Tensor, vector: bool) -> Tensor:

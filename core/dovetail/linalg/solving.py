@@ -26,6 +26,7 @@ from ..ops.host_routines import (
     SOLVE,
     HostCall,
 )
+from ..tensor.c_fields import expr_of
 from ..tensor.promotion import Array
 from ..tensor.tensor import Tensor
 from . import lapack, unrolled_matrices
@@ -47,6 +48,32 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
+# --- values without gradients ---------------------------------------------------------------------
+
+
+def _solve(name: str, a: Tensor, b: Tensor) -> Tensor:
+    """Return the solutions. Raises: LinAlgError if `a` is singular."""
+    if unrolled_matrices.has_kernel(a, b.shape[-1]):
+        solution = unrolled_matrices.solve(a, b)
+        return lapack.verify_result(HostCall(name, SOLVE, (), True), solution, a, b)
+    return lapack.call_routine(name, SOLVE, a, b)[0]
+
+
+def _invert(name: str, a: Tensor) -> Tensor:
+    """Return the inverses. Raises: LinAlgError for a singular matrix."""
+    if unrolled_matrices.has_kernel(a):
+        inverse = unrolled_matrices.inverse(a)
+        return lapack.verify_result(HostCall(name, INVERSE, (), True), inverse, a)
+    return lapack.call_routine(name, INVERSE, a)[0]
+
+
+def _determinant(a: Tensor) -> Tensor:
+    """Return the determinants, by a kernel for small real matrices, else by LAPACK."""
+    if unrolled_matrices.has_kernel(a):
+        return unrolled_matrices.determinant(a)
+    return lapack.call_routine("det", DETERMINANT, a)[0]
+
+
 # --- functions with gradients ---------------------------------------------------------------------
 
 
@@ -56,12 +83,7 @@ class _Solve(Function):
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor, b: Tensor) -> Tensor:
         """Return the solutions, and save them and `a`. Raises: LinAlgError if `a` is singular."""
-        if unrolled_matrices.has_kernel(a, b.shape[-1]):
-            solution = lapack.verify_result(
-                HostCall(name, SOLVE, checks_results=True), unrolled_matrices.solve(a, b), a, b
-            )
-        else:
-            (solution,) = lapack.call_routine(name, SOLVE, a, b)
+        solution = _solve(name, a, b)
         ctx.name = name
         ctx.save_for_backward(a, solution)
         return solution
@@ -80,12 +102,7 @@ class _Inverse(Function):
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> Tensor:
         """Return the inverses, and save them. Raises: LinAlgError for a singular matrix."""
-        if unrolled_matrices.has_kernel(a):
-            inverse = lapack.verify_result(
-                HostCall(name, INVERSE, checks_results=True), unrolled_matrices.inverse(a), a
-            )
-        else:
-            (inverse,) = lapack.call_routine(name, INVERSE, a)
+        inverse = _invert(name, a)
         ctx.save_for_backward(inverse)
         return inverse
 
@@ -103,9 +120,7 @@ class _Determinant(Function):
     def forward(ctx: Any, a: Tensor) -> Tensor:
         """Return determinants, by a kernel for small real matrices, else by LAPACK; save `a`."""
         ctx.save_for_backward(a)
-        if unrolled_matrices.has_kernel(a):
-            return unrolled_matrices.determinant(a)
-        return lapack.call_routine("det", DETERMINANT, a)[0]
+        return _determinant(a)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
@@ -164,12 +179,16 @@ class _LogDeterminant(Function):
 
 def invert_as(name: str, a: Tensor) -> Tensor:
     """Return the inverses of checked square matrices. Raises: LinAlgError, which names `name`."""
+    if expr_of(a).tape is None:
+        return _invert(name, a)
     inverse: Tensor = _Inverse.apply(name, a)
     return inverse
 
 
 def solve_as(name: str, a: Tensor, b: Tensor) -> Tensor:
     """Return solutions of `a @ x = b`, checked before. Raises: LinAlgError, which names `name`."""
+    if expr_of(a).tape is None and expr_of(b).tape is None:
+        return _solve(name, a, b)
     solution: Tensor = _Solve.apply(name, a, b)
     return solution
 
@@ -191,7 +210,8 @@ def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.linalg.det(dt.asarray([[2.0, 0.0], [1.0, 3.0]])).item()
     6.0
     """
-    return _Determinant.apply(square("det", x))
+    a = square("det", x)
+    return _determinant(a) if expr_of(a).tape is None else _Determinant.apply(a)
 
 
 @public(out=True, widen=False)

@@ -772,6 +772,7 @@ def array_function(
     return call_with_signature(name, ours, args, drop_default_keywords(function, ours, keywords))
 
 
+@lru_cache(512)
 def find_adapted(function: Function) -> Function | None:
     """Return dovetail's function with NumPy's parameters; None if a namesake has other ones."""
     ours = FUNCTIONS.get(function)
