@@ -17,6 +17,7 @@ from ..functions.indexing.index_reads import getitem
 from ..functions.indexing.index_writes import setitem
 from ..functions.shape import copies, manipulation
 from ..ops.table import Op
+from ..settings import flags
 from ..tensor.c_fields import become, expr_of, register_subclass, set_class
 from ..tensor.c_slots import install_element_slots, iterate_elements
 from ..tensor.host import evaluate
@@ -33,6 +34,9 @@ else:
 
 __all__ = ["flatiter", "ndarray"]
 
+# Elements of a copy that is made at once. Programs copy an array to write to it, and then each
+# write would have to look for the pending copy first; a larger copy may fuse with other work.
+COPIED_AT_ONCE_MAX = 1 << 14
 
 _dtypes: dict[Any, DType] = {
     **calls.PYTHON_DTYPES,
@@ -313,7 +317,11 @@ class ndarray(ArrayMethods):
 
     def copy(self, order: str = "C") -> Any:
         """Return a copy with memory of its own."""
-        return set_class(copies.copy(self), ndarray)
+        result = set_class(copies.copy(self), ndarray)
+        e = expr_of(self)
+        if e.op is None and e.spec.size <= COPIED_AT_ONCE_MAX and not flags.captures:
+            evaluate(result)
+        return result
 
     def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
