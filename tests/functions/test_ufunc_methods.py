@@ -90,3 +90,35 @@ def test_bitwise_and_folds_each_integer(device: dt.Device, dtype: str) -> None:
     for values in (a, a[:0]):
         found = np.bitwise_and.reduce(dt.asarray(values))
         assert found.item() == np.bitwise_and.reduce(values)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_add_at_and_subtract_at_have_the_bits_of_numpy(device: dt.Device, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    a = (100 * rng.standard_normal((5, 3))).astype(dtype)
+    mask = a > 0
+    for key, shape in [
+        (rng.integers(0, 5, 40), (40, 3)),
+        ((rng.integers(-5, 5, 40), rng.integers(0, 3, 40)), (40,)),
+        ((slice(None), [0, 0, 2, 0]), (5, 4)),
+        (mask, (int(mask.sum()),)),
+        (slice(1, 4), (3, 3)),
+        ((2, 1), ()),
+    ]:
+        for values in (100 * rng.standard_normal(shape), np.array(3.0)):
+            b = np.asarray(values).astype(dtype)
+            for ufunc in (np.add, np.subtract):
+                x, want = dt.asarray(a.copy(), device=device), a.copy()
+                ufunc.at(x, key, dt.asarray(b, device=device))
+                ufunc.at(want, key, b)
+                assert x.numpy().tobytes() == want.tobytes()
+
+
+def test_add_at_has_gradients_and_refuses_positions_outside(device: dt.Device) -> None:
+    b = dt.ones(3, dtype=dt.float64, device=device, requires_grad=True)
+    x = dt.zeros(2, dtype=dt.float64, device=device)
+    dt.add.at(x, [0, 1, 0], b * 2)
+    (x * x).sum().backward()
+    assert b.grad.tolist() == [16.0, 8.0, 16.0]
+    with pytest.raises(dt.OutOfRangeError, match=r"add\.at: 2 is out of range"):
+        dt.add.at(x.detach(), [2], 1.0)

@@ -1,7 +1,7 @@
 """Folds of NumPy's associative ufuncs: `reduce`, `accumulate`, `reduceat` and `at`.
 
 `protocol` uses the reductions of `dt` where there are any. The folds here take log2(n) steps for n
-elements, in an order that depends on n only.
+elements, in an order that depends on n only; `add.at` adds one value after the other, as NumPy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from ...tensor.writes import write_result
 from ..creation.constructors import Fill, arange, create_full
 from ..datatypes import DTypeLike, any_dtype, cast, result_type
 from ..elementwise.op_functions import add
+from ..indexing.index_keys import is_array, key_parts, select
 from ..indexing.index_reads import searchsorted, take
+from ..indexing.index_writes import scatter_selected, setitem
 from ..reductions.statistics import Axis, Mask, as_mask
 from ..shape.copies import concat, stack
 from ..shape.manipulation import broadcast_to, moveaxis, ravel, reshape
@@ -165,17 +167,21 @@ def _reduce_slices(
 def _fold_at(ufunc: np.ufunc, ours: Binary, a: Tensor, indices: Any, b: Operand) -> None:
     """Write `ufunc.at`: combine elements of `a` at indices with `b`; a repeated index combines all.
 
-    The elements and those of `b` are sorted by position, then combined within equal positions.
+    Real numbers are added by a scatter. For other ufuncs and dtypes the elements and those of `b`
+    are sorted by position, then combined within equal positions.
     """
     name = f"{ufunc.__name__}.at"
-    at = reshape(arange(strided(name, a).size, device=a.device), a.shape)[indices]
-    values = _as_values(a, b)
+    values = _as_values(strided(name, a), b)
     d = bool_ if ufunc in _LOGICAL else a.dtype
     if d is a.dtype and result_type(a, values).kind != d.kind:
         raise DTypeError(
             f"{name}: values must not lose their kind, got {values.dtype.name} for {d.name}; "
             "cast them with x.astype"
         )
+    if ufunc is np.add and d.kind in "iuf" and d.compute is d:
+        _add_at(name, a, indices, values)
+        return
+    at = reshape(arange(a.size, device=a.device), a.shape)[indices]
     more = ravel(broadcast_to(values, at.shape))
     items = concat([_to(ravel(a), d), _to(more, d)])
     groups = concat([arange(a.size, device=a.device), ravel(at)])
@@ -189,6 +195,15 @@ def _fold_at(ufunc: np.ufunc, ours: Binary, a: Tensor, indices: Any, b: Operand)
         is_target = apply(ops.NOT_EQUAL, (searchsorted(groups, positions), last))
         result = apply(ops.WHERE, (is_target, result, ravel(a)))
     write_result(name, a, [reshape(result, a.shape)])
+
+
+def _add_at(name: str, a: Tensor, indices: Any, values: Tensor) -> None:
+    """Add values to the elements of `a` at indices, in the order of the indices."""
+    parts = key_parts(a, indices)
+    if any(is_array(part) for part in parts):
+        scatter_selected(name, select(name, a, parts), values, "add")
+    else:
+        setitem(a, indices, add(a[indices], values))
 
 
 def _as_values(a: Tensor, b: Operand) -> Tensor:
