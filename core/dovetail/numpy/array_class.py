@@ -22,7 +22,9 @@ from ..tensor.c_fields import become, expr_of, register_subclass, set_class
 from ..tensor.c_slots import install_element_slots, iterate_elements
 from ..tensor.host import evaluate
 from ..tensor.operators import promotions
+from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
+from ..tensor.writes import editable_array
 from . import calls
 from .calls import as_result, find_function, find_tensor, from_host, is_tracing, to_host
 from .ufuncs import UFUNCS, find_ufunc
@@ -333,6 +335,11 @@ class ndarray(ArrayMethods):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return the elements with another shape: a view if possible."""
+        if order == "C" and copy is None:
+            given = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
+            known = cached_view("reshape", self, given)
+            if known is not None:
+                return known
         sizes: Any = shape[0] if len(shape) == 1 else shape
         sizes = tuple(map(int, sizes)) if hasattr(sizes, "__iter__") else (int(sizes),)
         if order == "F" or (order == "A" and self.flags.fnc):
@@ -356,6 +363,10 @@ class ndarray(ArrayMethods):
         self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
     ) -> None:
         """Sort in place along an axis."""
+        elements = editable_array(self) if kind is None and stable is None else None
+        if elements is not None and elements.ndim and elements.dtype.kind != "c":
+            elements.sort(axis, kind="stable")  # the order of `dt.sort`, also of -0.0 and 0.0
+            return
         setitem(self, ..., _functions("sort")(self, axis))
 
     def partition(

@@ -9,7 +9,7 @@ from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport AliasGroup, aliases_of, become, expr_of, is_strided
 from dovetail.tensor.host cimport number_at_hand, reachable_address
-from dovetail.tensor.host_read cimport copy_bytes, fill_numbers, store_number, store_scalar, update_number
+from dovetail.tensor.host_read cimport array_over, copy_bytes, fill_numbers, store_number, store_scalar, update_number
 from dovetail.tensor.slicing cimport element_position
 from dovetail.tensor.tensor cimport create_tensor
 
@@ -32,6 +32,8 @@ cpdef write_value(object name, object x, object value)
 cpdef bint write_element(object x, object key, object value) except -1
 @cython.locals(s=Spec, step=Py_ssize_t, itemsize=Py_ssize_t, address=Py_ssize_t)
 cpdef bint fill_elements(object x, Expr part, object value) except -1
+@cython.locals(e=Expr, s=Spec, address=Py_ssize_t)
+cpdef editable_array(object x)
 @cython.locals(e=Expr, source=Expr, address=Py_ssize_t)
 cpdef bint update_element(object op, object x, object other) except -1
 @cython.locals(e=Expr, group=AliasGroup)

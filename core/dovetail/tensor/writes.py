@@ -53,7 +53,15 @@ from ..ops.table import COPY, FULL, VIEW, Op
 from ..settings import flags
 from .c_fields import aliases_of, become, expr_of, is_strided
 from .host import from_host, number_at_hand, reachable_address
-from .host_read import copy_bytes, fill_numbers, store_number, store_scalar, update_number
+from .host_read import (
+    HostMemory,
+    array_over,
+    copy_bytes,
+    fill_numbers,
+    store_number,
+    store_scalar,
+    update_number,
+)
 from .promotion import plain_number, require_untaped
 from .slicing import NO_ELEMENT, element_position
 from .tensor import Tensor, attach_lazy_storage, create_tensor, strided
@@ -223,6 +231,26 @@ def fill_elements(x: Tensor, part: Expr, value: object) -> bool:
     itemsize = s.itemsize
     address = reachable_address(part)
     return fill_numbers(s.dtype.name, address, value, s.size, step * itemsize, itemsize)
+
+
+def editable_array(x: Tensor) -> np.ndarray | None:
+    """Return an array over all elements for the host to write at once, as `fill_elements` does.
+
+    None is returned where the host may not write now, for more than FILLED_MAX elements, and unless
+    these are dense. The caller keeps no reference to the array.
+    """
+    e = expr_of(x)
+    s = e.spec
+    dtype = s.dtype.__numpy_dtype__
+    if dtype is None or s.size > FILLED_MAX or e.op is not None:
+        return None
+    if e.strides is not s.strides and e.strides != s.strides:
+        return None
+    address = _idle_address(x)
+    if address == 0:
+        return None
+    memory = HostMemory(address, s.size * s.itemsize, e.storage, True)
+    return array_over(memory, s.shape, dtype, 0, None)
 
 
 def update_element(op: Op, x: Tensor, other: object) -> bool:

@@ -98,7 +98,8 @@ def asarray(
     >>> dt.asarray([[1, 2], [3, 4]]).shape
     (2, 2)
     """
-    if type(obj) is np.ndarray and dtype is None and copy is None and not (more or theirs):
+    copies = copy is None or copy is True
+    if type(obj) is np.ndarray and dtype is None and copies and not (more or theirs):
         return _from_numpy(obj, None, device, None)
     if more or theirs:
         return rebind_keywords(asarray, locals())
