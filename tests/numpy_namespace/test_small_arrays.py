@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import dovetail as dt
 import dovetail.numpy as np
 import numpy as host
@@ -66,3 +69,53 @@ def test_sort_in_place_is_seen_by_pending_readers_gradients_and_captures() -> No
     y = np.array([2.0, 1.0]).requires_grad_()
     ordered(y)[0].backward()
     assert y.grad.tolist() == [0.0, 1.0]
+
+
+REDUCTIONS = [
+    lambda m, x: x.sum(), lambda m, x: m.argmax(x), lambda m, x: x.max(), lambda m, x: x.any(),
+    lambda m, x: m.median(x), lambda m, x: m.percentile(x, 30), lambda m, x: x.std(ddof=1),
+    lambda m, x: m.dot(x[0], x[1]), lambda m, x: m.linalg.norm(x), lambda m, x: m.trace(x),
+    lambda m, x: m.sum(x, dtype=int), lambda m, x: m.linalg.det(x[:, :2]), lambda m, x: m.ptp(x),
+    lambda m, x: m.searchsorted(x[0], 0.5), lambda m, x: m.count_nonzero(x), lambda m, x: x.all(),
+    lambda m, x: m.mean(x.astype("f4")), lambda m, x: x.sum(axis=0), lambda m, x: m.average(x),
+    lambda m, x: x.sum(keepdims=True), lambda m, x: m.sum(m.array(2.0)), lambda m, x: m.nansum(x),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", REDUCTIONS)
+def test_reduction_to_one_number_is_numpys_scalar(call: Callable[..., Any]) -> None:
+    values = [[0.25, 0.5, 2.0], [1.0, -3.0, 4.0]]
+    wanted = call(host, host.array(values))
+    result = call(np, np.array(values))
+    host.testing.assert_allclose(host.asarray(result), wanted, rtol=1e-6)
+    if isinstance(wanted, host.ndarray):
+        assert type(result) is np.ndarray
+    else:
+        assert isinstance(result, host.generic)
+        assert result.dtype == host.asarray(wanted).dtype
+
+
+def test_reduction_stays_an_array_in_captures_with_gradients_and_as_out() -> None:
+    kinds = set()
+
+    def total(x: np.ndarray) -> np.ndarray:
+        s = x.sum()
+        kinds.add(type(s))
+        return s * 2
+
+    assert dt.jit(total)(np.arange(4.0)).item() == 12.0
+    x = np.arange(3.0).requires_grad_()
+    total(x * x).backward()
+    assert kinds == {np.ndarray}
+    assert x.grad.tolist() == [0.0, 4.0, 8.0]
+    out = np.array(0.0)
+    assert np.sum(x.detach(), out=out) is out
+    assert np.sum(np.arange(3.0), None, None, out) is out
+    assert out.item() == 3.0
+
+
+def test_position_from_a_reduction_is_an_index() -> None:
+    x = np.array([[1.0, 5.0], [7.0, 2.0]])
+    row = x[np.argmax(x[:, 0])]
+    row[0] = 9.0
+    assert x[1, 0] == 9.0  # a view, as in NumPy

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as host
 
+from ..device_class import opened
 from ..dtypes import BY_NAME, DType, bool_, float64, uint64
 from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
@@ -464,6 +465,45 @@ register_subclass(ndarray)
 install_element_slots(ndarray)
 calls.register_ndarray(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)
+# Functions whose results of no dimensions are scalars in NumPy.
+_SCALAR_RESULTS = """
+all allclose any argmax argmin array_equal array_equiv average count_nonzero dot inner max mean
+median min nanargmax nanargmin nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile
+nanstd nansum nanvar percentile prod ptp quantile searchsorted std sum trace trapezoid var vdot
+"""
+_LINALG_SCALAR_RESULTS = "cond det matrix_norm matrix_rank norm trace vector_norm"
+
+
+def _read_result(result: Any, args: tuple[Any, ...]) -> Any:
+    """Return NumPy's scalar for a fresh result of no dimensions, other results unchanged.
+
+    The result stays an array if a tracer or a gradient needs it, or if its device is asynchronous.
+    """
+    if type(result) is not ndarray or flags.captures:
+        return result
+    e = expr_of(result)
+    if e.spec.shape or e.tape is not None or opened(e.spec.device).asynchronous:
+        return result
+    return result if any(a is result for a in args) else result[()]
+
+
+def _read_results(theirs: Callable[..., Any]) -> None:
+    """Let the function of the namespace return scalars for results of no dimensions."""
+    call = find_function(theirs)
+
+    @wraps(theirs, updated=())
+    def reduce(*args: Any, **options: Any) -> Any:
+        """Call the function, and read a result of no dimensions."""
+        result = call(*args, **options)
+        return result if "out" in options else _read_result(result, args)
+
+    calls._wrappers[theirs] = reduce
+
+
+for _module, _names in ((host, _SCALAR_RESULTS), (host.linalg, _LINALG_SCALAR_RESULTS)):
+    for _name in _names.split():
+        if hasattr(_module, _name):
+            _read_results(getattr(_module, _name))
 _SAME_METHODS = """
 all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min nonzero
 prod repeat round searchsorted std sum swapaxes take trace var
