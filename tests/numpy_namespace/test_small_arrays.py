@@ -119,3 +119,19 @@ def test_position_from_a_reduction_is_an_index() -> None:
     row = x[np.argmax(x[:, 0])]
     row[0] = 9.0
     assert x[1, 0] == 9.0  # a view, as in NumPy
+
+
+def test_created_arrays_of_few_elements_are_in_memory_and_larger_ones_pending() -> None:
+    x = np.arange(4.0)
+    for few in (np.zeros(3), np.ones((2, 2), int), np.full(3, 2.0), np.zeros_like(x), x.copy()):
+        assert few._expr.op is None
+    assert np.full_like(x, 7)._expr.op is None
+    assert np.zeros(1 << 20)._expr.op is not None
+
+    def steps(y: np.ndarray) -> np.ndarray:
+        z = np.zeros_like(y)
+        assert z._expr.op is not None  # a captured function computes it at replay
+        z[1:] += y[:-1]
+        return z
+
+    assert dt.jit(steps)(x).tolist() == [0.0, 0.0, 1.0, 2.0]

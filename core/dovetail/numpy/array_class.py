@@ -19,7 +19,7 @@ from ..functions.indexing.index_writes import setitem
 from ..functions.shape import copies, manipulation
 from ..ops.table import Op
 from ..settings import flags
-from ..tensor.c_fields import become, expr_of, register_subclass, set_class
+from ..tensor.c_fields import become, expr_of, is_strided, register_subclass, set_class
 from ..tensor.c_slots import install_element_slots, iterate_elements
 from ..tensor.host import evaluate
 from ..tensor.operators import promotions
@@ -37,9 +37,9 @@ else:
 
 __all__ = ["flatiter", "ndarray"]
 
-# Elements of a copy that is made at once. Programs copy an array to write to it, and then each
-# write would have to look for the pending copy first; a larger copy may fuse with other work.
-COPIED_AT_ONCE_MAX = 1 << 14
+# Elements of a copy, or of an array of zeros, that is made at once. Programs slice it and write to
+# it next, which takes several times as long while it is pending. A larger one may fuse.
+COMPUTED_AT_ONCE_MAX = 1 << 14
 
 _dtypes: dict[Any, DType] = {
     **calls.PYTHON_DTYPES,
@@ -62,6 +62,13 @@ def as_dtype(dtype: Any) -> DType | None:
         pass
     d = host.dtype(dtype)
     return BY_NAME.get(d.name) if d.isnative else None
+
+
+def compute_few(x: Tensor) -> Tensor:
+    """Evaluate a fresh array if it has few elements and no tracer is on, and return it."""
+    if expr_of(x).spec.size <= COMPUTED_AT_ONCE_MAX and not flags.captures:
+        evaluate(x)
+    return x
 
 
 def read_scalar(x: Tensor) -> Any:
@@ -321,10 +328,7 @@ class ndarray(ArrayMethods):
     def copy(self, order: str = "C") -> Any:
         """Return a copy with memory of its own."""
         result = set_class(copies.copy(self), ndarray)
-        e = expr_of(self)
-        if e.op is None and e.spec.size <= COPIED_AT_ONCE_MAX and not flags.captures:
-            evaluate(result)
-        return result
+        return compute_few(result) if expr_of(self).op is None else result
 
     def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
@@ -669,14 +673,18 @@ def promote_operands(op: Op, a: Any, b: Any) -> Any:
 
     NumPy computes integers beside floats, and quotients of integers, in float64.
     """
-    kinds: list[Any] = [
-        x.dtype if isinstance(x, Tensor) else _KINDS.get(type(x), type(x)) for x in (a, b)
-    ]
-    key = (op.name, kinds[0], kinds[1])
+    key = (op.name, _kind_of(a), _kind_of(b))
     differs = _promoted.get(key)
     if differs is None:
-        differs = _promoted[key] = _differs(op.name, kinds)
+        differs = _promoted[key] = _differs(op.name, [*key[1:]])
     return UFUNCS[_UFUNC_NAMES.get(op.name, op.name)](a, b) if differs else None
+
+
+def _kind_of(x: Any) -> Any:
+    """Return a tensor's dtype, or the type of a number."""
+    if is_strided(x):
+        return expr_of(x).spec.dtype
+    return x.dtype if isinstance(x, Tensor) else int if type(x) is Size else type(x)
 
 
 def _differs(op: str, kinds: list[Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as host
@@ -14,8 +15,8 @@ from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.numpy.like_creation import with_dims
 from ..tensor.c_fields import set_class
 from ..tensor.tensor import Tensor
-from .array_class import as_dtype, ndarray
-from .calls import as_ndarray, as_result, find_tensor, from_host, join, to_host
+from .array_class import as_dtype, compute_few, ndarray
+from .calls import as_ndarray, as_result, find_function, find_tensor, from_host, join, to_host
 
 __all__ = [
     "arange",
@@ -27,13 +28,17 @@ __all__ = [
     "asfortranarray",
     "copy",
     "empty",
+    "empty_like",
     "eye",
     "full",
+    "full_like",
     "identity",
     "ones",
+    "ones_like",
     "require",
     "tri",
     "zeros",
+    "zeros_like",
 ]
 
 
@@ -48,10 +53,24 @@ def _build(name: str) -> Callable[..., Any]:
         if d is None:
             return theirs(shape, dtype)
         target = like.device if device is None and isinstance(like, Tensor) else device
-        return set_class(ours(_as_shape(shape), dtype=d, device=target), ndarray)
+        return compute_few(set_class(ours(_as_shape(shape), dtype=d, device=target), ndarray))
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = theirs.__doc__
+    return create
+
+
+def _build_like(name: str) -> Callable[..., Any]:
+    """Build `zeros_like` and its kin."""
+    theirs = getattr(host, name)
+    call = find_function(theirs)
+
+    @wraps(theirs, updated=())
+    def create(*args: Any, **options: Any) -> Any:
+        """Call the function; evaluate an array of few elements."""
+        result = call(*args, **options)
+        return compute_few(result) if type(result) is ndarray else result
+
     return create
 
 
@@ -68,6 +87,8 @@ def _as_shape(shape: Any) -> int | tuple[int, ...]:
 
 
 zeros, ones, empty = map(_build, ("zeros", "ones", "empty"))
+zeros_like, ones_like = map(_build_like, ("zeros_like", "ones_like"))
+empty_like, full_like = map(_build_like, ("empty_like", "full_like"))
 
 
 def full(
@@ -89,9 +110,8 @@ def full(
         return host.full(shape, to_host(fill_value), dtype)
     if isinstance(fill_value, (int, float, complex)):
         value = d.__numpy_dtype__.type(fill_value).item() if d.__numpy_dtype__ else fill_value
-        return set_class(
-            constructors.full(_as_shape(shape), value, dtype=d, device=device), ndarray
-        )
+        filled = constructors.full(_as_shape(shape), value, dtype=d, device=device)
+        return compute_few(set_class(filled, ndarray))
     result = empty(shape, d, device=device)
     result[...] = fill_value
     return result
