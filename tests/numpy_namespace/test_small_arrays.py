@@ -135,3 +135,22 @@ def test_created_arrays_of_few_elements_are_in_memory_and_larger_ones_pending() 
         return z
 
     assert dt.jit(steps)(x).tolist() == [0.0, 0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8", "c8"])
+def test_where_and_clip_promote_numbers_as_numpy(dtype: str) -> None:
+    values = host.array([0, 1, 3]).astype(dtype)
+    for other in (0, 1, 100, 0.5, True, 1 + 2j, host.float32(2), host.int64(5), values, [1, 2, 3]):
+        for m_first in (True, False):
+            theirs = (values, other) if m_first else (other, values)
+            ours = tuple([np.array(x) if x is values else x for x in theirs])
+            wanted = host.where(values > 0, *theirs)
+            result = np.where(np.array(values > 0), *ours)
+            assert result.dtype == wanted.dtype
+            assert result.numpy().tobytes() == wanted.tobytes()
+    for low, high in ((0, 1), (0.5, 2), (None, 2), (1, None)):
+        if dtype not in ("?", "c8"):
+            wanted = host.clip(values, low, high)
+            result = np.clip(np.array(values), low, high)
+            assert result.dtype == wanted.dtype
+            assert result.numpy().tobytes() == wanted.tobytes()
