@@ -154,3 +154,17 @@ def test_where_and_clip_promote_numbers_as_numpy(dtype: str) -> None:
             result = np.clip(np.array(values), low, high)
             assert result.dtype == wanted.dtype
             assert result.numpy().tobytes() == wanted.tobytes()
+
+
+def test_int64_scalar_beside_int64_array_is_as_in_numpy() -> None:
+    x, y = np.array([7, -7, 0]), host.array([7, -7, 0])
+    for s in (host.int64(2), host.int64(-3), host.int64(2**62)):
+        for call in (
+            lambda a, s: a + s, lambda a, s: s - a, lambda a, s: a * s, lambda a, s: a / s,
+            lambda a, s: s / (a + 1), lambda a, s: a // s, lambda a, s: a % s, lambda a, s: a == s,
+            lambda a, s: s == a, lambda a, s: s < a, lambda a, s: s >= a, lambda a, s: a != s,
+            lambda a, s: s * a, lambda a, s: s + a, lambda a, s: s > a, lambda a, s: s <= a,
+        ):  # fmt: skip
+            result, wanted = call(x, s), call(y, s)
+            assert (type(result), result.dtype) == (np.ndarray, wanted.dtype)
+            assert result.numpy().tobytes() == wanted.tobytes()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as host
 
 from ..device_class import opened
-from ..dtypes import BY_NAME, DType, bool_, float64, uint64
+from ..dtypes import BY_NAME, DType, bool_, float64, int64, uint64
 from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..functions.creation.from_values import asarray as tensor_from
@@ -285,11 +285,14 @@ class ndarray(ArrayMethods):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Call a ufunc of NumPy with ndarrays."""
-        if method == "__call__" and type(inputs[0]) is host.float64 and not options:
-            operate = _OPERATORS.get(ufunc)  # `scalar * x`
-            x = inputs[-1]
-            if operate is not None and type(x) is ndarray and expr_of(x).spec.dtype is float64:
-                return operate(float(inputs[0]), x)
+        if method == "__call__" and not options:
+            operate, x = _OPERATORS.get(ufunc), inputs[-1]  # `scalar * x`
+            if operate is not None and type(x) is ndarray:
+                kind = type(inputs[0])
+                if kind is host.float64 and expr_of(x).spec.dtype is float64:
+                    return operate(float(inputs[0]), x)
+                if kind is host.int64 and expr_of(x).spec.dtype is int64:
+                    return operate(int(inputs[0]), x)
         return getattr(find_ufunc(ufunc), method)(*inputs, **options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
@@ -464,6 +467,12 @@ _OPERATORS = {
     host.subtract: operator.sub,
     host.multiply: operator.mul,
     host.divide: operator.truediv,
+    host.equal: operator.eq,
+    host.not_equal: operator.ne,
+    host.less: operator.lt,
+    host.less_equal: operator.le,
+    host.greater: operator.gt,
+    host.greater_equal: operator.ge,
 }
 register_subclass(ndarray)
 install_element_slots(ndarray)
@@ -488,7 +497,8 @@ def _read_result(result: Any, args: tuple[Any, ...]) -> Any:
     e = expr_of(result)
     if e.spec.shape or e.tape is not None or opened(e.spec.device).asynchronous:
         return result
-    return result if any(a is result for a in args) else result[()]
+    is_out = len(args) > 2 and any(a is result for a in args)
+    return result if is_out else result[()]
 
 
 def _read_results(theirs: Callable[..., Any]) -> None:

@@ -8,7 +8,7 @@ from types import NotImplementedType
 import numpy as np
 
 from .. import callbacks
-from ..dtypes import bool_, float64
+from ..dtypes import bool_, float64, int64
 from ..errors import ShapeError
 from ..graph.expr import Expr, Spec, binary_node, node
 from ..lru_cache import LRUCache
@@ -35,6 +35,8 @@ promotions: dict[type, Callable[[Op, object, object], Tensor | None]] = {}
 def record_binary(op: Op, x: Tensor, other: object) -> Result:
     """Record `x op other`; return NotImplemented if `other` overrides the operator itself."""
     a = expr_of(x)
+    if type(other) is np.int64 and a.spec.dtype is int64:
+        other = int(other)  # type: ignore[call-overload]  # the same as a weak number
     if type(x) is not Tensor and a.spec.dtype is not float64 and type(x) in promotions:
         promoted = promotions[type(x)](op, x, other)
         if promoted is not None:
