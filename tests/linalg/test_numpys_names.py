@@ -128,3 +128,10 @@ def test_numpy_functions_have_gradients_and_dovetail_errors(device: dt.Device) -
     assert x.grad is not None
     with pytest.raises(dt.LinAlgError, match="inv: the matrix is singular"):
         np.linalg.inv(x * 0)
+
+
+def test_lstsq_returns_a_rank_of_numpys_dtype(device: dt.Device) -> None:
+    a, b = np.vander(np.arange(5.0), 3), np.arange(5.0)
+    x, y = dt.asarray(a), dt.asarray(b)
+    assert np.linalg.lstsq(x, y)[2].dtype == np.linalg.lstsq(a, b)[2].dtype
+    assert np.linalg.lstsq(x, y)[2].item() == 3

@@ -12,7 +12,9 @@ from typing import TypeAlias
 import numpy as np
 
 from ..argument_checks import choice, exclusive
+from ..dtypes import int32
 from ..functions.creation.constructors import zeros
+from ..functions.datatypes import cast
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import count_nonzero
 from ..functions.shape.manipulation import reshape
@@ -93,7 +95,7 @@ def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tens
         residuals = reshape(residuals, (-1,))
     else:
         residuals = zeros(0, dtype=residuals.dtype, device=residuals.device)
-    return solution, residuals, rank, values
+    return solution, residuals, cast(rank, int32), values  # LAPACK's integers, as in NumPy
 
 
 def _cond(x: Tensor, p: Order | None = None) -> Tensor:

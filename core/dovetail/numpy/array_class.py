@@ -344,10 +344,10 @@ class ndarray(ArrayMethods):
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return the elements with another shape: a view if possible."""
         if order == "C" and copy is None:
-            given = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
-            known = cached_view("reshape", self, given)
-            if known is not None:
-                return known
+            whole = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
+            view = cached_view("reshape", self, whole)
+            if view is not None:
+                return view
         sizes: Any = shape[0] if len(shape) == 1 else shape
         sizes = tuple(map(int, sizes)) if hasattr(sizes, "__iter__") else (int(sizes),)
         if order == "F" or (order == "A" and self.flags.fnc):

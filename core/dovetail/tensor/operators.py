@@ -36,7 +36,7 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
     """Record `x op other`; return NotImplemented if `other` overrides the operator itself."""
     a = expr_of(x)
     if type(other) is np.int64 and a.spec.dtype is int64:
-        other = int(other)  # type: ignore[call-overload]  # the same as a weak number
+        other = int(other)  # the same as a weak number
     if type(x) is not Tensor and a.spec.dtype is not float64 and type(x) in promotions:
         promoted = promotions[type(x)](op, x, other)
         if promoted is not None:

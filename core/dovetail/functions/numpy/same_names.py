@@ -86,7 +86,7 @@ def signature_of(function: Function) -> Signature:
 
 
 class Arity(NamedTuple):
-    """What a function takes: its parameters by position, and the names of all it has."""
+    """The parameters of a function: those by position, and the names of all."""
 
     required: int  # parameters by position that have no default
     positional: tuple[str, ...]
@@ -96,7 +96,7 @@ class Arity(NamedTuple):
 
 @lru_cache(512)
 def arity_of(function: Function) -> Arity:
-    """Return what a function takes; of one with other parameters, that it takes no arguments."""
+    """Return the parameters of a function; `required` is too high if an option has no default."""
     every = [*signature_of(function).parameters.values()]
     by_position = [p for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     by_name = [p for p in every if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]

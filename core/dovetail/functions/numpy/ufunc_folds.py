@@ -199,9 +199,9 @@ def _fold_at(ufunc: np.ufunc, ours: Binary, a: Tensor, indices: Any, b: Operand)
 
 def _add_at(name: str, a: Tensor, indices: Any, values: Tensor) -> None:
     """Add values to the elements of `a` at indices, in the order of the indices."""
-    parts = key_parts(a, indices)
-    if any(is_array(part) for part in parts):
-        scatter_selected(name, select(name, a, parts), values, "add")
+    keys = key_parts(a, indices)
+    if any(is_array(key) for key in keys):
+        scatter_selected(name, select(name, a, keys), values, "add")
     else:
         setitem(a, indices, add(a[indices], values))
 
