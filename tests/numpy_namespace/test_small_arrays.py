@@ -168,3 +168,9 @@ def test_int64_scalar_beside_int64_array_is_as_in_numpy() -> None:
             result, wanted = call(x, s), call(y, s)
             assert (type(result), result.dtype) == (np.ndarray, wanted.dtype)
             assert result.numpy().tobytes() == wanted.tobytes()
+
+
+def test_sort_in_place_refuses_an_axis_as_for_many_elements() -> None:
+    for size in (4, 1000):
+        with pytest.raises(dt.AxisError, match="sort: axis 2"):
+            np.arange(float(size)).sort(2)

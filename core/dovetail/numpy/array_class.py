@@ -372,7 +372,8 @@ class ndarray(ArrayMethods):
     ) -> None:
         """Sort in place along an axis."""
         elements = editable_array(self) if kind is None and stable is None else None
-        if elements is not None and elements.ndim and elements.dtype.kind != "c":
+        has_axis = axis in range(-self.ndim, self.ndim)
+        if elements is not None and elements.dtype.kind != "c" and has_axis:
             elements.sort(axis, kind="stable")  # the order of `dt.sort`, also of -0.0 and 0.0
             return
         setitem(self, ..., _functions("sort")(self, axis))

@@ -253,7 +253,9 @@ def _takes_as_given(
     Options must be of both functions, and differ from NumPy's defaults.
     """
     ours, theirs = arity_of(implementation), arity_of(function)
-    if len(args) != ours.required or len(args) > min(ours.positional_only, theirs.required):
+    if not args or len(args) != ours.required:
+        return False
+    if len(args) > min(ours.positional_only, theirs.required):
         return False
     if isinstance(args[0], np.ndarray) or not binds(implementation, args, keywords):
         return False
