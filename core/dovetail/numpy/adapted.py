@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as host
 
-from ..dtypes import BY_NAME, DType, bool_, float64
+from ..dtypes import BY_NAME, DType, bool_, float64, int64
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
@@ -47,7 +47,6 @@ __all__ = [
 
 
 _WEAK = (int, float, bool, complex)
-_FITTING_INT_MAX = 127  # fits every dtype
 
 
 @lru_cache(1024)
@@ -80,20 +79,16 @@ def _in_dtype(x: Any, d: DType) -> Tensor:
     return cast(x, d) if isinstance(x, Tensor) else tensor_from(host.asarray(x, d.__numpy_dtype__))
 
 
-def _promote_alike(operands: Sequence[Any], d: DType) -> bool:
-    """Return True if operands surely promote to `d` in dovetail, too: tensors of it and numbers."""
-    has_tensor = False
-    for x in operands:
-        if isinstance(x, Tensor):
-            if x.dtype is not d:
-                return False
-            has_tensor = True
-        elif type(x) is float:
-            if d.kind != "f":
-                return False
-        elif type(x) is not int or d.kind == "b" or not 0 <= x <= _FITTING_INT_MAX:
-            return False
-    return has_tensor
+def _have_one_dtype(x: Any, y: Any) -> bool:
+    """Return True if `x` is an ndarray, and `y` one of its dtype or a number that is in it."""
+    if type(x) is not ndarray:
+        return False
+    dtype = x.dtype
+    if type(y) is ndarray:
+        return y.dtype is dtype
+    return (dtype.kind == "f" and (type(y) is float or type(y) is int)) or (
+        dtype is int64 and type(y) is int
+    )
 
 
 def where(condition: Any, *choices: Any) -> Any:
@@ -108,9 +103,7 @@ def where(condition: Any, *choices: Any) -> Any:
     if not choices:
         return as_result(FUNCTIONS[host.where](test))
     d = common_dtype(*choices)
-    values: Sequence[Any] = choices
-    if d is not None and not _promote_alike(choices, d):
-        values = [_in_dtype(x, d) for x in choices]
+    values: Sequence[Any] = choices if d is None else [_in_dtype(x, d) for x in choices]
     return as_result(select(test if test.dtype.kind == "b" else test != 0, *values))
 
 
