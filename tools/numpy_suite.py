@@ -86,10 +86,19 @@ def adapt(text: str) -> str:
             text,
             flags=re.M,
         )
+    text = re.sub(r"^from numpy\._core import \(([\w\s,]+)\)", _import_public, text, flags=re.M)
+    text = text.replace("        x.flags.writeable = False\n        return x", "        return x")
     if "assert_raises_regex(" in text:  # texts of errors differ by design
         text = text.replace("assert_raises_regex(", "_raises(")
         text = text.replace("\n\nclass ", RAISES + "\n\nclass ", 1)
     return re.sub(r"^from numpy import", "from dovetail.numpy import", text, flags=re.M)
+
+
+def _import_public(statement: re.Match[str]) -> str:
+    """Return an import from NumPy's core, by `dovetail.numpy` if all of its names are public."""
+    names = re.findall(r"\w+", statement[1])
+    is_public = all(name in numpy.__all__ for name in names)
+    return statement[0].replace("numpy._core", "dovetail.numpy") if is_public else statement[0]
 
 
 def summarize(message: str) -> str:

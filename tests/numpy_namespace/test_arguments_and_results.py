@@ -77,6 +77,48 @@ def test_form_of_a_call_does_not_change_the_result(call: str) -> None:
         assert isinstance(result, (np.ndarray, numpy.generic))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.concatenate([n, f])", "np.stack((n, f))", "np.vstack([f, n])", "np.append(n, f)",
+        "np.dot(n, f)", "np.outer(n, f)", "np.inner(n, f)", "np.vdot(f, n)", "n @ f", "f @ n",
+        "np.tensordot(n, f, 1)", "np.einsum('i,i', n, f)", "np.kron(n, f)", "np.convolve(n, f)",
+        "np.select([f > 1], [n], f)", "np.choose([0, 1, 0], [n, f])", "np.block([[n], [f]])",
+        "np.array([n, f])", "np.r_[n, f]", "np.max([n, f])", "np.cov(f)", "np.corrcoef(f, f)",
+        "np.union1d(n, f)", "np.linalg.multi_dot([np.outer(n, n), f])", "np.poly(n)",
+    ],
+)  # fmt: skip
+def test_arrays_of_several_dtypes_promote_as_in_numpy(call: str) -> None:
+    def run(library: Any) -> Any:
+        f = library.array([0.5, 1.5, 2.5], dtype="float32")
+        return numpy.asarray(eval(call, {"np": library, "n": library.array([1, 2, 3]), "f": f}))
+
+    ours, theirs = run(np), run(numpy)
+    assert ours.dtype == theirs.dtype == "float64"
+    numpy.testing.assert_allclose(ours, theirs, 1e-12)
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2), ()])
+def test_real_and_imaginary_parts_are_views(shape: tuple[int, ...]) -> None:
+    for library in (np, numpy):
+        z = library.array([1 + 2j, 3 + 4j, 5j, 6])[: 4 if shape else 1].reshape(shape).copy()
+        z.T.imag[...] = 7.0
+        z.real[...] = library.asarray(8)
+        assert set(library.ravel(z).tolist()) == {8 + 7j}
+        z.imag, z.real = 1, 2.5
+        assert set(library.ravel(z).tolist()) == {2.5 + 1j}
+        x = library.arange(3.0)
+        x.real[1] = 9
+        assert x.tolist() == [0.0, 9.0, 2.0]
+
+
+def test_array_of_ints_is_a_shape_or_an_order() -> None:
+    x = np.arange(6).reshape(np.array([2, 3]))
+    assert x.transpose(np.array([1, 0])).shape == (3, 2)
+    assert x.transpose(None).shape == (3, 2)
+    assert x.reshape(np.array(6)).shape == (6,)
+
+
 def test_gradient_has_the_class_of_its_tensor() -> None:
     x = np.array([1.0, 2.0]).requires_grad_()
     y = (x * x).sum()

@@ -298,7 +298,7 @@ def top_k(operand: Any, k: int) -> tuple[dt.Tensor, dt.Tensor]:
 # --- slices at computed places --------------------------------------------------------------------
 
 
-def at_axis(x: dt.Tensor, index: Any, axis: int) -> Any:
+def at_axis(x: dt.Tensor, index: Any, axis: int) -> dt.Tensor:
     """Return the elements at an index along one axis.
 
     index: an int, a slice or a tensor of integers.

@@ -33,6 +33,6 @@ emath = lib.scimath
 
 def __getattr__(name: str) -> object:
     """Return a name of NumPy that is not in its `__all__`. Raises: AttributeError as NumPy does."""
-    if name.startswith("__"):
+    if name.startswith("__") and name != "__config__":
         raise AttributeError(f"module 'dovetail.numpy' has no attribute {name!r}")
     return getattr(_host, name)

@@ -24,7 +24,6 @@ from ..tensor.c_fields import become, expr_of, is_strided, register_subclass, se
 from ..tensor.c_slots import install_element_slots, iterate_elements
 from ..tensor.host import evaluate
 from ..tensor.operators import promotions
-from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
 from ..tensor.writes import editable_array
 from . import calls
@@ -85,7 +84,7 @@ def read_scalar(x: Tensor) -> Any:
     return expr_of(x).spec.dtype.__numpy_dtype__.type(x.item())  # type: ignore[union-attr]  # tested
 
 
-_read_view = Tensor.__getitem__
+_read_view, _multiply_matrices = Tensor.__getitem__, Tensor.__matmul__
 
 
 class ndarray(ArrayMethods):
@@ -224,25 +223,30 @@ class ndarray(ArrayMethods):
 
     @property
     def real(self) -> Any:
-        """The real parts."""
-        return _real(self)
+        """The real parts: a view, unless a gradient flows."""
+        return _real(self) if self.requires_grad else _view_part(self, 0)
 
     @real.setter
     def real(self, values: Any) -> None:
-        if self.dtype.kind == "c":
-            values = values + 1j * _imag(self)
-        setitem(self, ..., values)
+        if not self.requires_grad:
+            self.real[...] = values
+        else:
+            setitem(self, ..., values + 1j * _imag(self) if self.dtype.kind == "c" else values)
 
     @property
     def imag(self) -> Any:
-        """The imaginary parts."""
-        return _imag(self)
+        """The imaginary parts: a view, unless a gradient flows or they are all 0."""
+        is_view = self.dtype.kind == "c" and not self.requires_grad
+        return _view_part(self, 1) if is_view else _imag(self)
 
     @imag.setter
     def imag(self, values: Any) -> None:
         if self.dtype.kind != "c":
             raise TypeError("imag: a real array has no imaginary part to set; use astype(complex)")
-        setitem(self, ..., _real(self) + 1j * values)
+        if self.requires_grad:
+            setitem(self, ..., _real(self) + 1j * values)
+        else:
+            self.imag[...] = values
 
     # --- text and numbers
 
@@ -302,6 +306,12 @@ class ndarray(ArrayMethods):
 
     # --- methods that differ
 
+    def __matmul__(self, other: Any) -> Any:
+        """Return the matrix product, of NumPy's dtype."""
+        if isinstance(other, Tensor) and other.dtype is not self.dtype:
+            return UFUNCS["matmul"](self, other)
+        return _multiply_matrices(self, other)
+
     def astype(
         self,
         dtype: Any,
@@ -344,21 +354,16 @@ class ndarray(ArrayMethods):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return the elements with another shape: a view if possible."""
-        if order == "C" and copy is None:
-            whole = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
-            view = cached_view("reshape", self, whole)
-            if view is not None:
-                return view
-        sizes: Any = shape[0] if len(shape) == 1 else shape
-        sizes = tuple(map(int, sizes)) if hasattr(sizes, "__iter__") else (int(sizes),)
+        sizes = _read_ints(shape)
         if order == "F" or (order == "A" and self.flags.fnc):
             return self.T.reshape(_complete(sizes, self.size)[::-1], copy=copy).T
         return _as_view(manipulation.reshape(self, sizes, copy=copy))
 
     def transpose(self, *axes: Any) -> Any:
         """Return a view with the dimensions in another order, by default reversed."""
-        order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes
-        return _as_view(manipulation.permute_dims(self, tuple(order))) if order else self.T
+        if not axes or axes[0] is None:
+            return self.T
+        return _as_view(manipulation.permute_dims(self, _read_ints(axes)))
 
     def squeeze(self, axis: Any = None) -> Any:
         """Return a view without dimensions of size 1."""
@@ -387,8 +392,7 @@ class ndarray(ArrayMethods):
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """Change the shape in place; new elements are 0. The memory is another one afterwards."""
-        sizes: Any = shape[0] if len(shape) == 1 else shape
-        sizes = tuple(sizes) if hasattr(sizes, "__iter__") else (int(sizes),)
+        sizes = _read_ints(shape)
         old = self.numpy().copy()
         old.resize(sizes, refcheck=False)
         become(self, expr_of(from_host(old)))
@@ -543,6 +547,22 @@ def _has_ellipsis(key: Any) -> bool:
 def _as_view(x: Tensor) -> Any:
     """Return a result that may be an argument or its view as an ndarray."""
     return x if type(x) is ndarray else set_class(x, ndarray)
+
+
+def _read_ints(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the ints of a call with several ints, or with one sequence or array of them."""
+    values = args[0] if len(args) == 1 else args
+    if isinstance(values, (Tensor, host.ndarray)):
+        values = values.tolist()
+    return tuple(map(operator.index, values if hasattr(values, "__iter__") else (values,)))
+
+
+def _view_part(x: Tensor, k: int) -> Any:
+    """Return a view of the real (0) or imaginary (1) parts; of real numbers, all of them."""
+    part = x.dtype.part
+    if part is x.dtype:
+        return _as_view(_read_view(x, ...))
+    return _as_view(_read_view(Tensor.view(_read_view(x, (..., None)), part), (..., k)))
 
 
 def _printable(x: Tensor) -> host.ndarray:

@@ -8,7 +8,7 @@ can read the memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -44,7 +44,7 @@ _FLOAT_FUNCTIONS = frozenset(
             host,
             """mean std var average median quantile percentile nanmean nanvar nanstd nanmedian
             nanquantile nanpercentile cov corrcoef interp trapezoid gradient unwrap angle sinc i0
-            linspace polyfit roots""",
+            linspace poly polyfit roots""",
         ),
         (
             host.linalg,
@@ -58,6 +58,13 @@ _FLOAT_FUNCTIONS = frozenset(
 )
 
 
+# Functions whose arrays are cast to one dtype; those of `choose` and `select` begin at the second.
+_PROMOTED = """
+    append block choose column_stack concat concatenate convolve correlate cross dot dstack einsum
+    hstack inner kron multi_dot outer select stack tensordot union1d vdot vstack
+"""
+# Functions that compute in float64, whatever the dtype.
+_DOUBLE_FUNCTIONS = ("corrcoef", "cov", "interp")
 # Arguments of these functions that stay integers or bools.
 _NOT_WIDENED = ("axis", "axes", "bins", "fweights", "n", "num", "rowvar", "s", "where")
 # Functions whose first argument is a sequence of arrays; in others it is one array.
@@ -193,14 +200,14 @@ def as_argument(x: Any) -> Any:
     return x if not isinstance(x, host.ndarray) else from_host(x, may_share=False)
 
 
-def widen(x: Any) -> Any:
-    """Return integers and bools as float64, also in lists."""
+def widen(x: Any, kinds: str = "biu") -> Any:
+    """Return arrays of these kinds of dtypes, integers and bools, as float64, also in lists."""
     if isinstance(x, Tensor):
-        return cast(x, float64) if x.dtype.kind in "biu" else x
+        return cast(x, float64) if x.dtype.kind in kinds else x
     if isinstance(x, host.ndarray):
-        return x.astype(host.float64) if x.dtype.kind in "biu" else x
+        return x.astype(host.float64) if x.dtype.kind in kinds else x
     if type(x) in (tuple, list) and find_tensor(x) is not None:
-        return type(x)(map(widen, x))
+        return type(x)([widen(v, kinds) for v in x])
     return x
 
 
@@ -229,6 +236,8 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
     """Return a function of NumPy that takes ndarrays, and returns ndarrays for arrays."""
     name = getattr(theirs, "__name__", "")
     is_float, takes_array = theirs in _FLOAT_FUNCTIONS, name not in _OF_SEQUENCES
+    narrow = "biuf" if name in _DOUBLE_FUNCTIONS else "biu"
+    is_promoted, start = name in _PROMOTED.split(), int(name in ("choose", "select"))
     direct: dict[Any, Callable[..., Any] | None] = {}  # by the form of a call
 
     @wraps(theirs, updated=())
@@ -247,7 +256,8 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
         if (
             ours is None
             or (len(args) > 1 and not _PLAIN.issuperset(map(type, args)))
-            or (is_float and not _has_floats_only(args))
+            or (is_float and not _has_floats_only(args, narrow))
+            or (is_promoted and not _has_one_dtype(args[start:]))
         ):
             return call_translated(*args, **options)
         result = ours(*args, **options)
@@ -276,8 +286,10 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
         args = tuple([as_argument(a) for a in args])
         options = {k: as_argument(v) for k, v in options.items()}
         if is_float:
-            args = tuple(map(widen, args))
-            options = {k: v if k in _NOT_WIDENED else widen(v) for k, v in options.items()}
+            args = tuple([widen(a, narrow) for a in args])
+            options = {k: v if k in _NOT_WIDENED else widen(v, narrow) for k, v in options.items()}
+        if is_promoted:
+            args = (*args[:start], *promote(args[start:]))
         ours = find_by_form((len(args), *options), args, options)
         try:
             if ours is not None:
@@ -293,19 +305,60 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
     return call
 
 
+def _dtypes_of(values: Any) -> Iterator[DType]:
+    """Yield the dtypes of tensors in nested lists and tuples."""
+    for x in values:
+        if isinstance(x, Tensor):
+            yield x.dtype
+        elif type(x) is list or type(x) is tuple:
+            yield from _dtypes_of(x)
+
+
+def promote(values: Any) -> Any:
+    """Return nested lists of values in which tensors have NumPy's common dtype."""
+    dtypes = [d.__numpy_dtype__ for d in {*_dtypes_of(values)}]
+    if len(dtypes) < 2 or None in dtypes:
+        return values
+    target = BY_NAME.get(host.result_type(*dtypes).name)  # type: ignore[arg-type]  # none is None
+
+    def convert(x: Any) -> Any:
+        """Return a value with its tensors cast."""
+        if isinstance(x, Tensor):
+            return x if x.dtype is target else cast(x, target)
+        return type(x)(map(convert, x)) if type(x) in (list, tuple) else x
+
+    return convert(values)
+
+
 def _begins_with_ndarray(values: Any) -> bool:
     """Return True for a list or tuple whose first item is an ndarray."""
     return type(values) in (list, tuple) and bool(values) and type(values[0]) is _ndarray
 
 
-def _has_floats_only(args: Sequence[Any]) -> bool:
-    """Return True if no argument is, or may hold, an array of integers or bools."""
+def _has_floats_only(args: Sequence[Any], narrow: str) -> bool:
+    """Return True if no argument is, or may hold, an array of these kinds of dtypes."""
     for x in args:
         if type(x) is _ndarray:
-            if expr_of(x).spec.dtype.kind not in "fc":
+            dtype = expr_of(x).spec.dtype
+            if dtype.kind in narrow and dtype is not float64:
                 return False
         elif type(x) is list:
             return False
+    return True
+
+
+def _has_one_dtype(args: Sequence[Any]) -> bool:
+    """Return True if all ndarrays have one dtype, also in lists; False for nested lists."""
+    first = None
+    for arg in args:
+        for x in arg if type(arg) is list or type(arg) is tuple else (arg,):
+            if type(x) is _ndarray:
+                dtype = expr_of(x).spec.dtype
+                if first is not None and dtype is not first:
+                    return False
+                first = dtype
+            elif type(x) is list:
+                return False
     return True
 
 
@@ -338,7 +391,7 @@ def join(values: Any, dtype: DType | None = None) -> Tensor:
     if not isinstance(values, (tuple, list)) or find_tensor(values) is None:
         return as_ndarray(tensor_from(host.asarray(values)))
     items = [join(v) for v in values]
-    joined = stack(items)
+    joined = stack(promote(items))
     return joined if dtype is None else cast(joined, dtype)
 
 

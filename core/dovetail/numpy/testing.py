@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.testing as _theirs
 
-from .calls import call_with_host_values
+from ..functions.numpy.protocol import call_with_host_values
 
 
 def _with_host_values(assertion: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,3 +31,8 @@ globals().update(
         for name in __all__
     }
 )
+
+
+def __getattr__(name: str) -> object:
+    """Return a name of `numpy.testing` that is not in its `__all__`."""
+    return getattr(_theirs, name)

@@ -555,7 +555,7 @@ def _einsum(
 
 
 # Functions of NumPy whose first parameters mean the same in dovetail.
-REDUCTIONS: dict[object, TensorFunction] = {
+REDUCTIONS: dict[object, Function] = {
     getattr(np, name): f
     for name, f in _adapt_each(
         "sum prod mean max min any all argmax argmin std var", statistics
@@ -655,7 +655,7 @@ _WRITERS = "put place putmask put_along_axis fill_diagonal"
 
 def call_with_host_values(
     function: Function, args: Sequence[object], keywords: Mapping[str, object]
-) -> object:
+) -> Any:
     """Call a function of NumPy with arrays in place of tensors.
 
     Raises: CaptureError in a captured function; DeviceError if the host cannot read the memory.
