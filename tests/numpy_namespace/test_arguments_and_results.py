@@ -155,6 +155,30 @@ def test_number_that_integers_lack_raises_as_in_numpy(dtype: str) -> None:
         assert x.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "x.fill(2.7)", "x.put([0], [2.7])", "np.put(x, [0, 5], 2.7)", "np.putmask(x, x > 1, 2.7)",
+        "np.place(x, x > 1, [2.7, 1.2])", "np.fill_diagonal(x.reshape(2, 3), 2.7)",
+        "np.put_along_axis(x, np.array([0]), 2.7, 0)", "x.flat.__setitem__(slice(0, 2), 2.7)",
+        "np.copyto(x, 2.5, casting='unsafe')", "x.flat.__setitem__(0, 2.7)",
+    ],
+)  # fmt: skip
+def test_floats_lose_their_fraction_in_integers(statement: str) -> None:
+    ours, theirs = np.arange(6), numpy.arange(6)
+    assert eval(statement, {"np": np, "x": ours}) is None
+    eval(statement, {"np": numpy, "x": theirs})
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_functions_of_arrays_fill_and_insert_as_numpys_do() -> None:
+    for library in (np, numpy):
+        x = library.array([1, 2])
+        assert library.insert(x, 0, 0.5).tolist() == [0, 1, 2]
+        assert library.full_like(x, library.array([3.5, 4])).tolist() == [3, 4]
+        assert library.tril(x).tolist() == [[1, 0], [1, 2]]
+
+
 def test_number_in_an_array_of_bools_is_its_truth() -> None:
     for library in (np, numpy):
         m = library.zeros(4, dtype=bool)

@@ -20,6 +20,7 @@ from ..tensor.tensor import Tensor
 from .array_class import ndarray
 from .calls import (
     as_result,
+    as_stored,
     call_on_host,
     find_function,
     find_tensor,
@@ -33,6 +34,7 @@ from .creation import asarray
 __all__ = [
     "array_split",
     "clip",
+    "copyto",
     "count_nonzero",
     "dsplit",
     "ediff1d",
@@ -187,6 +189,16 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     result = _count_nonzero(a, axis, keepdims=keepdims)
     is_number = isinstance(result, Tensor) and axis is None and not keepdims and not is_tracing()
     return host.int64(result.item()) if is_number else result
+
+
+_copyto = find_function(host.copyto)
+
+
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write values to an array, where `where` is True."""
+    if casting == "unsafe" and isinstance(dst, Tensor):
+        src, casting = as_stored(dst.dtype, src), "same_kind"
+    _copyto(dst, src, casting=casting, where=where)
 
 
 _ediff1d = find_function(host.ediff1d)

@@ -371,7 +371,7 @@ class ndarray(ArrayMethods):
 
     def fill(self, value: Any) -> None:
         """Write a number to all elements."""
-        setitem(self, ..., value)
+        self[...] = value
 
     def sort(  # type: ignore[override]  # NumPy has other parameters
         self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
@@ -451,20 +451,12 @@ class ndarray(ArrayMethods):
                 raise
             self[key] = value[0]  # NumPy drops axes of size 1 in front of a value
         except (DTypeError, GradientError) as error:
-            if isinstance(value, float) and self.dtype.kind in "iu":
-                return setitem(self, key, int(value))  # NaN and infinity raise, as in NumPy
-            if isinstance(value, (int, float, host.generic)) and self.dtype.kind == "b":
-                return setitem(self, key, bool(value))
-            if not isinstance(value, (Tensor, host.ndarray, host.generic, float, list, tuple)):
-                raise
             if isinstance(error, GradientError) and find_tensor([value]) is None:
                 raise
-            joined = calls.join(value) if isinstance(value, (list, tuple, Tensor)) else value
-            if not isinstance(joined, Tensor):
-                joined = from_host(host.asarray(joined), may_share=False)
-            if not isinstance(joined, Tensor) or joined.dtype is self.dtype:
+            stored = calls.as_stored(self.dtype, value)
+            if stored is value:
                 raise
-            setitem(self, key, cast(joined, self.dtype))
+            setitem(self, key, stored)
 
 
 _type = type
@@ -669,6 +661,7 @@ class flatiter:
             if row.size != positions.size:
                 row = getitem(row, host.resize(host.arange(row.size), positions.size))
             values = manipulation.reshape(row, positions.shape)
+        values = calls.as_stored(self.base.dtype, values)
         if self.base.is_contiguous() and self.base.ndim:
             setitem(manipulation.reshape(self.base, (-1,)), positions, values)
         else:

@@ -65,6 +65,10 @@ _PROMOTED = """
 """
 # Functions that compute in float64, whatever the dtype.
 _DOUBLE_FUNCTIONS = ("corrcoef", "cov", "interp")
+# Functions that store values in their first argument: the position of the values.
+_STORED = {
+    "fill_diagonal": 1, "insert": 2, "place": 2, "put": 2, "put_along_axis": 2, "putmask": 2,
+}  # fmt: skip
 # Arguments of these functions that stay integers or bools.
 _NOT_WIDENED = ("axis", "axes", "bins", "fweights", "n", "num", "rowvar", "s", "where")
 # Functions whose first argument is a sequence of arrays; in others it is one array.
@@ -211,6 +215,22 @@ def widen(x: Any, kinds: str = "biu") -> Any:
     return x
 
 
+def as_stored(dtype: DType, value: Any) -> Any:
+    """Return a value to store in an array of a dtype, cast as NumPy does.
+
+    Floats lose their fraction in integers. Raises: ValueError for NaN, OverflowError for infinity.
+    """
+    if isinstance(value, float) and dtype.kind in "iu":
+        return int(value)
+    if isinstance(value, (int, float, complex, host.generic)):
+        return bool(value) if dtype.kind == "b" else value
+    joined = join(value) if isinstance(value, (list, tuple, Tensor)) else value
+    if not isinstance(joined, Tensor):
+        joined = from_host(host.asarray(joined), may_share=False)
+    is_tensor = isinstance(joined, Tensor)
+    return cast(joined, dtype) if is_tensor and joined.dtype is not dtype else joined
+
+
 def write_out(out: Any, result: Any, casting: str = "same_kind") -> Any:
     """Write a result into `out`, cast as NumPy does, and return `out`.
 
@@ -237,6 +257,7 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
     name = getattr(theirs, "__name__", "")
     is_float, takes_array = theirs in _FLOAT_FUNCTIONS, name not in _OF_SEQUENCES
     narrow = "biuf" if name in _DOUBLE_FUNCTIONS else "biu"
+    stored = _STORED.get(name)
     is_promoted, start = name in _PROMOTED.split(), int(name in ("choose", "select"))
     direct: dict[Any, Callable[..., Any] | None] = {}  # by the form of a call
 
@@ -257,6 +278,7 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
             ours is None
             or (len(args) > 1 and not _PLAIN.issuperset(map(type, args)))
             or (is_float and not _has_floats_only(args, narrow))
+            or (stored is not None and len(args) > stored)
             or (is_promoted and not _has_one_dtype(args[start:]))
         ):
             return call_translated(*args, **options)
@@ -288,6 +310,9 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
         if is_float:
             args = tuple([widen(a, narrow) for a in args])
             options = {k: v if k in _NOT_WIDENED else widen(v, narrow) for k, v in options.items()}
+        if stored is not None and len(args) > stored and isinstance(args[0], Tensor):
+            value = as_stored(args[0].dtype, args[stored])
+            args = (*args[:stored], value, *args[stored + 1 :])
         if is_promoted:
             args = (*args[:start], *promote(args[start:]))
         ours = find_by_form((len(args), *options), args, options)

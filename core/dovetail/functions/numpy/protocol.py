@@ -356,7 +356,17 @@ def _full_like(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
-    """Call `dt.full_like` with NumPy's parameters; ignore `order` and `subok`."""
+    """Call `dt.full_like` with NumPy's parameters; ignore `order` and `subok`.
+
+    The value may also be an array, which is broadcast.
+    """
+    if isinstance(fill_value, (Tensor, *ARRAY_TYPES)) and np.ndim(fill_value):
+        like = _prototype(a, shape)
+        value = fill_value
+        if not isinstance(value, Tensor):
+            value = as_operand("full_like", value, (a,))
+        value = datatypes.astype(value, dtype or like.dtype)
+        return copies.copy(manipulation.broadcast_to(value, like.shape))
     return constructors.full_like(_prototype(a, shape), fill_value, dtype=dtype, device=device)
 
 
@@ -368,8 +378,14 @@ def _prototype(a: Tensor, shape: int | Sequence[int] | None) -> Tensor:
 
 
 def _adapt_triangle(implementation: Function) -> Function:
-    """Return a function of triangles with NumPy's parameters."""
-    return lambda m, k=0: implementation(m, k=k)
+    """Return a function of triangles with NumPy's parameters; a vector is that of all rows."""
+
+    def f(m: Tensor, k: int = 0) -> object:
+        """Call the function on a matrix."""
+        square = manipulation.broadcast_to(m, (m.size, m.size)) if m.ndim == 1 else m
+        return implementation(square, k=k)
+
+    return f
 
 
 def _adapt_close(implementation: Function) -> Function:
@@ -790,13 +806,13 @@ def find_direct(function: Function, count: int, keywords: Sequence[str]) -> Func
     count: the number of positional arguments.
     keywords: the names of the others.
     """
-    for ours in (REDUCTIONS.get(function), namesake(function)):
-        if ours is not None and has_same_parameters(function, ours, count, keywords):
-            return ours
-    ours = find_adapted(function)
-    if ours is not None:
+    adapted = find_adapted(function)
+    ours = REDUCTIONS.get(function) or (namesake(function) if adapted is None else None)
+    if ours is not None and has_same_parameters(function, ours, count, keywords):
+        return ours
+    if adapted is not None:
         try:
-            signature_of(ours).bind(*[None] * count, **dict.fromkeys(keywords))
+            signature_of(adapted).bind(*[None] * count, **dict.fromkeys(keywords))
         except TypeError:
             return None
-    return ours
+    return adapted
