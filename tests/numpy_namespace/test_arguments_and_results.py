@@ -171,6 +171,35 @@ def test_floats_lose_their_fraction_in_integers(statement: str) -> None:
     assert ours.tolist() == theirs.tolist()
 
 
+def test_tolerances_may_be_arrays() -> None:
+    for library in (np, numpy):
+        x = library.array([0.5, 2.0, numpy.inf, numpy.nan])
+        y = library.array([0.5, 2.1, numpy.inf, numpy.nan])
+        rtol = library.array([0.0, 0.2, 0.0, 0.0])
+        assert library.isclose(x, y, rtol, 0).tolist() == [True, True, True, False]
+        assert library.isclose(x, y, 0, rtol, True).tolist() == [True, True, True, True]
+        assert bool(library.allclose(x, y, rtol, equal_nan=True))
+        near = library.asarray(1.0, dtype="float32")
+        assert not library.isclose(near, numpy.float64(1 - 2**-52), rtol=0, atol=0)
+
+
+def test_clip_has_numpys_casts_and_bounds() -> None:
+    for library in (np, numpy):
+        n = library.arange(5, dtype="int32")
+        assert library.clip(n, 0.5, 3.5, out=n, casting="unsafe") is n
+        assert n.tolist() == [0, 1, 2, 3, 3]
+        assert library.clip(n, None, None).tolist() == n.tolist()
+        with pytest.raises(ValueError):
+            library.clip(n, 0, 1, max=2)
+
+
+def test_absolute_value_of_bools_and_equal_flags() -> None:
+    for library in (np, numpy):
+        m = library.array([True, False])
+        assert library.abs(m).dtype == bool and library.abs(m).tolist() == [True, False]
+        assert m.flags == library.array([False]).flags
+
+
 def test_functions_of_arrays_fill_and_insert_as_numpys_do() -> None:
     for library in (np, numpy):
         x = library.array([1, 2])

@@ -30,8 +30,10 @@ from .calls import (
     write_out,
 )
 from .creation import asarray
+from .ufuncs import UFUNCS
 
 __all__ = [
+    "allclose",
     "array_split",
     "clip",
     "copyto",
@@ -41,6 +43,7 @@ __all__ = [
     "histogram2d",
     "hsplit",
     "interp",
+    "isclose",
     "meshgrid",
     "split",
     "vsplit",
@@ -119,7 +122,9 @@ def clip(
     max: Any = None,
     **options: Any,
 ) -> Any:
-    """Limit elements to an interval."""
+    """Limit elements to an interval. Raises: ValueError for both names of bounds."""
+    if (a_min is not None or a_max is not None) and (min is not None or max is not None):
+        raise ValueError("clip: pass a_min and a_max, or min and max, but not both")
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     if out is None and not options and all(b is None or _have_one_dtype(a, b) for b in (low, high)):
         return as_result(limit(a, low, high))
@@ -128,6 +133,8 @@ def clip(
             host.clip, (a, low, high), {"out": out, **options} if out is not None else options
         )
     x = asarray(a)
+    if low is None and high is None:
+        return x.copy() if out is None else write_out(out, x, options.get("casting", "same_kind"))
     bounds = [b for b in (low, high) if b is not None]
     d = common_dtype(x, *bounds)
     x = x if d is None else cast(x, d)
@@ -141,6 +148,33 @@ def clip(
         if out is None
         else write_out(out, result, options.get("casting", "same_kind"))
     )
+
+
+ndarray.clip = clip  # type: ignore[attr-defined]  # with NumPy's casts of `out`
+
+
+_isclose, _allclose = find_function(host.isclose), find_function(host.allclose)
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """Return True where elements are equal within tolerances, which may be arrays."""
+    if find_tensor([a, b, rtol, atol]) is None:
+        return call_on_host(host.isclose, (a, b, rtol, atol, equal_nan), {})
+    x, y = (asarray(v) if isinstance(v, host.generic) else v for v in (a, b))
+    if all(type(t) in (int, float) for t in (rtol, atol)):
+        return _isclose(x, y, rtol, atol, equal_nan)
+    x, y, rtol, atol = (asarray(v) for v in (x, y, rtol, atol))
+    limit_of_difference = atol + rtol * UFUNCS["absolute"](y)
+    is_near = (UFUNCS["absolute"](x - y) <= limit_of_difference) & UFUNCS["isfinite"](y)
+    is_equal = is_near | (x == y)
+    return is_equal | ((x != x) & (y != y)) if equal_nan else is_equal
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """Return True if all elements are equal within tolerances."""
+    if all(type(t) in (int, float) for t in (rtol, atol)):
+        return _allclose(a, b, rtol, atol, equal_nan)
+    return isclose(a, b, rtol, atol, equal_nan).all()
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:

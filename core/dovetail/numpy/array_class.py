@@ -517,7 +517,7 @@ for _module, _names in ((host, _SCALAR_RESULTS), (host.linalg, _LINALG_SCALAR_RE
         if hasattr(_module, _name):
             _read_results(getattr(_module, _name))
 _SAME_METHODS = """
-all any argmax argmin argpartition argsort clip cumprod cumsum diagonal dot max mean min nonzero
+all any argmax argmin argpartition argsort cumprod cumsum diagonal dot max mean min nonzero
 prod repeat round searchsorted std sum swapaxes take trace var
 """
 
@@ -612,6 +612,11 @@ class Flags:
             object.__setattr__(self, name, value)
         elif name != "writeable" or not value:
             raise ArgumentError(f"flags: dovetail cannot set {name}; pass a copy, x.copy()")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Flags) and self._values == other._values
+
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's flags
 
     def __repr__(self) -> str:
         return "\n".join(f"  {name} : {self._values[name]}" for name in self._NAMES) + "\n"

@@ -47,7 +47,7 @@ def _build(name: str) -> Callable[..., Any]:
     ours, theirs = getattr(constructors, name), getattr(host, name)
 
     def create(
-        shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+        shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Any:
         d = as_dtype(dtype)
         if d is None:
@@ -231,7 +231,11 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
-    """Return a value as an array that meets the requirements."""
+    """Return a value as an array that meets the requirements.
+
+    Raises: KeyError for an unknown one, ValueError for both orders.
+    """
+    host.require(host.zeros(1), None, requirements)  # raises for requirements that NumPy refuses
     letters = {r.upper()[0] for r in requirements or ()}
     result = asfortranarray(a, dtype) if "F" in letters else ascontiguousarray(a, dtype)
     return result.copy() if "O" in letters and result is a else result

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as host
 
-from ..dtypes import BY_NAME, DType
+from ..dtypes import BY_NAME, DType, bool_
 from ..errors import DTypeError
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import _extra_function, _find_function
 from ..functions.numpy.same_names import UnknownFunctionError
+from ..functions.shape.copies import copy
 from ..tensor.c_fields import set_class
 from ..tensor.tensor import Tensor
 from .calls import (
@@ -125,6 +126,8 @@ class ufunc:
         kinds = _find_kinds(operands)
         key = kinds if dtype is None else (kinds, dtype)
         plan = self._plans.get(key) or self._make_plan(key, kinds, dtype)
+        if plan.dtypes[0] is bool_ and theirs is host.absolute:
+            ours = copy  # dovetail has no absolute value of bools
         result = ours(
             *(map(_convert, operands, plan.conversions) if plan.conversions else operands)
         )
@@ -132,7 +135,7 @@ class ufunc:
         typed = [
             r if r.dtype is d else cast(r, d) for r, d in zip(results, plan.dtypes, strict=True)
         ]
-        is_new = not plan.is_direct and dtype is None
+        is_new = not plan.is_direct and dtype is None and ours is not copy
         if is_new and typed[0] is result and all(result is not x for x in operands):
             self._store(key, plan._replace(is_direct=True))
         if where is not True:
