@@ -222,8 +222,10 @@ def as_stored(dtype: DType, value: Any) -> Any:
     """
     if isinstance(value, float) and dtype.kind in "iu":
         return int(value)
-    if isinstance(value, (int, float, complex, host.generic)):
-        return bool(value) if dtype.kind == "b" else value
+    if dtype.kind == "b" and isinstance(value, (int, float, complex, host.generic)):
+        return bool(value)
+    if isinstance(value, (int, float, complex)):
+        return value
     joined = join(value) if isinstance(value, (list, tuple, Tensor)) else value
     if not isinstance(joined, Tensor):
         joined = from_host(host.asarray(joined), may_share=False)
