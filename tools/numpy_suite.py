@@ -60,9 +60,13 @@ PUBLIC = "testing random linalg fft lib.stride_tricks"
 
 
 class Recorder:
-    """A plugin of pytest that keeps the outcome and the message of each test."""
+    """A plugin of pytest that keeps the outcome and the message of each test.
 
-    def __init__(self) -> None:
+    shows: print each failed test when it fails.
+    """
+
+    def __init__(self, shows: bool) -> None:
+        self.shows = shows
         self.outcomes: Counter[str] = Counter()
         self.messages: dict[str, str] = {}
 
@@ -73,7 +77,11 @@ class Recorder:
         self.outcomes[report.outcome] += 1
         if report.outcome == "failed":
             crash = getattr(report.longrepr, "reprcrash", None)
-            self.messages[report.nodeid] = str(crash.message if crash else report.longrepr)
+            message = str(crash.message if crash else report.longrepr)
+            self.messages[report.nodeid] = message
+            if self.shows:
+                test = report.nodeid.partition("::")[2]
+                print(f"    {test}: {message[:300]!r}", file=sys.__stdout__, flush=True)
 
 
 def adapt(text: str) -> str:
@@ -118,7 +126,7 @@ def main(arguments: list[str]) -> int:
         for name in files:
             copy = Path(folder) / name.replace("/", "_")
             copy.write_text(adapt((root / name).read_text()))
-            recorder = Recorder()
+            recorder = Recorder(shows)
             without = [f"--deselect={copy}::{c}" for c in DESELECTED]
             with contextlib.redirect_stdout(io.StringIO()):
                 pytest.main(
@@ -133,9 +141,6 @@ def main(arguments: list[str]) -> int:
                 flush=True,
             )
             causes.update(summarize(m) for m in recorder.messages.values())
-            if shows:
-                for test, message in recorder.messages.items():
-                    print(f"    {test.partition('::')[2]}: {message[:300]!r}")
     for cause, n in causes.most_common(60):
         print(f"{n:5} {cause}")
     return 0

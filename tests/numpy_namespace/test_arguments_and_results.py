@@ -200,6 +200,24 @@ def test_absolute_value_of_bools_and_equal_flags() -> None:
         assert m.flags == library.array([False]).flags
 
 
+def test_error_of_linear_algebra_is_numpys() -> None:
+    with pytest.raises(numpy.linalg.LinAlgError) as caught:
+        np.linalg.inv(np.zeros((2, 2))).tolist()
+    assert isinstance(caught.value, dt.LinAlgError)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float16", "float32"])
+def test_matrix_power_takes_the_dtypes_of_numpy(dtype: str) -> None:
+    for n in (0, 1, 3, -1):
+        x = numpy.array([[1, 1], [0, 1]], dtype)
+        if n < 0 and dtype == "float16":
+            continue
+        ours, theirs = np.linalg.matrix_power(np.array(x), n), numpy.linalg.matrix_power(x, n)
+        assert ours.numpy().dtype == theirs.dtype
+        assert ours.tolist() == theirs.tolist()
+    assert len(np.linalg.qr(np.array(x.astype("float32")), mode="raw")) == 2
+
+
 def test_functions_of_arrays_fill_and_insert_as_numpys_do() -> None:
     for library in (np, numpy):
         x = library.array([1, 2])
