@@ -218,6 +218,18 @@ def test_matrix_power_takes_the_dtypes_of_numpy(dtype: str) -> None:
     assert len(np.linalg.qr(np.array(x.astype("float32")), mode="raw")) == 2
 
 
+def test_masks_and_numbers_are_indices_and_sets() -> None:
+    for library in (np, numpy):
+        x, m = library.array([1, 2, 3]), library.array([True, False, True])
+        assert library.delete(x, m).tolist() == [2]
+        assert library.delete(x, [True, False, False]).tolist() == [2, 3]
+        assert library.delete(x.reshape(1, 3), 1, axis=1).tolist() == [[1, 3]]
+        assert library.insert(x, m, 9).tolist() == [9, 1, 2, 9, 3]
+        assert library.insert(x, 1, 9).tolist() == [1, 9, 2, 3]
+        assert library.setxor1d(x, 2).tolist() == [1, 3]
+        assert library.union1d(x, 5).tolist() == [1, 2, 3, 5]
+
+
 def test_functions_of_arrays_fill_and_insert_as_numpys_do() -> None:
     for library in (np, numpy):
         x = library.array([1, 2])

@@ -38,14 +38,20 @@ __all__ = [
     "clip",
     "copyto",
     "count_nonzero",
+    "delete",
     "dsplit",
     "ediff1d",
     "histogram2d",
     "hsplit",
+    "insert",
     "interp",
+    "intersect1d",
     "isclose",
     "meshgrid",
+    "setdiff1d",
+    "setxor1d",
     "split",
+    "union1d",
     "vsplit",
     "where",
 ]
@@ -235,6 +241,43 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     _copyto(dst, src, casting=casting, where=where)
 
 
+_delete, _insert = find_function(host.delete), find_function(host.insert)
+
+
+def _as_positions(obj: Any) -> Any:
+    """Return the positions at which a mask of bools is True; other indices as they are."""
+    mask = to_host(obj) if isinstance(obj, Tensor) and obj.dtype is bool_ else obj
+    mask = host.asarray(mask) if type(mask) is list and find_tensor(mask) is None else mask
+    is_mask = isinstance(mask, host.ndarray) and mask.dtype == bool
+    return host.flatnonzero(mask) if is_mask else obj
+
+
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """Return an array without the elements or slices at indices, or where a mask is True."""
+    return _delete(arr, _as_positions(obj), axis)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """Return an array with values in front of indices, or of where a mask is True."""
+    return _insert(arr, _as_positions(obj), values, axis)
+
+
+def _take_numbers(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of two sets of which one may be a number."""
+    call = find_function(theirs)
+
+    @wraps(theirs, updated=())
+    def call_with_arrays(ar1: Any, ar2: Any, *args: Any, **options: Any) -> Any:
+        sets = [host.atleast_1d(x) if isinstance(x, (int, float)) else x for x in (ar1, ar2)]
+        return call(*sets, *args, **options)
+
+    return call_with_arrays
+
+
+intersect1d, setdiff1d, setxor1d, union1d = (
+    _take_numbers(getattr(host, name))
+    for name in ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
+)
 _ediff1d = find_function(host.ediff1d)
 
 
