@@ -230,6 +230,18 @@ def test_masks_and_numbers_are_indices_and_sets() -> None:
         assert library.union1d(x, 5).tolist() == [1, 2, 3, 5]
 
 
+def test_interpolation_of_complex_numbers_is_that_of_their_parts() -> None:
+    def run(library: Any) -> Any:
+        y = library.array([1 + 2j, 3 - 1j, complex(numpy.inf, 0)])
+        x = library.array([-1.0, 0.5, 1.5, 9.0])
+        return library.interp(x, library.arange(3.0), y, left=2j, right=1)
+
+    assert run(np).tolist() == run(numpy).tolist()
+    for library in (np, numpy):
+        spaced = library.gradient(library.array([1.0, 2.0, 4.0]), library.array(0.5))
+        assert spaced.tolist() == [2.0, 3.0, 4.0]
+
+
 def test_functions_of_arrays_fill_and_insert_as_numpys_do() -> None:
     for library in (np, numpy):
         x = library.array([1, 2])

@@ -41,6 +41,7 @@ __all__ = [
     "delete",
     "dsplit",
     "ediff1d",
+    "gradient",
     "histogram2d",
     "hsplit",
     "insert",
@@ -200,7 +201,26 @@ def interp(
     if find_tensor([x, xp, fp]) is None:
         return call_on_host(host.interp, (x, xp, fp, left, right, period), {})
     points = [widen(asarray(v)) for v in (x, xp, fp)]
-    return _interp(*points, left=left, right=right, period=period)
+    values = points[2]
+    if values.dtype.kind != "c" or values.requires_grad:
+        return _interp(*points, left=left, right=right, period=period)
+    ends = [(None, None) if v is None else (v.real, v.imag) for v in (left, right)]
+    real, imag = (
+        _interp(*points[:2], part, left=ends[0][k], right=ends[1][k], period=period)
+        for k, part in enumerate((values.real, values.imag))
+    )
+    result = real.astype(values.dtype)
+    result.imag = imag  # a product with 1j would make NaN of infinity
+    return result
+
+
+_gradient = find_function(host.gradient)
+
+
+def gradient(f: Any, *varargs: Any, **options: Any) -> Any:
+    """Return differences of neighbours, divided by spacings; one may be an array of one number."""
+    spacings = [v.item() if isinstance(v, ndarray) and v.ndim == 0 else v for v in varargs]
+    return _gradient(f, *spacings, **options)
 
 
 def _split_to_list(theirs: Callable[..., Any]) -> Callable[..., Any]:
