@@ -242,6 +242,18 @@ def test_interpolation_of_complex_numbers_is_that_of_their_parts() -> None:
         assert spaced.tolist() == [2.0, 3.0, 4.0]
 
 
+@pytest.mark.parametrize("method", ["inverted_cdf", "lower", "nearest", "linear", "midpoint"])
+def test_quantiles_that_are_elements_have_their_dtype(method: str) -> None:
+    for q in (0.4, [0.1, 0.9]):
+        ours = np.quantile(np.arange(5, dtype="int32"), np.asarray(q), method=method)
+        theirs = numpy.quantile(numpy.arange(5, dtype="int32"), q, method=method)
+        assert ours.numpy().dtype == theirs.dtype
+        assert ours.tolist() == theirs.tolist()
+        assert np.percentile([1, 2], 50, method=method).dtype == (
+            numpy.percentile([1, 2], 50, method=method).dtype
+        )
+
+
 def test_functions_of_arrays_fill_and_insert_as_numpys_do() -> None:
     for library in (np, numpy):
         x = library.array([1, 2])

@@ -49,6 +49,8 @@ __all__ = [
     "intersect1d",
     "isclose",
     "meshgrid",
+    "percentile",
+    "quantile",
     "setdiff1d",
     "setxor1d",
     "split",
@@ -157,7 +159,7 @@ def clip(
     )
 
 
-ndarray.clip = clip  # type: ignore[attr-defined]  # with NumPy's casts of `out`
+ndarray.clip = clip  # type: ignore[method-assign,assignment]  # with NumPy's parameters
 
 
 _isclose, _allclose = find_function(host.isclose), find_function(host.allclose)
@@ -214,6 +216,26 @@ def interp(
     return result
 
 
+# Methods whose results are elements, so that those of integers are integers.
+_OBSERVED = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+
+
+def _keep_integers(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of quantiles that have the dtype of the elements if they are elements."""
+    call = find_function(theirs)
+
+    @wraps(theirs, updated=())
+    def find_quantiles(a: Any, *args: Any, **options: Any) -> Any:
+        method = options.get("method", args[4] if len(args) > 4 else "linear")
+        result = call(a, *args, **options)
+        if method not in _OBSERVED or not isinstance(a, Tensor) or a.dtype.kind not in "iu":
+            return result
+        return result if options.get("out") is not None else cast(result, a.dtype)
+
+    return find_quantiles
+
+
+percentile, quantile = map(_keep_integers, (host.percentile, host.quantile))
 _gradient = find_function(host.gradient)
 
 

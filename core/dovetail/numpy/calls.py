@@ -346,7 +346,7 @@ def promote(values: Any) -> Any:
     dtypes = [d.__numpy_dtype__ for d in {*_dtypes_of(values)}]
     if len(dtypes) < 2 or None in dtypes:
         return values
-    target = BY_NAME.get(host.result_type(*dtypes).name)  # type: ignore[arg-type]  # none is None
+    target = BY_NAME.get(host.result_type(*dtypes).name)
 
     def convert(x: Any) -> Any:
         """Return a value with its tensors cast."""
