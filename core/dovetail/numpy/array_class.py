@@ -354,6 +354,11 @@ class ndarray(ArrayMethods):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return the elements with another shape: a view if possible."""
+        if order == "C" and copy is None:
+            whole = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
+            view = cached_view("reshape", self, whole)
+            if view is not None:
+                return view
         sizes = _read_ints(shape)
         if order == "F" or (order == "A" and self.flags.fnc):
             return self.T.reshape(_complete(sizes, self.size)[::-1], copy=copy).T
