@@ -107,6 +107,13 @@ def thinned(request: pytest.FixtureRequest) -> Callable[[Sequence[Any], int], Se
     return lambda cases, n: cases if whole else cases[::n]
 
 
+@pytest.fixture(scope="session")
+def is_plain(request: pytest.FixtureRequest) -> bool:
+    """Return True if the run has no options that choose cases; `--part 24` of CI is not plain."""
+    n, m = sampling_factors(request.config)
+    return m > n
+
+
 @pytest.fixture(scope="module", autouse=True)
 def frozen_heap() -> None:
     """Freeze existing objects, so that collections skip those of earlier modules; it saves a

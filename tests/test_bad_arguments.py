@@ -18,8 +18,10 @@ import pytest
 pytest.importorskip("dovetail_cpu_llvm", reason="the calls are made on the CPU")
 
 
-def test_calls_with_bad_arguments_raise_named_errors(thinned: Callable[..., Any]) -> None:
-    assert bad.trouble(bad.calls(0, len(thinned(range(2000), 4)))) == []
+def test_calls_with_bad_arguments_raise_named_errors(
+    thinned: Callable[..., Any], is_plain: bool
+) -> None:
+    assert bad.trouble(bad.calls(0, len(thinned(range(2000), 12 if is_plain else 4)))) == []
 
 
 @pytest.mark.exhaustive
