@@ -48,6 +48,16 @@ _OPAQUE_TYPES = (*CONSTANT_TYPES, CodeType, Tensor, Storage)
 _is_not_searched: Callable[[type], bool] = functools.lru_cache(CLASSES_MAX)(
     lambda kind: issubclass(kind, _OPAQUE_TYPES)
 )
+# True for classes whose methods are all of the user's own classes.
+_has_only_users_code: Callable[[type], bool] = functools.lru_cache(CLASSES_MAX)(
+    lambda kind: (
+        not any(
+            is_library_module(base.__module__) or is_opaque_class(base)
+            for base in kind.__mro__
+            if base is not object and base.__module__ not in ("abc", "typing")
+        )
+    )
+)
 # Names of functions by which code reads attributes that it does not name.
 _READERS_OF_ATTRIBUTES = frozenset(("vars", "getattr", "__dict__", "asdict", "astuple"))
 # Methods that run without being named are these and, where they begin with two underscores, all but
@@ -94,7 +104,7 @@ class ClosurePath:
     ) -> None:
         self.value, self.parent, self.key, self.is_item = value, parent, key, is_item
         self.is_named, self.argument = named, -1
-        self.is_used = (parent is None or parent.is_used) if used is None else used
+        self.is_used: bool = (parent is None or parent.is_used) if used is None else used
         self.first_path: ClosurePath | None = None
         self.owner = parent
         self.contents: Hashable = None
@@ -320,16 +330,6 @@ class Closure:
                     yield _owned_root(member, path)  # a descriptor of the user's
             elif name in self._names and getattr(value, name, None) is member:
                 yield ClosurePath(member, path, name, named=path.is_used)
-
-
-@functools.lru_cache(CLASSES_MAX)
-def _has_only_users_code(kind: type) -> bool:
-    """Return True if no class but the user's own defines methods of a class."""
-    return not any(
-        is_library_module(base.__module__) or is_opaque_class(base)
-        for base in kind.__mro__
-        if base is not object and base.__module__ not in ("abc", "typing")
-    )
 
 
 def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:

@@ -142,7 +142,7 @@ class LRScheduler(Explained):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "step" in vars(cls):
-            cls.step = repeat_in_captures(vars(cls)["step"])  # type: ignore[method-assign]
+            cls.step = repeat_in_captures(vars(cls)["step"])  # type: ignore[method-assign]  # the same parameters
 
     @property
     def _name(self) -> str:
@@ -728,7 +728,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Return True during the epochs after a reduction in which no other one happens."""
         return self.cooldown_counter > 0
 
-    def step(self, metrics: SupportsFloat) -> None:  # type: ignore[override]  # it needs a measure
+    def step(self, metrics: SupportsFloat) -> None:
         """Compare a metric with the best one, and reduce the rates after `patience` bad epochs.
 
         - `metrics`: a number, or a tensor with one element.

@@ -10,7 +10,7 @@ expression without other references gets no memory; the kernel that writes compu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 from typing import cast as typed_cast
 
@@ -100,9 +100,9 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)
     elif not _try_masked_write(x, [p for p in parts if p is not Ellipsis], value):
-        if tracer_api.current() is not None:
-            parts = _counted_by_value(x, parts, value)
-        scatter_selected("setitem", select("setitem", x, parts), value, "set")
+        traced = tracer_api.current() is not None
+        selectors = _count_by_value(x, parts, value) if traced else parts
+        scatter_selected("setitem", select("setitem", x, selectors), value, "set")
 
 
 _NUMBERS = (int, float, bool)
@@ -146,37 +146,37 @@ def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
     return True
 
 
-def _find_mask(x: Tensor, parts: list[Part]) -> int | None:
+def _find_mask(x: Tensor, selectors: Sequence[Part]) -> int | None:
     """Return the place of a mask that fits `x`, if all other parts are slices; else None."""
-    arrays = [part for part in parts if is_array(part)]
+    arrays = [part for part in selectors if is_array(part)]
     mask = arrays[0]
     if len(arrays) > 1 or isinstance(mask, bool) or not is_mask(mask) or mask.ndim == 0:
         return None
-    if any(not isinstance(p, slice) for p in parts if p is not mask):
+    if any(not isinstance(p, slice) for p in selectors if p is not mask):
         return None
-    lead = next(i for i, p in enumerate(parts) if p is mask)
+    lead = next(i for i, p in enumerate(selectors) if p is mask)
     return lead if tuple(mask.shape) == x.shape[lead : lead + mask.ndim] else None
 
 
-def _counted_by_value(x: Tensor, parts: list[Part], value: Operand) -> list[Part]:
+def _count_by_value(x: Tensor, selectors: list[Part], value: Operand) -> list[Part]:
     """Return the parts of a key with positions for a mask, as many as the value's shape says.
 
     So the host need not read their number. Other keys are returned as they are.
     """
-    slices_and_mask = [p for p in parts if p is not Ellipsis]
+    slices_and_mask = [p for p in selectors if p is not Ellipsis]
     lead = _find_mask(x, slices_and_mask)
     shape = value_node("setitem", value, x.dtype, x.device).spec.shape
     cut = -1 if lead is None else len(shape) - (len(slices_and_mask) - lead - 1) - 1
     if lead is None or not 0 <= cut <= lead:
-        return parts
+        return selectors
     mask = typed_cast("Tensor | np.ndarray", slices_and_mask[lead])
     if isinstance(mask, np.ndarray):
         mask = from_host(mask, bool_, x.device)
-    positions = _counted_positions("setitem", mask, shape[cut])
+    positions = _find_positions("setitem", mask, shape[cut])
     return [*slices_and_mask[:lead], *positions, *slices_and_mask[lead + 1 :]]
 
 
-def _counted_positions(op: str, mask: Tensor, count: int) -> tuple[Tensor, ...]:
+def _find_positions(op: str, mask: Tensor, count: int) -> tuple[Tensor, ...]:
     """Return for each axis the positions of a mask's true elements, of which there are `count`.
 
     The host reads nothing: another number of them raises OutOfRangeError when the work runs.
