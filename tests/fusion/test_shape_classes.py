@@ -418,3 +418,15 @@ def test_write_into_shrinking_part_makes_few_plans(device: dt.Device) -> None:
         b[k + 1 :, k + 1 :] -= b[k + 1 :, k, None] * b[k, None, k + 1 :] * np.float32(0.125)
     assert counters.plans - plans <= 12
     np.testing.assert_array_equal(a.numpy(), b)
+
+
+def test_op_that_accepts_ints_only_is_planned_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*graph: Any) -> None:
+        raise TypeError
+
+    monkeypatch.setattr(shape_classes, "_create_class", refuse)
+    x = dt.asarray(np.arange(50, dtype="f4"), device="reference")
+    plans = counters.plans
+    for n in range(30, 35):
+        assert (x[:n] * 2.25 - 7).tolist() == [k * 2.25 - 7 for k in range(n)]
+    assert counters.plans - plans == 5

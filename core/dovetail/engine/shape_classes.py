@@ -28,8 +28,7 @@ from .graph_key import MapSize, OrderedGraph, build_skeleton, map_attrs, map_mov
 
 SKELETONS_MAX = 2048  # cached skeletons
 CLASSES_PER_SKELETON_MAX = 8
-# A class costs as much as two plans. A skeleton makes this many more of them than graphs have used.
-UNUSED_CLASSES_MAX = 3
+UNUSED_CLASSES_MAX = 3  # classes that a skeleton makes before a graph uses one
 
 
 class Skeleton:
@@ -66,7 +65,10 @@ def build_plan(
             return plan
     if skeleton.credit:
         skeleton.credit -= 1
-        new_class = _create_class(graph, referenced, roots, target, sizes)
+        try:
+            new_class = _create_class(graph, referenced, roots, target, sizes)
+        except TypeError:  # an op of a plugin may accept ints only
+            new_class = None
         plan = None if new_class is None else new_class.build_plan(sizes, specs)
         if new_class is not None and plan is not None:
             skeleton.classes = [new_class, *skeleton.classes][:CLASSES_PER_SKELETON_MAX]
