@@ -32,12 +32,13 @@ UNUSED_CLASSES_MAX = 3  # classes that a skeleton makes before a graph uses one
 
 
 class Skeleton:
-    """The classes of a skeleton, the latest first."""
+    """The classes of a skeleton, the latest first; none is made for the sizes that were first."""
 
-    __slots__ = ("classes", "credit")
+    __slots__ = ("classes", "credit", "first_sizes")
 
-    def __init__(self) -> None:
+    def __init__(self, first_sizes: tuple[int, ...]) -> None:
         self.classes: list[ShapeClass] = []
+        self.first_sizes = first_sizes
         self.credit = UNUSED_CLASSES_MAX  # classes that may be made
 
 
@@ -54,7 +55,7 @@ def build_plan(
     key, sizes = build_skeleton(graph, referenced, roots, target, current().fast_math)
     skeleton = _skeletons.find(key)
     if skeleton is None or not sizes:
-        _skeletons[key] = Skeleton()
+        _skeletons[key] = Skeleton(sizes)
         return _plan_with_sizes(graph, referenced, roots, target)
     specs = [e.spec for e in graph.nodes]
     for shape_class in skeleton.classes:
@@ -63,7 +64,7 @@ def build_plan(
             skeleton.credit = min(skeleton.credit + 1, UNUSED_CLASSES_MAX)
             counters.shape_class_hits += 1
             return plan
-    if skeleton.credit:
+    if skeleton.credit and sizes != skeleton.first_sizes:
         skeleton.credit -= 1
         try:
             new_class = _create_class(graph, referenced, roots, target, sizes)
