@@ -18,6 +18,7 @@ from dovetail.functions.reductions.cumulative import (
 from dovetail.insight.explain import explain
 from dovetail.ops import scan as scans
 from dovetail.tensor import host, primitives, tensor
+from support.planning import forget_shape_classes
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(11)
@@ -132,6 +133,7 @@ def test_long_integer_scans_in_blocks_equal_numpy(
     name: str, rule: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same bits as sequential sums, including overflow."""
+    forget_shape_classes(monkeypatch)
     monkeypatch.setattr(scans, "SPLIT_ROW_ELEMENTS_MIN", 1)
     n = 4 * scans.BLOCK_ELEMENTS + 7
     for shape, axis in (((n,), 0), ((2, n), 1), ((n, 2), 0)):
@@ -169,6 +171,7 @@ def test_long_float_scans_in_blocks_have_the_documented_bits(
     name: str, d: str, plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same bits with one launch and with several, with one block per point and with four."""
+    forget_shape_classes(monkeypatch)
     monkeypatch.setattr(scans, "SPLIT_ROW_ELEMENTS_MIN", 1 << 30 if plan == "chosen" else 1)
     monkeypatch.setattr(scans, "POINTS_PER_UNIT_MIN", 0 if plan == "chains" else 1 << 30)
     long = 5 * scans.BLOCK_ELEMENTS**2 // 2 + 9 if plan != "chosen" or name == "cpu" else 700

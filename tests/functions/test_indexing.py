@@ -28,6 +28,7 @@ from dovetail.tensor import host, primitives, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from support.planning import forget_shape_classes
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(7)
@@ -329,6 +330,7 @@ def test_scatter_sorted_by_ranges_has_the_same_bits(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bits equal those of sequential additions."""
+    forget_shape_classes(monkeypatch)
     monkeypatch.setattr(scatters, "RANGE_UNITS_MIN", 1)
     monkeypatch.setattr(scatters, "RANGE_VALUES_MIN", 1)
     r, n = np.random.default_rng(8), scatters.COLUMN_VALUES_MIN + 77

@@ -13,6 +13,7 @@ from dovetail.device_class import opened
 from dovetail.functions.sorting.stable_sort import order_of
 from dovetail.ops import sort as radix
 from support.numpy_sorts import numpy_sorts
+from support.planning import forget_shape_classes
 
 DEVICES = ["reference", "cpu"]
 DTYPES = ["f2", "f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"]
@@ -23,6 +24,7 @@ Array = Any
 @pytest.fixture(autouse=True)
 def _one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the length of rows that are sorted by rank; it would depend on the device."""
+    forget_shape_classes(monkeypatch)
     monkeypatch.setattr(radix, "RANK_COMPARISONS_MAX", 0)
 
 
