@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from ..dtypes import uint8
 from ..engine import evaluate as run
 from ..engine import tracer_api
@@ -28,6 +30,22 @@ from .pytree import FlatTree, StaticArgument, flatten_with_layouts, rebuild, req
 from .tracer import CaptureTracer, evaluate_pending
 
 R = TypeVar("R")
+
+
+def _install_ufuncs() -> None:
+    """Set the methods of TracedFloat that NumPy's ufuncs call: each asks for the value."""
+    for use in vars(np).values():
+        if not isinstance(use, np.ufunc) or use.nin != 1 or "d->d" not in use.types:
+            continue
+
+        def compute_by_numpy(self: TracedFloat, use: np.ufunc = use) -> object:
+            """Return NumPy's function of the value. Raises: CaptureError, as `float` does."""
+            return use(float(self))
+
+        setattr(TracedFloat, use.__name__, compute_by_numpy)
+
+
+_install_ufuncs()
 
 
 class Capture(NamedTuple):

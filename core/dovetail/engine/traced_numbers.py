@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import NotImplementedType
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from ..errors import CaptureError
 from ..graph.expr import Args
 from . import tracer_api
@@ -163,15 +161,6 @@ def _install_operators() -> None:
             return use(self.value, *[a.value if type(a) is TracedFloat else a for a in args])
 
         setattr(TracedFloat, name, read)
-    unary_ufuncs = (f for f in vars(np).values() if isinstance(f, np.ufunc) and f.nin == 1)
-    for use in unary_ufuncs:  # of an object NumPy calls the method of the ufunc's name
-
-        def compute_by_numpy(self: TracedFloat, use: Callable[..., object] = use) -> object:
-            """Return NumPy's function of the value. Raises: CaptureError, as `float` does."""
-            return use(float(self))
-
-        if "d->d" in use.types:
-            setattr(TracedFloat, use.__name__, compute_by_numpy)
 
 
 _install_operators()
