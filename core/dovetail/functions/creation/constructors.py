@@ -54,7 +54,7 @@ from ..variants import create_with_out, public
 FLOAT32_OVERFLOW_MIN = 2.0**128 - 2.0**103
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
-FillAttrs: TypeAlias = tuple[tuple[DType], DType]
+FillArguments: TypeAlias = tuple[tuple[Scalar], tuple[tuple[DType], DType]]
 
 __all__ = [
     "arange",
@@ -299,14 +299,16 @@ def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: Device
     """Return a tensor of x's shape, filled with a number; x's dtype and device for None."""
     if dtype is None and device is None and is_strided(x) and type(value) in REAL:
         s = expr_of(x).spec
-        fill = _convert_int if type(value) is int else _convert_fill
-        args, attrs = fill(op, value, s.dtype)
+        convert: Callable[..., FillArguments] = (
+            _convert_int if type(value) is int else _convert_fill
+        )
+        args, attrs = convert(op, value, s.dtype)
         return create_tensor(node(ops.FULL, args, s, attrs))
     dtype, device = _default_like(op, x, dtype, device)
     return create_full(op, x.shape, value, dtype, device)
 
 
-def _convert_fill(op: str, value: Fill, d: DType) -> tuple[tuple[Scalar], FillAttrs]:
+def _convert_fill(op: str, value: object, d: DType) -> FillArguments:
     """Return the arguments and attributes of a pending tensor of one number."""
     return (scalar(op, value, d),), ((d,), d)
 
