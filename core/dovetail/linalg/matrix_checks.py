@@ -8,7 +8,6 @@ from ..errors import DeviceError, DTypeError, ShapeError
 from ..functions.creation.constructors import eye
 from ..functions.datatypes import cast
 from ..functions.products.matrix_products import conjugate
-from ..graph.expr import Spec
 from ..layout import Shape
 from ..tensor.c_fields import expr_of, is_strided
 from ..tensor.primitives import view
@@ -72,7 +71,7 @@ def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
 
     Raises: DTypeError, DeviceError, ShapeError.
     """
-    if is_strided(a) and is_strided(b) and _is_one_system(expr_of(a).spec, expr_of(b).spec):
+    if is_strided(a) and is_strided(b) and _is_one_system(a, b):
         is_vector = len(expr_of(b).spec.shape) == 1
         return a, as_column(b) if is_vector else b, is_vector
     a, b = (strided(name, x) for x in as_tensors(name, a, b))
@@ -89,11 +88,12 @@ def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
     return a, b, vector
 
 
-def _is_one_system(a: Spec, b: Spec) -> bool:
+def _is_one_system(a: Tensor, b: Tensor) -> bool:
     """Return True for one matrix and right-hand sides that fit it without a cast."""
-    if len(a.shape) != 2 or len(b.shape) not in (1, 2) or a.shape[0] != b.shape[0]:
+    s, t = expr_of(a).spec, expr_of(b).spec
+    if len(s.shape) != 2 or len(t.shape) not in (1, 2) or s.shape[0] != t.shape[0]:
         return False
-    return a.dtype is b.dtype and a.device is b.device and a.dtype in LAPACK_DTYPES
+    return s.dtype is t.dtype and s.device is t.device and s.dtype in LAPACK_DTYPES
 
 
 def without_column(x: Tensor, vector: bool) -> Tensor:
