@@ -50,6 +50,7 @@ DESELECTED = [
     "TestUnicode",
     "TestAsCFloat",
     "TestDot2",
+    "TestTemporaryElide",
 ]
 RAISES = """
 

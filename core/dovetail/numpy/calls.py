@@ -63,12 +63,12 @@ _PROMOTED = """
     append block choose column_stack concat concatenate convolve correlate cross dot dstack einsum
     hstack inner kron multi_dot outer select stack tensordot union1d vdot vstack
 """
-# Functions that compute in float64, whatever the dtype.
+# Functions that compute in float64 for every dtype.
 _DOUBLE_FUNCTIONS = ("corrcoef", "cov", "interp")
 # Functions that store values in their first argument: the position of the values.
-_STORED = {
-    "fill_diagonal": 1, "insert": 2, "place": 2, "put": 2, "put_along_axis": 2, "putmask": 2,
-}  # fmt: skip
+_STORED = {"fill_diagonal": 1} | dict.fromkeys(
+    ("insert", "place", "put", "put_along_axis", "putmask"), 2
+)
 # Arguments of these functions that stay integers or bools.
 _NOT_WIDENED = ("axis", "axes", "bins", "fweights", "n", "num", "rowvar", "s", "where")
 # Functions whose first argument is a sequence of arrays; in others it is one array.
