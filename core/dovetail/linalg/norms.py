@@ -28,7 +28,7 @@ Axis = int | tuple[int, ...] | None
 Order: TypeAlias = "int | float | Literal['fro', 'nuc']"
 
 
-@public(out=True)
+@public(cache=True)
 def vector_norm(
     x: Tensor,
     /,

@@ -16,8 +16,11 @@ from ..functions.elementwise.op_functions import clip as limit
 from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies
+from ..tensor.host import read_values
+from ..tensor.host_index import MASK_MAX, diagonal_view
+from ..tensor.host_index import concat as concat_on_host
 from ..tensor.tensor import Tensor
-from .array_class import ndarray
+from .array_class import ndarray, upload
 from .calls import (
     as_result,
     as_stored,
@@ -34,13 +37,18 @@ from .ufuncs import UFUNCS
 
 __all__ = [
     "allclose",
+    "argwhere",
     "array_split",
     "clip",
+    "concat",
+    "concatenate",
     "copyto",
     "count_nonzero",
     "delete",
+    "diag",
     "dsplit",
     "ediff1d",
+    "flatnonzero",
     "gradient",
     "histogram2d",
     "hsplit",
@@ -49,6 +57,7 @@ __all__ = [
     "intersect1d",
     "isclose",
     "meshgrid",
+    "nonzero",
     "percentile",
     "quantile",
     "setdiff1d",
@@ -78,12 +87,25 @@ def common_dtype(*operands: Any) -> DType | None:
     kinds = [
         x.dtype.__numpy_dtype__
         if isinstance(x, Tensor)
-        else host.asarray(x)
+        else host.asarray(x).dtype
         if isinstance(x, (list, tuple))
-        else x
+        else type(x)
+        if type(x) in NUMBERS
+        else x.dtype
         for x in operands
     ]
-    return None if any(k is None for k in kinds) else BY_NAME.get(host.result_type(*kinds).name)
+    return _promote(*kinds)
+
+
+NUMBERS = (bool, int, float, complex)
+
+
+@lru_cache(256)
+def _promote(*kinds: Any) -> DType | None:
+    """Return the promoted dtype of NumPy's dtypes and types of Python numbers, or None."""
+    if None in kinds:
+        return None
+    return BY_NAME.get(host.result_type(*[k() if isinstance(k, type) else k for k in kinds]).name)
 
 
 def _in_dtype(x: Any, d: DType) -> Tensor:
@@ -119,6 +141,46 @@ def where(condition: Any, *choices: Any) -> Any:
     d = common_dtype(*choices)
     values: Sequence[Any] = choices if d is None else [_in_dtype(x, d) for x in choices]
     return as_result(select(test if test.dtype.kind == "b" else test != 0, *values))
+
+
+def _on_host(name: str) -> Callable[..., Any]:
+    """Build a function of positions, which the host reads: NumPy's for small arrays."""
+    theirs = getattr(host, name)
+    general = find_function(theirs)
+
+    @wraps(theirs, updated=())
+    def find(a: Any) -> Any:
+        if type(a) is ndarray and a.size <= MASK_MAX and a.ndim and not is_tracing():
+            found = theirs(read_values(name, a))
+            return tuple(map(upload, found)) if type(found) is tuple else upload(found)
+        return general(a)
+
+    return find
+
+
+flatnonzero, nonzero, argwhere = map(_on_host, ("flatnonzero", "nonzero", "argwhere"))
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """Return a diagonal of a matrix, or a matrix with a vector as its diagonal."""
+    view = diagonal_view(v, k) if type(v) is ndarray and v.ndim == 2 and type(k) is int else None
+    return _diag(v, k) if view is None else view
+
+
+_diag = find_function(host.diag)
+_concatenate = find_function(host.concatenate)
+
+
+def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **options: Any) -> Any:
+    """Return arrays joined along an axis."""
+    if type(axis) is int and out is None and not options and type(arrays) in (list, tuple):
+        joined = concat_on_host(arrays, axis)
+        if joined is not None:
+            return as_result(joined)
+    return _concatenate(arrays, axis, out=out, **options)
+
+
+concat = concatenate
 
 
 def clip(

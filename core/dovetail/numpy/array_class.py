@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as host
 
-from ..device_class import opened
+from ..device_class import default_device, opened
 from ..dtypes import BY_NAME, DType, bool_, float64, int64, uint64
 from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
@@ -18,12 +18,16 @@ from ..functions.datatypes import cast
 from ..functions.indexing.index_reads import getitem
 from ..functions.indexing.index_writes import setitem
 from ..functions.shape import copies, manipulation
+from ..identity_cache import IdentityCache
 from ..ops.table import Op
 from ..settings import flags
-from ..tensor.c_fields import become, expr_of, is_strided, register_subclass, set_class
-from ..tensor.c_slots import install_element_slots, iterate_elements
+from ..tensor.c_fields import become, expr_of, register_subclass, set_class
+from ..tensor.c_slots import install_element_slots, iterate_elements, reflected_ufuncs
 from ..tensor.host import evaluate
+from ..tensor.host import from_host as copy_from_host
+from ..tensor.host_index import copy_tensor, transpose
 from ..tensor.operators import promotions
+from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
 from ..tensor.writes import editable_array
 from . import calls
@@ -69,6 +73,17 @@ def compute_few(x: Tensor) -> Tensor:
     if expr_of(x).spec.size <= COMPUTED_AT_ONCE_MAX and not flags.captures:
         evaluate(x)
     return x
+
+
+_FROM_HOST = {d.__numpy_dtype__: d for d in BY_NAME.values() if d.__numpy_dtype__ is not None}
+
+
+def upload(x: Any) -> Any:
+    """Return values of NumPy as ndarrays; a small array by the shortest way."""
+    dtype = _FROM_HOST.get(x.dtype) if type(x) is host.ndarray else None
+    if dtype is None or x.nbytes >= calls.SHARED_BYTES_MIN:
+        return as_result(x)
+    return set_class(copy_from_host(x, dtype, default_device()), ndarray)
 
 
 def read_scalar(x: Tensor) -> Any:
@@ -179,6 +194,9 @@ class ndarray(ArrayMethods):
     @property
     def T(self) -> Any:
         """The array with its dimensions reversed: a view."""
+        view = transpose(self)
+        if view is not None:
+            return view
         return _as_view(manipulation.permute_dims(self, tuple(range(self.ndim))[::-1]))
 
     @property
@@ -341,8 +359,11 @@ class ndarray(ArrayMethods):
 
     def copy(self, order: str = "C") -> Any:
         """Return a copy with memory of its own."""
-        result = set_class(copies.copy(self), ndarray)
-        return compute_few(result) if expr_of(self).op is None else result
+        result = copy_tensor(self)
+        if result is None:
+            result = set_class(copies.copy(self), ndarray)
+            return compute_few(result) if expr_of(self).op is None else result
+        return result
 
     def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
@@ -477,8 +498,10 @@ _OPERATORS = {
     host.greater: operator.gt,
     host.greater_equal: operator.ge,
 }
+_REFLECTED = {host.add: 0, host.subtract: 1, host.multiply: 2, host.divide: 3}
 register_subclass(ndarray)
 install_element_slots(ndarray)
+ndarray.__array_ufunc__ = reflected_ufuncs(ndarray.__array_ufunc__, _REFLECTED)  # type: ignore[method-assign]  # the same signature
 calls.register_ndarray(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)
 # Functions whose results of no dimensions are scalars in NumPy.
@@ -532,8 +555,35 @@ def _functions(name: str) -> Callable[..., Any]:
     return find_function(getattr(host, name))
 
 
+# Reductions that are those of Tensor for these dtypes, so that no parameter is translated.
+_DIRECT_REDUCTIONS = {
+    **dict.fromkeys(["sum", "prod", "max", "min", "any", "all", "argmax", "argmin"], "f8 i8"),
+    "mean": "f8",
+}
+
+
+def _attach_reduction(name: str, codes: str) -> None:
+    """Set the method of a reduction: Tensor's for arrays of these dtypes, else NumPy's function."""
+    ours, general = getattr(Tensor, name), find_function(getattr(host, name))
+    dtypes = {_dtypes[host.dtype(code).type] for code in codes.split()}
+
+    @wraps(getattr(host.ndarray, name), updated=(), assigned=("__name__", "__doc__"))
+    def method(self: ndarray, axis: Any = None, *args: Any, **options: Any) -> Any:
+        is_plain = not args and (axis is None or type(axis) is int)
+        if is_plain and expr_of(self).spec.dtype in dtypes:
+            if not options:
+                return _read_result(ours(self, axis), ())
+            if len(options) == 1 and type(options.get("keepdims")) is bool:
+                return _read_result(ours(self, axis, **options), ())
+        return general(self, axis, *args, **options)
+
+    setattr(ndarray, name, method)
+
+
 for _name in _SAME_METHODS.split():
     setattr(ndarray, _name, _functions(_name))
+for _name, _codes in _DIRECT_REDUCTIONS.items():
+    _attach_reduction(_name, _codes)
 
 
 def _has_ellipsis(key: Any) -> bool:
@@ -696,30 +746,23 @@ _UFUNC_NAMES = {
     "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift",
 }
-_promoted: dict[tuple[str, Any, Any], bool] = {}  # by op and dtypes, or types of numbers
-_KINDS: dict[type, Any] = {
-    Size: int,
-    **{d.__numpy_dtype__.type: d for d in BY_NAME.values() if d.__numpy_dtype__ is not None},
-}
 
 
-def promote_operands(op: Op, a: Any, b: Any) -> Any:
-    """Return an operator's result by NumPy's promotion, or None if dovetail's is the same.
+def find_promotion(op: Op, *operands: Any) -> Any:
+    """Return the ufunc that computes an op by NumPy's promotion, or None if dovetail's is the same.
 
     NumPy computes integers beside floats, and quotients of integers, in float64.
+
+    - `operands`: dtypes of tensors, types of numbers.
     """
-    key = (op.name, _kind_of(a), _kind_of(b))
-    differs = _promoted.get(key)
-    if differs is None:
-        differs = _promoted[key] = _differs(op.name, [*key[1:]])
-    return UFUNCS[_UFUNC_NAMES.get(op.name, op.name)](a, b) if differs else None
+    numpy_kinds = {k: _dtypes.get(k, k) for k in operands if _is_scalar_type(k)}
+    kinds = [int if k is Size else numpy_kinds.get(k, k) for k in operands]
+    return UFUNCS[_UFUNC_NAMES.get(op.name, op.name)] if _differs(op.name, kinds) else None
 
 
-def _kind_of(x: Any) -> Any:
-    """Return a tensor's dtype, or the type of a number."""
-    if is_strided(x):
-        return expr_of(x).spec.dtype
-    return x.dtype if isinstance(x, Tensor) else int if type(x) is Size else type(x)
+def _is_scalar_type(kind: Any) -> bool:
+    """Return True for a type of NumPy's scalars."""
+    return isinstance(kind, type) and issubclass(kind, host.generic)
 
 
 def _differs(op: str, kinds: list[Any]) -> bool:
@@ -737,4 +780,4 @@ def _differs(op: str, kinds: list[Any]) -> bool:
     ) or ({*kinds} & {uint64} != set() and "i" in [k.kind for k in kinds if isinstance(k, DType)])
 
 
-promotions[ndarray] = promote_operands
+promotions[ndarray] = find_promotion, IdentityCache()

@@ -8,15 +8,27 @@ from typing import Any
 
 import numpy as host
 
-from ..dtypes import int64
+from ..device_class import default_device
+from ..dtypes import DType, int64
 from ..errors import ArgumentError
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.numpy.like_creation import with_dims
-from ..tensor.c_fields import set_class
+from ..graph.expr import spec
+from ..tensor.c_fields import expr_of, is_strided, set_class
+from ..tensor.host_index import create_filled, stack_rows
 from ..tensor.tensor import Tensor
-from .array_class import as_dtype, compute_few, ndarray
-from .calls import as_ndarray, as_result, find_function, find_tensor, from_host, join, to_host
+from .array_class import as_dtype, ndarray, upload
+from .calls import (
+    as_ndarray,
+    as_result,
+    find_function,
+    find_tensor,
+    from_host,
+    is_tracing,
+    join,
+    to_host,
+)
 
 __all__ = [
     "arange",
@@ -42,9 +54,13 @@ __all__ = [
 ]
 
 
+SMALL_MAX = 4096  # elements that the host creates faster than a kernel
+
+
 def _build(name: str) -> Callable[..., Any]:
     """Build `zeros`, `ones` or `empty`."""
     ours, theirs = getattr(constructors, name), getattr(host, name)
+    value = int(name == "ones")  # `empty` gets zeros if it is small
 
     def create(
         shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
@@ -53,25 +69,21 @@ def _build(name: str) -> Callable[..., Any]:
         if d is None:
             return theirs(shape, dtype)
         target = like.device if device is None and isinstance(like, Tensor) else device
-        return compute_few(set_class(ours(_as_shape(shape), dtype=d, device=target), ndarray))
+        sizes = _as_shape(shape)
+        filled = _create_small(sizes, d, value) if target is None else None
+        return set_class(ours(sizes, dtype=d, device=target), ndarray) if filled is None else filled
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = theirs.__doc__
     return create
 
 
-def _build_like(name: str) -> Callable[..., Any]:
-    """Build `zeros_like` and its kin."""
-    theirs = getattr(host, name)
-    call = find_function(theirs)
-
-    @wraps(theirs, updated=())
-    def create(*args: Any, **options: Any) -> Any:
-        """Call the function; evaluate an array of few elements."""
-        result = call(*args, **options)
-        return compute_few(result) if type(result) is ndarray else result
-
-    return create
+def _create_small(shape: int | tuple[int, ...], d: DType, value: object) -> Tensor | None:
+    """Return a small array on the default device, filled with a number, or None for others."""
+    sizes = (shape,) if type(shape) is int else shape
+    if type(sizes) is not tuple or min(sizes, default=0) < 0:
+        return None
+    return create_filled(ndarray, spec(sizes, d, default_device()), value)
 
 
 def _as_shape(shape: Any) -> int | tuple[int, ...]:
@@ -87,8 +99,7 @@ def _as_shape(shape: Any) -> int | tuple[int, ...]:
 
 
 zeros, ones, empty = map(_build, ("zeros", "ones", "empty"))
-zeros_like, ones_like = map(_build_like, ("zeros_like", "ones_like"))
-empty_like, full_like = map(_build_like, ("empty_like", "full_like"))
+full_like = find_function(host.full_like)
 
 
 def full(
@@ -110,11 +121,33 @@ def full(
         return host.full(shape, to_host(fill_value), dtype)
     if isinstance(fill_value, (int, float, complex)):
         value = d.__numpy_dtype__.type(fill_value).item() if d.__numpy_dtype__ else fill_value
-        filled = constructors.full(_as_shape(shape), value, dtype=d, device=device)
-        return compute_few(set_class(filled, ndarray))
+        sizes = _as_shape(shape)
+        filled = _create_small(sizes, d, value) if device is None else None
+        if filled is not None:
+            return filled
+        return set_class(constructors.full(sizes, value, dtype=d, device=device), ndarray)
     result = empty(shape, d, device=device)
     result[...] = fill_value
     return result
+
+
+def _like(name: str) -> Callable[..., Any]:
+    """Build `zeros_like`, `ones_like` or `empty_like`."""
+    create, general = globals()[name], find_function(getattr(host, f"{name}_like"))
+
+    @wraps(getattr(host, f"{name}_like"), updated=())
+    def create_like(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+        if type(a) is ndarray and dtype is None and not args and not options:
+            s = expr_of(a).spec
+            return create(
+                s.shape, s.dtype, device=None if s.device is default_device() else s.device
+            )
+        return general(a, dtype, *args, **options)
+
+    return create_like
+
+
+zeros_like, ones_like, empty_like = map(_like, ("zeros", "ones", "empty"))
 
 
 def eye(
@@ -151,7 +184,9 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
     """Return evenly spaced numbers; those of floats have NumPy's bits."""
     if len(args) == 4:
         *args, dtype = args  # type: ignore[assignment]  # a list from here
-    if len(args) <= 3 and dtype in (None, int) and all(type(v) is int for v in args):
+    if len(args) <= 3 and dtype in (None, int) and {*map(type, args)} == {int}:
+        if device is None and args[-1] and len(range(*args)) <= SMALL_MAX and not is_tracing():
+            return upload(host.arange(*args))
         return set_class(constructors.arange(*args, dtype=int64, device=device), ndarray)
     return from_host(host.arange(*map(to_host, args), dtype=to_host(dtype)))
 
@@ -184,15 +219,32 @@ def array(
         elif copy:
             result = result.copy()
     elif isinstance(object, (list, tuple)) and find_tensor(object) is not None:
-        result = set_class(join(object, d), ndarray)
+        stacked = _stack_lists(object) if d is None else None
+        result = set_class(join(object, d) if stacked is None else stacked, ndarray)
     else:
         values = host.array(object, None if d is None else d.__numpy_dtype__, copy=copy)
         if device is not None:
             return set_class(tensor_from(values, device=device), ndarray)
-        result = from_host(values, may_share=values is not object or not copy)
+        if type(values) is host.ndarray and values is not object:
+            result = upload(values)
+        else:
+            result = from_host(values, may_share=values is not object or not copy)
     if ndmin and isinstance(result, Tensor):
         return as_result(with_dims(result, ndmin))
     return result if isinstance(result, Tensor) or not ndmin else host.array(result, ndmin=ndmin)
+
+
+def _stack_lists(values: Any) -> Tensor | None:
+    """Return nested lists of tensors of one shape and dtype, stacked on the host, or None."""
+    if not isinstance(values, (list, tuple)) or not values:
+        return None
+    rows = []
+    for v in values:
+        row = v if isinstance(v, Tensor) else _stack_lists(v)
+        if row is None or not is_strided(row):
+            return None
+        rows.append(row)
+    return stack_rows(rows)
 
 
 def asarray(

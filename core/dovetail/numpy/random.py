@@ -11,9 +11,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import numpy as host
 import numpy.random as _theirs
 
-from .calls import call_on_host, require_untraced, to_host
+from .array_class import upload
+from .calls import call_on_host, is_tracing, require_untraced, to_host
 
 _BIT_GENERATORS = "BitGenerator MT19937 PCG64 PCG64DXSM Philox SFC64 SeedSequence"
 _STATE_METHODS = {"spawn", "bit_generator", "get_state", "set_state", "seed"}
@@ -24,10 +26,14 @@ def _draws(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function, updated=(), assigned=("__name__", "__qualname__", "__doc__"))
     def call(*args: Any, **options: Any) -> Any:
-        require_untraced(
-            f"np.random.{name}", "draw before and pass the samples, or use dt.random.normal, ..."
-        )
-        return call_on_host(function, args, options)
+        if is_tracing():
+            require_untraced(
+                f"np.random.{name}",
+                "draw before and pass the samples, or use dt.random.normal, ...",
+            )
+        if options:
+            return call_on_host(function, args, options)
+        return upload(function(*[a if type(a) in _PLAIN else to_host(a) for a in args]))
 
     return call
 
@@ -43,8 +49,10 @@ def _wrap_class(theirs: Any) -> Any:
     return type(theirs.__name__, (theirs,), {"__doc__": doc, "__module__": __name__, **methods})
 
 
+_PLAIN: set[type] = {int, float, type(None), host.ndarray}  # arguments that NumPy takes as they are
 Generator: Any = _wrap_class(_theirs.Generator)
 RandomState: Any = _wrap_class(_theirs.RandomState)
+_PLAIN |= {Generator, RandomState}
 
 
 def default_rng(seed: Any = None) -> Any:

@@ -6,7 +6,7 @@ of the method. Before Python 3.12, which calls `__buffer__` itself, there is a s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +28,14 @@ def install_element_slots(kind: type[Tensor]) -> None:
     if _element_classes:
         raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")
     _element_classes.append(kind)
+
+
+def reflected_ufuncs(function: Callable[..., Any], ufuncs: dict[Any, int]) -> Callable[..., Any]:
+    """Return `__array_ufunc__` that records `scalar op x` in C; in pure Python `function` itself.
+
+    - `ufuncs`: NumPy's ufuncs by the numbers of their ops: add, subtract, multiply, divide.
+    """
+    return function
 
 
 def iterate_elements(x: Tensor) -> Iterator[Any]:

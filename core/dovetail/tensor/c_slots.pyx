@@ -12,12 +12,16 @@ from cpython.object cimport PyObject
 from dovetail.graph.expr cimport Expr
 from dovetail.records cimport Flags
 from dovetail.tensor.host cimport as_bool, as_float, as_int, evaluate_leaf, reachable_address
+from dovetail.tensor.host_index cimport copy_elements, gather, scatter
 from dovetail.tensor.host_read cimport create_scalar, read_index
-from dovetail.tensor.operators cimport record_binary, record_reflected
+from dovetail.tensor.immediate cimport is_observed
+from dovetail.tensor.operators cimport as_number, record_binary, record_reflected
 from dovetail.tensor.primitives cimport apply
 from dovetail.tensor.slicing cimport basic_leaf, element_position
 from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided
-from dovetail.tensor.writes cimport fill_elements, update_element, write_element, write_result, write_value
+from dovetail.tensor.writes cimport (
+    fill_elements, _idle_address, update_element, write_element, write_result, write_value,
+)
 
 from ..ops import table as ops
 from ..settings import flags as _process_flags
@@ -79,7 +83,7 @@ cdef Unary _default_float = NULL, _default_int = NULL
 cdef Inquiry _default_bool = NULL
 cdef Comparison _default_comparison = NULL
 cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE, ops.FLOOR_DIVIDE, ops.REMAINDER]
-cdef object _negate = ops.NEGATIVE, _take_absolute = ops.ABS
+cdef object _negate = ops.NEGATIVE, _take_absolute = ops.ABS, _cast = ops.ASTYPE
 cdef list _comparisons = [ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL, ops.GREATER, ops.GREATER_EQUAL]
 cdef list _forward = [], _reflected = [], _in_place = []
 cdef object _product = None, _product_reflected = None, _write_at = None
@@ -87,10 +91,8 @@ cdef object _product = None, _product_reflected = None, _write_at = None
 
 cdef inline object _binary(int k, object a, object b):
     """Record op `k` of two operands, or call the method; return NotImplemented without a tensor."""
-    if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
-        return record_binary(_ops[k], a, b)
     if is_strided(a):
-        return _forward[k](a, b)
+        return record_binary(_ops[k], a, b)
     if is_strided(b) and (type(a) is float or type(a) is int):
         if k == DIVIDE and _flags.has_autocast:
             return _reflected[k](b, a)
@@ -132,7 +134,7 @@ cdef object _absolute(object a):
 
 cdef object _compare(object a, object b, int k):
     """Record comparison `k` (Py_LT, ...) of a tensor and an operand, or call the method."""
-    if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
+    if is_strided(a) and (is_strided(b) or type(b) is float or type(b) is int):
         return record_binary(_comparisons[k], a, b)
     return _default_comparison(a, b, k)
 
@@ -201,6 +203,7 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
 # --- the subclass whose elements are NumPy's scalars ----------------------------------------------
 
 cdef double _EXACT_INT_MAX = 1 << 53
+cdef Py_ssize_t _PENDING_ELEMENTS_MAX = 4096
 cdef Binary _element_subscript = NULL  # the slots that call the methods of the subclass
 cdef Assignment _element_assignment = NULL
 
@@ -243,25 +246,70 @@ cdef object _read_element(object x, object key):
 
 
 cdef object _subscript_element(object x, object key):
-    """Return the scalar or the view `x[key]` of a tensor in memory, or call the method."""
+    """Return the scalar, view or small copy `x[key]` of a tensor in memory, or call the method."""
     cdef Expr e
     if is_strided(x):
         if type(key) is not slice:
             scalar = _read_element(x, key)
             if scalar is not None:
                 return scalar
+        if _is_small_pending(x):
+            evaluate_leaf(x)
         e = basic_leaf(x, key)
-        if e is not None and len(e.spec.shape) > 0:
+        if e is None:
+            result = gather(x, key)
+            if result is not None:
+                e = expr_of(result)
+                if len(e.spec.shape) > 0:
+                    return result
+                return create_scalar(e.spec.dtype.name, e.spec.itemsize, reachable_address(e))
+        elif len(e.spec.shape) > 0:
             return create_view(x, e)
     return _element_subscript(x, key)
 
 
+cdef inline bint _is_small_pending(object x) except -1:
+    """Return True for a pending value that takes less time to compute than its view to record."""
+    cdef Expr e = expr_of(x)
+    if e.op is None and e.storage.pending is None:
+        return False
+    return e.tape is None and e.spec.size <= _PENDING_ELEMENTS_MAX and not is_observed()
+
+
+cdef bint _assign_tensor(object x, object key, object value) except -1:
+    """Write a tensor of the same dtype, or a number at index arrays; return False for the method."""
+    cdef Expr e = basic_leaf(x, key), v
+    cdef Py_ssize_t address
+    if is_strided(value) and expr_of(value).spec.dtype is not expr_of(x).spec.dtype:
+        value = apply(_cast, (value,), expr_of(x).spec.dtype)  # NumPy casts what is assigned
+    if e is None:
+        for part in <tuple>key if type(key) is tuple else (key,):
+            if is_strided(part) and _is_small_pending(part):
+                evaluate_leaf(part)  # it may read `x`
+        address = _idle_address(x)
+        return address != 0 and scatter(x, key, value, address)
+    if not is_strided(value):
+        return False
+    v = expr_of(value)
+    if v.op is None and _idle_address(x) != 0 and copy_elements(e, value):
+        return True
+    if v.spec is not e.spec:
+        return False
+    v = None  # a value without other references is computed right into the target
+    write_value("setitem", create_view(x, e), value)
+    return True
+
+
 cdef int _assign_element(object x, object key, PyObject* value) except -1:
-    """Write `x[key] = value` if the host writes numbers at once, else call the method."""
+    """Write `x[key] = value` if the host writes at once, or no cast is needed, else call the method."""
     cdef Expr e
     cdef object whole
     if value != NULL and is_strided(x):
+        if key is not Ellipsis and _is_small_pending(x):
+            evaluate_leaf(x)
         if type(key) is not slice and write_element(x, key, <object>value):
+            return 0
+        if not _flags.captures and _assign_tensor(x, key, <object>value):
             return 0
         if isinstance(<object>value, float) and _holds_integers(x):  # NumPy drops the fraction
             if -_EXACT_INT_MAX < <double><object>value < _EXACT_INT_MAX:
@@ -306,6 +354,24 @@ def iterate_elements(x):
     return ElementIterator(x)
 
 
+def reflected_ufuncs(function, dict ufuncs):
+    """Return `__array_ufunc__` that records `scalar op x` itself, and calls `function` for others.
+
+    ufuncs: the positions in `_ops` of NumPy's ufuncs.
+    """
+    def method(self, ufunc, method, *inputs, **options):
+        cdef object k, number, x
+        if method == "__call__" and len(inputs) == 2 and not options and not _flags.has_autocast:
+            k, x = ufuncs.get(ufunc), inputs[1]
+            if k is not None and is_strided(x):
+                number = as_number(inputs[0], expr_of(x).spec.dtype)
+                if type(number) is float or type(number) is int:
+                    return record_reflected(_ops[<int>k], number, x)
+        return function(self, ufunc, method, *inputs, **options)
+
+    return update_wrapper(method, function)
+
+
 def _compiled_method(function):
     """Return a method that calls `function`.
 
@@ -327,6 +393,7 @@ def install_element_slots(type kind):
         raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")
     cdef Mapping* mapping = (<Type*>kind).tp_as_mapping
     mapping.mp_length = (<Type*>kind).tp_as_sequence.sq_length = _length
+    (<Type*>kind).tp_richcompare = _compare
     kind.__getitem__ = _compiled_method(kind.__dict__["__getitem__"])
     _element_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript_element
     _element_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign_element

@@ -19,7 +19,7 @@ cdef IdentityCache _attrs_of_specs
 @cython.locals(computed=DTypeRecord)
 cpdef object compute_binary(object op, object a, object b, Spec s)
 cpdef object compute_unary(object op, Expr a, Spec s)
-cdef bint _is_observed() except -1
+cpdef bint is_observed() except -1
 cdef DTypeRecord _dtype_of(Expr e)
 @cython.locals(e=Expr)
 cdef object _read_number(object a)

@@ -48,7 +48,7 @@ def compute_binary(op: Op, a: Expr | Number, b: Expr | Number, s: Spec) -> Tenso
         if type(b) is Expr and _dtype_of(b) is not computed:
             return None
     x, y = _read_number(a), _read_number(b)
-    if x is None or y is None or _is_observed():
+    if x is None or y is None or is_observed():
         return None
     result = compute_number(op.name, computed.name, x, y)
     return None if result is None else _create_constant(s, result)
@@ -60,13 +60,13 @@ def compute_unary(op: Op, a: Expr, s: Spec) -> Tensor | None:
     if compute is None or a.spec is not s:
         return None
     x = _read_number(a)
-    if x is None or x != x or (x < 0 and op is SQRT) or _is_observed():
+    if x is None or x != x or (x < 0 and op is SQRT) or is_observed():
         return None  # the bits of NaNs may differ between machines
     result = round_number(s.dtype.name, compute(x))
     return None if result is None else _create_constant(s, result)
 
 
-def _is_observed() -> bool:
+def is_observed() -> bool:
     """Return True if a tracer, a profile, an index check or an eager mode must see each op."""
     if flags.captures or flags.is_observed or flags.has_unresolved_checks:
         return True

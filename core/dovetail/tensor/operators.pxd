@@ -16,6 +16,9 @@ cdef IdentityCache recent_binary
 
 @cython.locals(a=Expr, b=Expr, inferred=tuple)
 cdef record_binary(object op, object x, object other)
+@cython.locals(known=IdentityCache)
+cpdef object promote(object op, object owner, object a, object b)
+cpdef object as_number(object x, object dtype)
 cdef object _record(object op, Expr a, object b, Spec s)
 @cython.locals(b=Expr, inferred=tuple)
 cdef record_reflected(object op, object number, object x)

@@ -8,9 +8,10 @@ from types import NotImplementedType
 import numpy as np
 
 from .. import callbacks
-from ..dtypes import bool_, float64, int64
+from ..dtypes import DType, bool_, float64, int64
 from ..errors import ShapeError
 from ..graph.expr import Expr, Spec, binary_node, node
+from ..identity_cache import IdentityCache
 from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
@@ -27,9 +28,26 @@ Result = Tensor | NotImplementedType
 Operator = Callable[[Tensor, object], Result]
 
 
-# By subclass of Tensor with a promotion of its own: a function of an op and two operands, of which
-# a tensor is no float64. It returns the result, or None if dovetail's promotion is the same.
-promotions: dict[type, Callable[[Op, object, object], Tensor | None]] = {}
+Compute = Callable[[object, object], Tensor]
+Promotion = Callable[[Op, object, object], Compute | None]
+# By subclass of Tensor with a promotion of its own: a function of an op and two dtypes, or types of
+# numbers, of which one is a dtype other than float64. It returns the function that computes the op,
+# or None if dovetail's promotion is the same. A cache has what it returned, or False.
+promotions: dict[type, tuple[Promotion, IdentityCache[Compute | bool]]] = {}
+
+
+def promote(op: Op, owner: object, a: object, b: object) -> Tensor | None:
+    """Return the result by the promotion of the class of `owner`; None if it is dovetail's."""
+    if type(owner) not in promotions:
+        return None
+    find, known = promotions[type(owner)]
+    first = expr_of(a).spec.dtype if is_strided(a) else type(a)
+    second = expr_of(b).spec.dtype if is_strided(b) else type(b)
+    compute = known.get(op, first, second)
+    if compute is None:
+        compute = find(op, first, second) or False
+        known.put(op, first, second, compute)
+    return None if compute is False else compute(a, b)  # type: ignore[operator]  # a function
 
 
 def record_binary(op: Op, x: Tensor, other: object) -> Result:
@@ -37,8 +55,8 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
     a = expr_of(x)
     if type(other) is np.int64 and a.spec.dtype is int64:
         other = int(other)  # the same as a weak number
-    if type(x) is not Tensor and a.spec.dtype is not float64 and type(x) in promotions:
-        promoted = promotions[type(x)](op, x, other)
+    if type(x) is not Tensor and a.spec.dtype is not float64:
+        promoted = promote(op, x, x, other)
         if promoted is not None:
             return promoted
     if is_strided(other):
@@ -47,11 +65,10 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
         if inferred is None:
             inferred = infer_binary(op, a, a.spec, b, b.spec)
         return keep_class(keep_class(_record(op, a, b, inferred[0]), x), other)
+    if type(other) is Size:
+        other = other.value  # type: ignore[attr-defined]  # Size has it
+    other = as_number(other, a.spec.dtype)
     kind = type(other)
-    if kind is Size:
-        other, kind = other.value, int  # type: ignore[attr-defined]  # Size has it
-    elif kind is np.float64 and a.spec.dtype is float64:  # the same as a weak number
-        other, kind = float(other), float  # type: ignore[arg-type]  # it is a float
     if kind is float or kind is int or kind is bool:  # `in` would compare the classes by `==`
         inferred = recent_binary.get(op, a.spec, kind)
         if inferred is None:
@@ -62,6 +79,19 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
                 return apply(op, (x, other))
         return keep_class(_record(op, a, other, inferred[0]), x)
     return NotImplemented if overrides_operators(other) else apply(op, (x, other))
+
+
+def as_number(x: object, dtype: DType) -> object:
+    """Return a NumPy scalar as a Python number if it promotes as one; others unchanged.
+
+    Its dtype is that of the other operand, or it is an integer beside float64.
+    """
+    kind = type(x)
+    if dtype is float64 and kind is np.float64:
+        return float(x)  # type: ignore[arg-type]  # it is a float
+    if kind is np.int64 and (dtype is float64 or dtype is int64):
+        return int(x)  # type: ignore[call-overload]  # it is an integer
+    return x
 
 
 def _record(op: Op, a: Expr, b: object, s: Spec) -> Tensor:
@@ -76,8 +106,8 @@ def _record(op: Op, a: Expr, b: object, s: Spec) -> Tensor:
 def record_reflected(op: Op, number: object, x: Tensor) -> Result:
     """Record `number op x` for a Python number, by `apply` for an int out of range."""
     b, kind = expr_of(x), type(number)
-    if type(x) is not Tensor and b.spec.dtype is not float64 and type(x) in promotions:
-        promoted = promotions[type(x)](op, number, x)
+    if type(x) is not Tensor and b.spec.dtype is not float64:
+        promoted = promote(op, x, number, x)
         if promoted is not None:
             return promoted
     inferred = recent_binary.get(op, kind, b.spec)
@@ -109,8 +139,8 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
             return record_reflected(op, other, self)
         if is_strided(self) and type(other) is Size:
             return record_reflected(op, other.value, self)
-        if type(other) is complex and type(self) in promotions:
-            promoted = promotions[type(self)](op, other, self)
+        if type(other) is complex:
+            promoted = promote(op, self, other, self)
             if promoted is not None:
                 return promoted
         return NotImplemented if overrides_operators(other) else apply(op, (other, self))
@@ -122,6 +152,8 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
         """
         if type(self) is not Tensor and type(self) in promotions and not self.ndim:
             return forward(self, other)
+        if is_strided(self):
+            other = as_number(other, expr_of(self).spec.dtype)
         if is_strided(self) and (is_strided(other) or type(other) in PYTHON_NUMBERS):
             if update_element(op, self, other):
                 return self

@@ -56,19 +56,19 @@ cpdef Expr basic_leaf(object x, object key):
             shape[0] = stop - start
             for d in range(1, ndim):
                 shape[d] = extents[d]
-            return leaf(e.storage, _spec_of_shape(e.spec, shape, ndim), steps, offset + start * step)
+            return leaf(e.storage, spec_of_shape(e.spec, shape, ndim), steps, offset + start * step)
     elif type(key) is int and 0 < ndim <= _AXES_MAX:
-        if not _add_step(<PyObject*>key, extents[0], steps[0], &offset):
+        if not add_step(<PyObject*>key, extents[0], steps[0], &offset):
             return None
         return _row_leaf(e, offset)
     elif several:
         start = element_position(e, key)
         if start != _NO_ELEMENT:
-            return leaf(e.storage, _spec_of_shape(e.spec, shape, 0), (), offset + start)
+            return leaf(e.storage, spec_of_shape(e.spec, shape, 0), (), offset + start)
     elif key is not None and key is not Ellipsis and not _is_index(key):
         return None
     elif 0 < ndim <= _AXES_MAX and _is_index(key):
-        return _row_leaf(e, offset) if _add_step(<PyObject*>key, extents[0], steps[0], &offset) else None
+        return _row_leaf(e, offset) if add_step(<PyObject*>key, extents[0], steps[0], &offset) else None
     for i in range(count):
         part = (<tuple>key)[i] if several else key
         if part is None:
@@ -99,7 +99,7 @@ cpdef Expr basic_leaf(object x, object key):
         extent, step = extents[d], steps[d]
         d += 1
         if _is_index(part):
-            if not _add_step(<PyObject*>part, extent, step, &offset):
+            if not add_step(<PyObject*>part, extent, step, &offset):
                 return None
         elif type(part) is slice:
             try:
@@ -120,7 +120,7 @@ cpdef Expr basic_leaf(object x, object key):
             if strides[d] == _NEW_AXIS:
                 strides[d] = step
             step *= shape[d]
-    return leaf(e.storage, _spec_of_shape(e.spec, shape, kept), _reuse_strides(steps, strides, kept), offset)
+    return leaf(e.storage, spec_of_shape(e.spec, shape, kept), _reuse_strides(steps, strides, kept), offset)
 
 
 cpdef Py_ssize_t element_position(Expr e, object key) except? -1:
@@ -135,9 +135,9 @@ cpdef Py_ssize_t element_position(Expr e, object key) except? -1:
         if len(<tuple>key) != ndim:
             return _NO_ELEMENT
         for d in range(ndim):
-            if not _add_step(PyTuple_GET_ITEM(<tuple>key, d), extents[d], steps[d], &position):
+            if not add_step(PyTuple_GET_ITEM(<tuple>key, d), extents[d], steps[d], &position):
                 return _NO_ELEMENT
-    elif ndim != 1 or not _add_step(<PyObject*>key, extents[0], steps[0], &position):
+    elif ndim != 1 or not add_step(<PyObject*>key, extents[0], steps[0], &position):
         return _NO_ELEMENT
     return position
 
@@ -148,7 +148,7 @@ cdef inline bint _is_index(object key) noexcept:
     return type(key) is int or read_index(<PyObject*>key, &index)
 
 
-cdef inline bint _add_step(PyObject* part, Py_ssize_t extent, Py_ssize_t step, Py_ssize_t* position) noexcept:
+cdef bint add_step(PyObject* part, Py_ssize_t extent, Py_ssize_t step, Py_ssize_t* position) noexcept:
     """Add the distance of an index along an axis to a position; return False unless it is in range.
 
     The index is an int, or an integer scalar of NumPy; False is returned for other objects.
@@ -177,7 +177,7 @@ cdef Expr _row_leaf(Expr e, Py_ssize_t offset):
     cdef Py_ssize_t strides[_AXES_MAX]
     for d in range(ndim):
         shape[d], strides[d] = extents[d + 1], steps[d + 1]
-    cdef Spec row = _spec_of_shape(e.spec, shape, ndim)
+    cdef Spec row = spec_of_shape(e.spec, shape, ndim)
     return leaf(e.storage, row, _reuse_strides(row.strides, strides, ndim), offset)
 
 
@@ -217,7 +217,7 @@ cdef tuple _reuse_strides(tuple previous, Py_ssize_t* strides, Py_ssize_t ndim):
     return _to_tuple(strides, ndim)
 
 
-cdef Spec _spec_of_shape(Spec parent, Py_ssize_t* shape, Py_ssize_t ndim):
+cdef Spec spec_of_shape(Spec parent, Py_ssize_t* shape, Py_ssize_t ndim):
     """Return the spec with the dtype and device of `parent` and another shape."""
     cdef Py_ssize_t d, slot = (<Py_ssize_t><void*>parent) >> 4
     cdef Spec child

@@ -772,20 +772,20 @@ def array_function(
 
     Raises: DTypeError for functions and parameters that dovetail lacks; else as the function.
     """
-    if not all(issubclass(t, (Tensor, np.ndarray)) for t in types):
+    if types != (Tensor,) and not all(issubclass(t, (Tensor, np.ndarray)) for t in types):
         return NotImplemented
-    name = full_name(function)
     if function in LIKE_FUNCTIONS:
         return call_with_signature(
-            name, LIKE_FUNCTIONS[function], args, {"device": x.device, **keywords}
+            full_name(function), LIKE_FUNCTIONS[function], args, {"device": x.device, **keywords}
         )
     ours = find_adapted(function)
     if ours is None:
         same = namesake(function)
         if same is None:
-            raise not_supported_error(name)
+            raise not_supported_error(full_name(function))
         return call_namesake(x, function, same, args, keywords)
-    return call_with_signature(name, ours, args, drop_default_keywords(function, ours, keywords))
+    options = drop_default_keywords(function, ours, keywords)
+    return call_with_signature(full_name(function), ours, args, options)
 
 
 @lru_cache(512)

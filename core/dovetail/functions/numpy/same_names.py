@@ -121,6 +121,17 @@ def binds(function: Function, args: tuple[object, ...], keywords: Keywords) -> b
     )
 
 
+@lru_cache(1024)
+def _bound_names(function: Function, count: int, keywords: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parameters of `count` positional arguments, then of those by keyword.
+
+    The values of a parameter that collects several have its name once.
+    Raises: TypeError if the function does not take these arguments.
+    """
+    bound = signature_of(function).bind(*range(count), **dict.fromkeys(keywords))
+    return tuple(bound.arguments)
+
+
 def call_with_signature(
     name: str, implementation: Function, args: tuple[object, ...], keywords: Keywords
 ) -> object:
@@ -131,12 +142,12 @@ def call_with_signature(
     if binds(implementation, args, keywords):  # ten times as fast as `Signature.bind`
         return implementation(*args, **keywords)
     try:
-        bound = signature_of(implementation).bind(*args, **keywords)
+        _bound_names(implementation, len(args), tuple(keywords))
     except TypeError as error:
         raise not_supported_error(
             name, f"dovetail's function has other parameters ({error})"
         ) from None
-    return implementation(*bound.args, **bound.kwargs)
+    return implementation(*args, **keywords)
 
 
 def drop_default_keywords(
@@ -207,10 +218,13 @@ def call_namesake(
         return implementation(*args, **keywords)
     name = full_name(function)
     try:
-        bound = signature_of(function).bind(*args, **keywords)
+        names = _bound_names(function, len(args), tuple(keywords))
     except TypeError as error:
         raise not_supported_error(name, str(error)) from None
-    arguments = dict(bound.arguments)
+    if len(names) == len(args) + len(keywords) and not _collects(function):
+        arguments = dict(zip(names, args, strict=False)) | keywords
+    else:
+        arguments = dict(signature_of(function).bind(*args, **keywords).arguments)
     out = arguments.pop("out", None)
     positional, options = _match_parameters(
         signature_of(function).parameters, arguments, implementation
@@ -276,10 +290,7 @@ def _match_parameters(
     """
     explicit = {k: v for k, v in arguments.items() if not _is_default(numpy_parameters[k], v)}
     positional: list[object] = []
-    mine = [
-        p for p in signature_of(implementation).parameters.values() if p.kind is p.POSITIONAL_ONLY
-    ]
-    for k, p in zip(list(numpy_parameters), mine, strict=False):
+    for k, p in zip(numpy_parameters, _positional_only(implementation), strict=False):
         if k not in explicit and p.default is not p.empty:
             break
         positional.append(arguments[k])
@@ -293,6 +304,20 @@ def _match_parameters(
         elif k not in IGNORED_KEYWORDS:
             options[RENAMED_KEYWORDS.get(k, k)] = v
     return positional, options
+
+
+@lru_cache(512)
+def _positional_only(function: Function) -> tuple[Parameter, ...]:
+    """Return the parameters of a function that are given by position alone."""
+    every = signature_of(function).parameters.values()
+    return tuple([p for p in every if p.kind is p.POSITIONAL_ONLY])
+
+
+@lru_cache(512)
+def _collects(function: Function) -> bool:
+    """Return True if a parameter of a function collects several arguments."""
+    kinds = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    return any(p.kind in kinds for p in signature_of(function).parameters.values())
 
 
 def _is_default(p: Parameter, value: object) -> bool:
