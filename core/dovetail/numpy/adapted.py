@@ -84,7 +84,7 @@ def common_dtype(*operands: Any) -> DType | None:
     kinds_of_operands = tuple([x.dtype if isinstance(x, Tensor) else type(x) for x in operands])
     if all(type(k) is DType or k in _WEAK for k in kinds_of_operands):
         return _common_dtype_of(kinds_of_operands)
-    kinds = [
+    kinds: list[Any] = [
         x.dtype.__numpy_dtype__
         if isinstance(x, Tensor)
         else host.asarray(x).dtype

@@ -12,6 +12,7 @@ from cpython.object cimport PyObject
 from dovetail.graph.expr cimport Expr
 from dovetail.records cimport Flags
 from dovetail.tensor.host cimport as_bool, as_float, as_int, evaluate_leaf, reachable_address
+from dovetail.tensor cimport host_arithmetic
 from dovetail.tensor.host_index cimport copy_elements, gather, scatter
 from dovetail.tensor.host_read cimport create_scalar, read_index
 from dovetail.tensor.immediate cimport is_observed
@@ -89,8 +90,26 @@ cdef list _forward = [], _reflected = [], _in_place = []
 cdef object _product = None, _product_reflected = None, _write_at = None
 
 
+cdef type _array = None  # the subclass of which small arrays are computed at once
+
+
+cdef inline bint _computes_at_once(object a, object b) noexcept:
+    """Return True if one of two operands is of the class `_array`, and none of another class of tensors."""
+    if type(a) is _array:
+        return type(b) is _array or not is_strided(b)
+    return type(b) is _array and not is_strided(a)
+
+
 cdef inline object _binary(int k, object a, object b):
     """Record op `k` of two operands, or call the method; return NotImplemented without a tensor."""
+    if _computes_at_once(a, b) and k <= DIVIDE:
+        if not is_strided(b):
+            b = as_number(b, expr_of(a).spec.dtype)
+        elif not is_strided(a):
+            a = as_number(a, expr_of(b).spec.dtype)
+        result = host_arithmetic.compute(k, a, b)
+        if result is not None:
+            return result
     if is_strided(a):
         return record_binary(_ops[k], a, b)
     if is_strided(b) and (type(a) is float or type(a) is int):
@@ -134,6 +153,12 @@ cdef object _absolute(object a):
 
 cdef object _compare(object a, object b, int k):
     """Record comparison `k` (Py_LT, ...) of a tensor and an operand, or call the method."""
+    cdef object number
+    if type(a) is _array:
+        number = b if is_strided(b) else as_number(b, expr_of(a).spec.dtype)
+        result = host_arithmetic.compare(k, a, number)
+        if result is not None:
+            return result
     if is_strided(a) and (is_strided(b) or type(b) is float or type(b) is int):
         return record_binary(_comparisons[k], a, b)
     return _default_comparison(a, b, k)
@@ -141,6 +166,13 @@ cdef object _compare(object a, object b, int k):
 
 cdef inline object _update(int k, object a, object b):
     """Write op `k` of two operands into the first one, or call the method."""
+    cdef Py_ssize_t address
+    if type(a) is _array and k <= DIVIDE:
+        b = b if is_strided(b) else as_number(b, expr_of(a).spec.dtype)
+        if len(expr_of(a).spec.shape) > 0 and (is_strided(b) or type(b) is float or type(b) is int):
+            address = _idle_address(a)
+            if address != 0 and host_arithmetic.update(k, a, b, address):
+                return a
     if type(a) is not _tensor or not (is_strided(b) or type(b) is float or type(b) is int):
         return _in_place[k](a, b)
     op = _ops[k]
@@ -165,6 +197,10 @@ cdef object _divide_by(object a, object b):
 
 cdef object _multiply_matrices(object a, object b):
     """Call `__matmul__` or `__rmatmul__` of the tensor; return NotImplemented without one."""
+    if type(a) is _array and type(b) is _array:
+        result = host_arithmetic.multiply_matrices(a, b)
+        if result is not None:
+            return result
     if is_strided(a):
         return _product(a, b)
     return _product_reflected(b, a) if is_strided(b) else NotImplemented
@@ -366,6 +402,9 @@ def reflected_ufuncs(function, dict ufuncs):
             if k is not None and is_strided(x):
                 number = as_number(inputs[0], expr_of(x).spec.dtype)
                 if type(number) is float or type(number) is int:
+                    result = host_arithmetic.compute(<int>k, number, x)
+                    if result is not None:
+                        return result
                     return record_reflected(_ops[<int>k], number, x)
         return function(self, ufunc, method, *inputs, **options)
 
@@ -388,12 +427,14 @@ def install_element_slots(type kind):
 
     Raises: RuntimeError for a second class.
     """
-    global _element_subscript, _element_assignment
+    global _element_subscript, _element_assignment, _array
     if _element_subscript != NULL:
         raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")
+    _array = kind
     cdef Mapping* mapping = (<Type*>kind).tp_as_mapping
     mapping.mp_length = (<Type*>kind).tp_as_sequence.sq_length = _length
     (<Type*>kind).tp_richcompare = _compare
+    _set_operators(kind)
     kind.__getitem__ = _compiled_method(kind.__dict__["__getitem__"])
     _element_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript_element
     _element_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign_element
@@ -417,6 +458,18 @@ cdef int _buffer(object x, Buffer* view, int flags) except -1:
     return PyObject_GetBuffer(x.__buffer__(flags), view, flags)
 
 
+cdef _set_operators(type kind):
+    """Fill the slots of the operators of Tensor, or of a subclass, which Python fills with slower ones."""
+    cdef Numbers* numbers = (<Type*>kind).tp_as_number
+    numbers.nb_add, numbers.nb_subtract = _add, _subtract
+    numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
+    numbers.nb_floor_divide, numbers.nb_remainder = _floor_divide, _remainder
+    numbers.nb_negative, numbers.nb_absolute = _negative, _absolute
+    numbers.nb_inplace_add, numbers.nb_inplace_subtract = _add_to, _subtract_from
+    numbers.nb_inplace_multiply, numbers.nb_inplace_true_divide = _multiply_by, _divide_by
+    numbers.nb_matrix_multiply = _multiply_matrices
+
+
 def fill(type tensor):
     """Fill the slots of Tensor, once the class has all of its methods; do nothing when repeated."""
     global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _write_at
@@ -430,15 +483,9 @@ def fill(type tensor):
         _forward.append(tensor.__dict__[f"__{name}__"])
         _reflected.append(tensor.__dict__[f"__r{name}__"])
         _in_place.append(tensor.__dict__[f"__i{name}__"])
-    numbers.nb_add, numbers.nb_subtract = _add, _subtract
-    numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
-    numbers.nb_floor_divide, numbers.nb_remainder = _floor_divide, _remainder
-    numbers.nb_negative, numbers.nb_absolute = _negative, _absolute
+    _set_operators(tensor)
     _default_comparison, (<Type*>tensor).tp_richcompare = (<Type*>tensor).tp_richcompare, _compare
-    numbers.nb_inplace_add, numbers.nb_inplace_subtract = _add_to, _subtract_from
-    numbers.nb_inplace_multiply, numbers.nb_inplace_true_divide = _multiply_by, _divide_by
     _product, _product_reflected = tensor.__dict__["__matmul__"], tensor.__dict__["__rmatmul__"]
-    numbers.nb_matrix_multiply = _multiply_matrices
     _default_float, numbers.nb_float = numbers.nb_float, _to_float
     _default_int, numbers.nb_int = numbers.nb_int, _to_int
     _default_bool, numbers.nb_bool = numbers.nb_bool, _to_bool

@@ -66,7 +66,7 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
             inferred = infer_binary(op, a, a.spec, b, b.spec)
         return keep_class(keep_class(_record(op, a, b, inferred[0]), x), other)
     if type(other) is Size:
-        other = other.value  # type: ignore[attr-defined]  # Size has it
+        other = other.value
     other = as_number(other, a.spec.dtype)
     kind = type(other)
     if kind is float or kind is int or kind is bool:  # `in` would compare the classes by `==`

@@ -1,0 +1,43 @@
+"""Arithmetic of small arrays that the host computes at once.
+
+It serves a subclass of Tensor whose programs read most results: to record an op, and to launch a
+kernel for a few elements, takes three to five times as long. Each op is rounded correctly in IEEE
+arithmetic, and products are summed in the order of `ops.kernel_ops`, so the bits are those of a
+kernel; a result with NaN, whose bits may differ, is left to the kernel. In pure Python the kernels
+compute everything.
+"""
+
+from __future__ import annotations
+
+from .tensor import Tensor
+
+
+def compute(op: int, x: object, y: object) -> Tensor | None:
+    """Return an op of two operands, or None for the general path.
+
+    An operand is a tensor in memory, or a Python number; both are float64, or int64.
+
+    - `op`: 0 to 3: add, subtract, multiply, divide.
+    """
+    return None
+
+
+def compare(op: int, x: object, y: object) -> Tensor | None:
+    """Return a comparison of two operands, as `compute`, or None for the general path.
+
+    - `op`: 0 to 5: <, <=, ==, !=, >, >=.
+    """
+    return None
+
+
+def update(op: int, x: Tensor, y: object, address: int) -> bool:
+    """Write an op of two operands, as `compute`, into the first; return False with nothing done.
+
+    - `address`: the host address of x's first element.
+    """
+    return False
+
+
+def multiply_matrices(x: Tensor, y: Tensor) -> Tensor | None:
+    """Return the product of float64 vectors or matrices in memory; None for the general path."""
+    return None
