@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import random
 from typing import Any
@@ -90,15 +91,21 @@ def test_products_have_the_bits_of_kernels(k: int) -> None:
 
 @pytest.mark.skipif(not is_compiled, reason="in pure Python kernels compute everything")
 def test_small_operands_take_no_launch_and_others_do() -> None:
-    x, y = np.arange(5) * 1.0, np.ones(5)
+    def work() -> Any:
+        """Return results of small arrays."""
+        x, y = np.ones(5) + 1, np.ones(5)
+        x += 2 * y
+        return ((x @ y) / (x - y)[1:]).tolist(), (x > y).tolist()
+
+    gc.collect()  # after errors of indices that a test kept, nothing is done at once
+    work()  # its writes find the nodes that were recorded before
     before = counters.launches + counters.calls
-    x += 2 * y
-    assert ((x @ y) / (x - y)[1:]).tolist() == [10.0, 20 / 3, 5.0, 4.0]
-    assert (x > y).tolist() == [True] * 5
+    assert work() == ([20 / 3] * 4, [True] * 5)
     assert counters.launches + counters.calls == before
     large = np.ones(1000)
+    launches = counters.launches
     dt.evaluate(large + large)
-    assert counters.launches > before
+    assert counters.launches == launches + 1
 
 
 def test_gradient_and_capture_record_the_op() -> None:

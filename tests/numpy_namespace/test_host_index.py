@@ -139,14 +139,18 @@ def test_captured_function_records_the_read() -> None:
 
 @pytest.mark.skipif(not is_compiled, reason="in pure Python kernels do this work")
 def test_small_arrays_take_no_launch() -> None:
+    def work() -> Any:
+        """Return parts of small arrays."""
+        x, places, mask = np.arange(5), np.array([1, 3]), np.array([True] * 3 + [False] * 2)
+        y = np.zeros(5, dtype=int)
+        y[places] = x[mask][:2]
+        y[2:] = x[:3]
+        return np.concatenate([x[places], y.copy(), np.array([x[0], x[1]]).T])
+
     gc.collect()  # after errors of indices that a test kept, nothing is done at once
-    x, places, mask = np.arange(5), np.array([1, 3]), np.array([True] * 3 + [False] * 2)
+    work()  # its writes find the nodes that were recorded before
     before = counters.launches
-    y = np.zeros(5, dtype=int)
-    y[places] = x[mask][:2]
-    y[2:] = x[:3]
-    z = np.concatenate([x[places], y.copy(), np.array([x[0], x[1]]).T])
-    assert z.tolist() == [1, 3, 0, 0, 0, 1, 2, 0, 1]
+    assert work().tolist() == [1, 3, 0, 0, 0, 1, 2, 0, 1]
     assert counters.launches == before
 
 

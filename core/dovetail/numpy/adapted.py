@@ -151,8 +151,8 @@ def _on_host(name: str) -> Callable[..., Any]:
     @wraps(theirs, updated=())
     def find(a: Any) -> Any:
         if type(a) is ndarray and a.size <= MASK_MAX and a.ndim and not is_tracing():
-            found = theirs(read_values(name, a))
-            return tuple(map(upload, found)) if type(found) is tuple else upload(found)
+            positions = theirs(read_values(name, a))
+            return tuple(map(upload, positions)) if type(positions) is tuple else upload(positions)
         return general(a)
 
     return find

@@ -22,7 +22,7 @@ from ..identity_cache import IdentityCache
 from ..ops.table import Op
 from ..settings import flags
 from ..tensor.c_fields import become, expr_of, register_subclass, set_class
-from ..tensor.c_slots import install_element_slots, iterate_elements, reflected_ufuncs
+from ..tensor.c_slots import build_array_ufunc, install_element_slots, iterate_elements
 from ..tensor.host import evaluate
 from ..tensor.host import from_host as copy_from_host
 from ..tensor.host_index import copy_tensor, transpose
@@ -501,7 +501,7 @@ _OPERATORS = {
 _REFLECTED = {host.add: 0, host.subtract: 1, host.multiply: 2, host.divide: 3}
 register_subclass(ndarray)
 install_element_slots(ndarray)
-ndarray.__array_ufunc__ = reflected_ufuncs(ndarray.__array_ufunc__, _REFLECTED)  # type: ignore[method-assign]  # the same signature
+ndarray.__array_ufunc__ = build_array_ufunc(ndarray.__array_ufunc__, _REFLECTED)  # type: ignore[method-assign]  # the same signature
 calls.register_ndarray(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)
 # Functions whose results of no dimensions are scalars in NumPy.

@@ -30,7 +30,7 @@ def install_element_slots(kind: type[Tensor]) -> None:
     _element_classes.append(kind)
 
 
-def reflected_ufuncs(function: Callable[..., Any], ufuncs: dict[Any, int]) -> Callable[..., Any]:
+def build_array_ufunc(function: Callable[..., Any], ufuncs: dict[Any, int]) -> Callable[..., Any]:
     """Return `__array_ufunc__` that records `scalar op x` in C; in pure Python `function` itself.
 
     - `ufuncs`: NumPy's ufuncs by the numbers of their ops: add, subtract, multiply, divide.

@@ -390,7 +390,7 @@ def iterate_elements(x):
     return ElementIterator(x)
 
 
-def reflected_ufuncs(function, dict ufuncs):
+def build_array_ufunc(function, dict ufuncs):
     """Return `__array_ufunc__` that records `scalar op x` itself, and calls `function` for others.
 
     ufuncs: the positions in `_ops` of NumPy's ufuncs.

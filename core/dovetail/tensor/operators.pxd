@@ -16,7 +16,7 @@ cdef IdentityCache recent_binary
 
 @cython.locals(a=Expr, b=Expr, inferred=tuple)
 cdef record_binary(object op, object x, object other)
-@cython.locals(known=IdentityCache)
+@cython.locals(cache=IdentityCache)
 cpdef object promote(object op, object owner, object a, object b)
 cpdef object as_number(object x, object dtype)
 cdef object _record(object op, Expr a, object b, Spec s)

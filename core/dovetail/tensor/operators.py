@@ -40,13 +40,13 @@ def promote(op: Op, owner: object, a: object, b: object) -> Tensor | None:
     """Return the result by the promotion of the class of `owner`; None if it is dovetail's."""
     if type(owner) not in promotions:
         return None
-    find, known = promotions[type(owner)]
+    find, cache = promotions[type(owner)]
     first = expr_of(a).spec.dtype if is_strided(a) else type(a)
     second = expr_of(b).spec.dtype if is_strided(b) else type(b)
-    compute = known.get(op, first, second)
+    compute = cache.get(op, first, second)
     if compute is None:
         compute = find(op, first, second) or False
-        known.put(op, first, second, compute)
+        cache.put(op, first, second, compute)
     return None if compute is False else compute(a, b)  # type: ignore[operator]  # a function
 
 

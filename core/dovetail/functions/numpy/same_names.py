@@ -122,7 +122,7 @@ def binds(function: Function, args: tuple[object, ...], keywords: Keywords) -> b
 
 
 @lru_cache(1024)
-def _bound_names(function: Function, count: int, keywords: tuple[str, ...]) -> tuple[str, ...]:
+def _name_arguments(function: Function, count: int, keywords: tuple[str, ...]) -> tuple[str, ...]:
     """Return the parameters of `count` positional arguments, then of those by keyword.
 
     The values of a parameter that collects several have its name once.
@@ -142,7 +142,7 @@ def call_with_signature(
     if binds(implementation, args, keywords):  # ten times as fast as `Signature.bind`
         return implementation(*args, **keywords)
     try:
-        _bound_names(implementation, len(args), tuple(keywords))
+        _name_arguments(implementation, len(args), tuple(keywords))
     except TypeError as error:
         raise not_supported_error(
             name, f"dovetail's function has other parameters ({error})"
@@ -218,7 +218,7 @@ def call_namesake(
         return implementation(*args, **keywords)
     name = full_name(function)
     try:
-        names = _bound_names(function, len(args), tuple(keywords))
+        names = _name_arguments(function, len(args), tuple(keywords))
     except TypeError as error:
         raise not_supported_error(name, str(error)) from None
     if len(names) == len(args) + len(keywords) and not _collects(function):
