@@ -14,7 +14,6 @@ from ..errors import ArgumentError
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.numpy.like_creation import with_dims
-from ..graph.expr import spec
 from ..tensor.c_fields import expr_of, is_strided, set_class
 from ..tensor.host_index import create_filled, stack_rows
 from ..tensor.tensor import Tensor
@@ -83,7 +82,7 @@ def _create_small(shape: int | tuple[int, ...], d: DType, value: object) -> Tens
     sizes = (shape,) if type(shape) is int else shape
     if type(sizes) is not tuple or min(sizes, default=0) < 0:
         return None
-    return create_filled(ndarray, spec(sizes, d, default_device()), value)
+    return create_filled(ndarray, sizes, d, default_device(), value)
 
 
 def _as_shape(shape: Any) -> int | tuple[int, ...]:

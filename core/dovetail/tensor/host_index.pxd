@@ -1,5 +1,5 @@
 # The C interface of `host_index.pyx`.
-from dovetail.graph.expr cimport Expr, Spec
+from dovetail.graph.expr cimport Expr
 
 
 cpdef object gather(object x, object key)
@@ -8,6 +8,6 @@ cpdef bint copy_elements(Expr part, object value) except -1
 cpdef object copy_tensor(object x)
 cpdef object stack_rows(list rows)
 cpdef object concat(object tensors, Py_ssize_t axis)
-cpdef object create_filled(type kind, Spec s, object value)
+cpdef object create_filled(type kind, tuple shape, object dtype, object device, object value)
 cpdef object transpose(object x)
 cpdef object diagonal_view(object x, Py_ssize_t k)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..graph.expr import Expr, Spec
+from ..device_class import Device
+from ..dtypes import DType
+from ..graph.expr import Expr
+from ..layout import Shape
 from .tensor import Tensor
 
 ELEMENTS_MAX = 1 << 14  # elements that the host copies faster than a kernel
@@ -58,7 +61,9 @@ def concat(tensors: Sequence[Tensor], axis: int) -> Tensor | None:
     return None
 
 
-def create_filled(kind: type[Tensor], s: Spec, value: object) -> Tensor | None:
+def create_filled(
+    kind: type[Tensor], shape: Shape, dtype: DType, device: Device, value: object
+) -> Tensor | None:
     """Return a small new tensor of a class, filled with a number; None for the general path."""
     return None
 

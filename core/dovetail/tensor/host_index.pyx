@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memcpy
 
 from dovetail.engine.evaluate cimport evaluate as evaluate_nodes
-from dovetail.graph.expr cimport Expr, Spec, leaf
+from dovetail.graph.expr cimport Expr, Spec, leaf, spec
 from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided, new_tensor
 from dovetail.tensor.host cimport allocate_leaf, evaluate_leaf, reachable_address
 from dovetail.tensor.host_read cimport fill_numbers, store_scalar
@@ -286,8 +286,9 @@ cpdef object concat(object tensors, Py_ssize_t axis):
     return new_tensor(type(tensors[0]), result)
 
 
-cpdef object create_filled(type kind, Spec s, object value):
+cpdef object create_filled(type kind, tuple shape, object dtype, object device, object value):
     """Return a small new tensor of a class, filled with a number; None for the general path."""
+    cdef Spec s = spec(shape, dtype, device, "full")
     if s.size > _COPIED or is_observed():
         return None
     cdef Expr e = allocate_leaf(s)
