@@ -98,7 +98,6 @@ def _as_shape(shape: Any) -> int | tuple[int, ...]:
 
 
 zeros, ones, empty = map(_build, ("zeros", "ones", "empty"))
-full_like = find_function(host.full_like)
 
 
 def full(
@@ -147,6 +146,17 @@ def _like(name: str) -> Callable[..., Any]:
 
 
 zeros_like, ones_like, empty_like = map(_like, ("zeros", "ones", "empty"))
+_full_like = find_function(host.full_like)
+
+
+@wraps(host.full_like, updated=())
+def full_like(a: Any, fill_value: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+    """Return an array of the shape and the dtype of another one, full of a value."""
+    if type(a) is ndarray and dtype is None and not args and not options:
+        s = expr_of(a).spec
+        if s.device is default_device():
+            return full(s.shape, fill_value, s.dtype)
+    return _full_like(a, fill_value, dtype, *args, **options)
 
 
 def eye(

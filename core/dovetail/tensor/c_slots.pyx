@@ -91,6 +91,7 @@ cdef object _product = None, _product_reflected = None, _write_at = None
 
 
 cdef type _array = None  # the subclass of which small arrays are computed at once
+cdef object _array_product = None  # its `__matmul__`
 
 
 cdef inline bint _computes_at_once(object a, object b) noexcept:
@@ -197,10 +198,12 @@ cdef object _divide_by(object a, object b):
 
 cdef object _multiply_matrices(object a, object b):
     """Call `__matmul__` or `__rmatmul__` of the tensor; return NotImplemented without one."""
-    if type(a) is _array and type(b) is _array:
-        result = host_arithmetic.multiply_matrices(a, b)
-        if result is not None:
-            return result
+    if type(a) is _array:
+        if type(b) is _array:
+            result = host_arithmetic.multiply_matrices(a, b)
+            if result is not None:
+                return result
+        return _array_product(a, b)
     if is_strided(a):
         return _product(a, b)
     return _product_reflected(b, a) if is_strided(b) else NotImplemented
@@ -427,10 +430,10 @@ def install_element_slots(type kind):
 
     Raises: RuntimeError for a second class.
     """
-    global _element_subscript, _element_assignment, _array
+    global _element_subscript, _element_assignment, _array, _array_product
     if _element_subscript != NULL:
         raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")
-    _array = kind
+    _array, _array_product = kind, kind.__dict__["__matmul__"]
     cdef Mapping* mapping = (<Type*>kind).tp_as_mapping
     mapping.mp_length = (<Type*>kind).tp_as_sequence.sq_length = _length
     (<Type*>kind).tp_richcompare = _compare
