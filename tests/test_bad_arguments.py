@@ -83,7 +83,7 @@ def assert_raises(call: Call, error: type[Exception], says: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "any", "flip", "squeeze", "var"])
-@pytest.mark.parametrize("axis", [dt.asarray(0, device="reference"), "", {}, set(), 1.0, [None]])
+@pytest.mark.parametrize("axis", [dt.asarray([0], device="reference"), "", {}, set(), 1.0, [None]])
 def test_non_integer_axis_raises_type_error(name: str, axis: Any) -> None:
     x = dt.ones((1, 2), device="reference")
     assert_raises(
@@ -92,6 +92,16 @@ def test_non_integer_axis_raises_type_error(name: str, axis: Any) -> None:
     assert_raises(
         lambda: getattr(dt, name)(x, axis=axis), ValueError, f"^{name}: axis must be an int"
     )
+
+
+def test_integer_arrays_without_dimensions_are_accepted_as_integers() -> None:
+    x = dt.arange(6, device="reference")
+    two = dt.asarray(2, device="reference")
+    assert dt.reshape(x, (two, 3)).tolist() == dt.reshape(x, (2, 3)).tolist()
+    assert dt.sum(dt.reshape(x, (2, 3)), axis=dt.asarray(1)).tolist() == [3, 12]
+    for refused in (dt.asarray(2.0), dt.asarray(True)):
+        with pytest.raises(dt.DovetailError):
+            dt.eye(refused)  # type: ignore[arg-type]  # no int
 
 
 def test_numpy_integers_are_accepted_as_integers() -> None:

@@ -65,14 +65,17 @@ def refused(op: str, name: str, wanted: str, value: object) -> ArgumentTypeError
 
 
 def _find_index(value: object) -> int | None:
-    """Return a value as an int, or None for a bool, a tensor, and other non-integers."""
+    """Return a value as an int, or None for a bool, an array, and other non-integers.
+
+    An array of integers without dimensions is read, as NumPy and PyTorch do.
+    """
     if type(value) is int:
         return value
     if isinstance(value, bool):
         return None
     if isinstance(value, int):  # a subclass of int: of an enumeration, or `x.size`
         return int(value)
-    if hasattr(type(value), "__dlpack__"):
+    if hasattr(type(value), "__dlpack__") and getattr(value, "ndim", 1):
         return None
     try:
         return operator.index(value)  # type: ignore[arg-type]  # it says whether it can

@@ -146,8 +146,6 @@ class ndarray(ArrayMethods):
 
     def __getitem__(self, key: Any) -> Any:
         """Return a view, a copy, or the scalar at integers."""
-        if type(key) is range:
-            key = [*key]
         result = _read_view(self, key)
         if expr_of(result).spec.shape == () and not _has_ellipsis(key):
             return read_scalar(result)
@@ -468,8 +466,6 @@ class ndarray(ArrayMethods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write values, cast to the dtype as NumPy does: floats lose their fraction in integers."""
-        if type(key) is range:
-            key = [*key]
         try:
             setitem(self, key, value)
         except ShapeError:
