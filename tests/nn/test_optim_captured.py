@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
@@ -166,62 +165,20 @@ def test_sparse_steps_are_captured(name: str, device: dt.Device) -> None:
     assert (found[0] != begin).any()
 
 
-SCHEDULES: dict[str, Callable[[Any], Any]] = {
-    "StepLR": lambda o: dt.optim.lr_scheduler.StepLR(o, 2, 0.5),
-    "OneCycleLR": lambda o: dt.optim.lr_scheduler.OneCycleLR(o, max_lr=0.1, total_steps=20),
-    "CosineAnnealingWarmRestarts": lambda o: dt.optim.lr_scheduler.CosineAnnealingWarmRestarts(
-        o, 3
-    ),
-    "ChainedScheduler": lambda o: dt.optim.lr_scheduler.ChainedScheduler(
-        [dt.optim.lr_scheduler.StepLR(o, 2, 0.5), dt.optim.lr_scheduler.ExponentialLR(o, 0.9)]
-    ),
-    "SequentialLR": lambda o: dt.optim.lr_scheduler.SequentialLR(
-        o,
-        [dt.optim.lr_scheduler.ConstantLR(o, 0.1), dt.optim.lr_scheduler.ExponentialLR(o, 0.9)],
-        milestones=[3],
-    ),
-}
-
-
-def run_schedule(device: dt.Device, name: str, captured: bool) -> tuple[list[float], list[Any]]:
-    """Return the weights and the rates of a schedule that is stepped in the training step."""
-    w = dt.asarray([1.0, -2.0], device=device).requires_grad_()
-    optimizer = dt.optim.SGD([w], lr=0.1)
-    schedule = SCHEDULES[name](optimizer)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        (w * w).sum().backward()
-        optimizer.step()
-        schedule.step()
-
-    run: Any = dt.jit(step) if captured else step
-    rates = []
-    for _ in range(7):
-        run()
-        rates.append(schedule.get_last_lr())
-    assert not captured or run.captures <= 2
-    return w.tolist(), rates
-
-
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_captured_function_repeats_the_step_of_a_schedule(device: dt.Device, name: str) -> None:
-    assert run_schedule(device, name, True) == run_schedule(device, name, False)
-
-
-def test_schedule_of_a_metric_reads_it_and_runs_without_a_capture(device: dt.Device) -> None:
+def test_schedule_cannot_advance_in_a_captured_function(device: dt.Device) -> None:
     w = dt.ones(1, device=device).requires_grad_()
-    optimizer = dt.optim.SGD([w], lr=1.0)
-    schedule = dt.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, factor=0.5)
+    optimizer = dt.optim.SGD([w], lr=0.1)
+    schedule = dt.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
 
     @dt.jit
-    def step(x: Any) -> None:
-        schedule.step(x.sum())
+    def train(x: dt.Tensor) -> dt.Tensor:
+        schedule.step()
+        return x * optimizer.param_groups[0]["lr"]
 
-    with pytest.warns(dt.DovetailWarning, match="runs without a capture"):
-        for _ in range(3):
-            step(dt.ones(2, device=device))
-    assert optimizer.param_groups[0]["lr"] == 0.25
+    with pytest.raises(dt.CaptureError, match=r"^lr_scheduler.StepLR.step: .* step it outside"):
+        train(dt.ones(1, device=device))
+    assert schedule.last_epoch == 0
+    assert optimizer.param_groups[0]["lr"] == 0.1
 
 
 @pytest.mark.parametrize(

@@ -174,3 +174,40 @@ def test_sort_in_place_refuses_an_axis_as_for_many_elements() -> None:
     for size in (4, 1000):
         with pytest.raises(dt.AxisError, match="sort: axis 2"):
             np.arange(float(size)).sort(2)
+
+
+def test_fill_of_an_empty_view_writes_nothing() -> None:
+    x = np.arange(6.0)
+    x.tolist()
+    end = x[6:]
+    end[...] = 7
+    x[3:3].fill(-1)
+    b = np.arange(12).reshape(3, 4)
+    no_columns = b[:, 2:2]
+    no_columns[1] = 7
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+    assert b.tolist() == host.arange(12).reshape(3, 4).tolist()
+    with pytest.raises((TypeError, ValueError)):
+        end[...] = "seven"
+
+
+def test_array_without_dimensions_is_written_in_place() -> None:
+    z = np.array(5.0)
+    t = z
+    t += 1
+    acc = np.zeros(3)
+    one = acc[1, ...]
+    one += 5
+    assert (float(z), acc.tolist()) == (6.0, [0, 5, 0])
+    with pytest.raises(dt.ShapeError):
+        z += np.array([1.0, 2.0])
+
+
+def test_ravel_copies_elements_that_are_not_contiguous() -> None:
+    for ravel in (np.ravel, np.ndarray.ravel):
+        a = np.arange(8)
+        ravel(a[::2])[0] = 9
+        ravel(a[::-1])[0] = 9
+        assert a.tolist() == [*range(8)]
+        ravel(a)[0] = 9
+        assert a.tolist() == [9, *range(1, 8)]

@@ -305,7 +305,7 @@ def test_switches_and_devices_are_accepted() -> None:
     torch.backends.cudnn.benchmark = True
     torch.set_float32_matmul_precision("high")
     torch.cuda.manual_seed_all(0)
-    assert torch.device("cpu") == torch.zeros(1).device
+    assert torch.device("reference") == torch.zeros(1, device="reference").device
     assert isinstance(torch.device("cpu"), torch.device)
     assert torch.cuda.device_count() == 0 or torch.cuda.is_available()
     with torch.autocast(device_type="cpu", dtype=torch.bfloat16):

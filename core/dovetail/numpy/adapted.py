@@ -60,6 +60,7 @@ __all__ = [
     "nonzero",
     "percentile",
     "quantile",
+    "ravel",
     "setdiff1d",
     "setxor1d",
     "split",
@@ -246,6 +247,15 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool
     if all(type(t) in (int, float) for t in (rtol, atol)):
         return _allclose(a, b, rtol, atol, equal_nan)
     return isclose(a, b, rtol, atol, equal_nan).all()
+
+
+def ravel(a: Any, order: str = "C") -> Any:
+    """Return the elements with one dimension: a view of contiguous memory, else a copy."""
+    return (
+        call_on_host(host.ravel, (a, order), {})
+        if find_tensor([a]) is None
+        else asarray(a).ravel(order)
+    )
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:

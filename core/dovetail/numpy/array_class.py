@@ -368,8 +368,9 @@ class ndarray(ArrayMethods):
         return self.copy().reshape(-1, order=order)
 
     def ravel(self, order: str = "C") -> Any:
-        """Return the elements with one dimension: a view if possible."""
-        return self.reshape(-1, order=order)
+        """Return the elements with one dimension: a view of contiguous memory, else a copy."""
+        is_dense = order != "F" and self.is_contiguous()
+        return (self if is_dense else self.copy()).reshape(-1, order=order)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Return the elements with another shape: a view if possible."""
@@ -502,9 +503,10 @@ calls.register_ndarray(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)
 # Functions whose results of no dimensions are scalars in NumPy.
 _SCALAR_RESULTS = """
-all allclose any argmax argmin array_equal array_equiv average count_nonzero dot inner max mean
-median min nanargmax nanargmin nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile
-nanstd nansum nanvar percentile prod ptp quantile searchsorted std sum trace trapezoid var vdot
+all allclose amax amin any argmax argmin array_equal array_equiv average count_nonzero dot inner
+max mean median min nanargmax nanargmin nanmax nanmean nanmedian nanmin nanpercentile nanprod
+nanquantile nanstd nansum nanvar percentile prod ptp quantile searchsorted std sum trace
+trapezoid var vdot
 """
 _LINALG_SCALAR_RESULTS = "cond det matrix_norm matrix_rank norm trace vector_norm"
 

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, SupportsFloat, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
+from dovetail.extend import arguments, is_capturing
 
 from ..nn.constructor_errors import Explained
 from .optimizer import Optimizer
@@ -71,25 +71,19 @@ def load_rule_state(name: str, rule: object, state: dict[str, Any] | None) -> No
     attributes.update(state)
 
 
-def repeat_in_captures(step: Callable[..., None]) -> Callable[..., None]:
-    """Return a schedule's `step` that a captured function repeats at each call.
+def end_captures(step: Callable[..., None]) -> Callable[..., None]:
+    """Return a schedule's `step` that a function captured by `dt.jit` does not capture.
 
-    A step with arguments is not repeated: it may read a tensor, which a capture cannot.
+    What the function reads of the schedule would stay as it was at the capture.
     """
 
     @wraps(step)
     def call(self: LRScheduler, *args: Any, **named: Any) -> None:
-        if args or named or not is_capturing():
-            step(self, *args, **named)
-            return
-
-        def advance() -> tuple[()]:
-            """Do the step outside of the capture."""
-            with uncaptured():
-                step(self)
-            return ()
-
-        read_each_call(advance, 0)
+        if is_capturing():
+            raise dt.CaptureError(
+                f"{self._name}.step: a captured function cannot advance a schedule; step it outside"
+            )
+        step(self, *args, **named)
 
     return call
 
@@ -100,8 +94,8 @@ class LRScheduler(Explained):
     - `last_epoch`: the number of steps after which to continue; -1 begins, and sets the first
       rates.
 
-    Call `step()` after each epoch, or after each step of the optimiser. A function captured by
-    `dt.jit` repeats it at each call.
+    Call `step()` after each epoch, or after each step of the optimiser, outside of functions that
+    `dt.jit` captures.
     Raises: ArgumentTypeError, ArgumentError.
     See also: `LambdaLR`, `dt.optim.Optimizer`.
 
@@ -142,7 +136,7 @@ class LRScheduler(Explained):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "step" in vars(cls):
-            cls.step = repeat_in_captures(vars(cls)["step"])  # type: ignore[method-assign]  # the same parameters
+            cls.step = end_captures(vars(cls)["step"])  # type: ignore[method-assign]  # the same parameters
 
     @property
     def _name(self) -> str:
@@ -174,7 +168,7 @@ class LRScheduler(Explained):
         """Return the rates that were set last."""
         return self._last_lr
 
-    @repeat_in_captures
+    @end_captures
     def step(self) -> None:
         """Advance by an epoch and set its rates; warn if the optimiser has not stepped yet."""
         if self._step_count == 1 and not self.optimizer.stepped:

@@ -80,7 +80,8 @@ def fill_numbers(
     dtype: str, address: int, value: object, count: int, step: int, itemsize: int
 ) -> bool:
     """Store a number `count` times, `step` bytes apart; False for what `store_number` refuses."""
-    if not store_number(dtype, address, value):
+    unused = ctypes.create_string_buffer(16)  # of no elements: the value is checked
+    if not store_number(dtype, address if count else ctypes.addressof(unused), value):
         return False
     for i in range(1, count):
         ctypes.memmove(address + i * step, address, itemsize)

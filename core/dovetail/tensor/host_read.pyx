@@ -135,7 +135,10 @@ cpdef bint store_number(str dtype, Py_ssize_t address, object value) except -1:
 cpdef bint fill_numbers(str dtype, Py_ssize_t address, object value, Py_ssize_t count, Py_ssize_t step, Py_ssize_t itemsize) except -1:
     """Store a number `count` times, `step` bytes apart; return False for what `store_number` refuses."""
     cdef char* at = <char*><uintptr_t>address
+    cdef int64_t unused[2]
     cdef Py_ssize_t i
+    if count == 0:  # the value is checked, and no memory touched
+        address = <Py_ssize_t><uintptr_t>&unused[0]
     if not store_number(dtype, address, value):
         return False
     for i in range(1, count):

@@ -148,10 +148,13 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
     def inplace(self: Tensor, other: object) -> Tensor:
         """Write `self op other` into the memory of `self`, and return `self`.
 
-        A number of a class with a promotion of its own is immutable: the result is a new tensor.
+        A pending number of a class with a promotion of its own is immutable, as the number that a
+        sum of NumPy is: the result is a new tensor.
         """
         if type(self) is not Tensor and type(self) in promotions and not self.ndim:
-            return forward(self, other)
+            e = expr_of(self)
+            if e.op is not None or e.tape is not None:
+                return forward(self, other)
         if is_strided(self):
             other = as_number(other, expr_of(self).spec.dtype)
         if is_strided(self) and (is_strided(other) or type(other) in PYTHON_NUMBERS):
