@@ -75,7 +75,7 @@ def _find_index(value: object) -> int | None:
         return None
     if isinstance(value, int):  # a subclass of int: of an enumeration, or `x.size`
         return int(value)
-    if hasattr(type(value), "__dlpack__") and getattr(value, "ndim", 1):
+    if hasattr(type(value), "__dlpack__") and getattr(value, "ndim", None) != 0:
         return None
     try:
         return operator.index(value)  # type: ignore[arg-type]  # it says whether it can
