@@ -274,7 +274,7 @@ def map_move(move: Move, map_size: MapSize) -> Move:
 
 
 def map_attrs(op: Op, attrs: Attrs, map_size: MapSize) -> Attrs:
-    """Return an op's attrs with their sizes replaced, for views and gathers; others stay."""
+    """Return the attrs of a view or a gather with mapped sizes; those of other ops unchanged."""
     if op.kind == "view":
         return map_move(attrs, map_size)
     if op.kind == "gather":
@@ -292,7 +292,7 @@ def build_skeleton(
     target: WriteTarget | None,
     fast_math: bool,
 ) -> tuple[tuple[Hashable, ...], tuple[int, ...]]:
-    """Return the skeleton of a graph's key, and its distinct sizes."""
+    """Return a graph's key with each size encoded by `DistinctSizes`, and the distinct sizes."""
     sizes = DistinctSizes()
     encode = sizes.encode
     key: list[Hashable] = [graph.device, referenced, roots, fast_math]

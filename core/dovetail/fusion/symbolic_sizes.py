@@ -102,7 +102,7 @@ class GuardRecorder:
         return -1 if minimum is not None and minimum > 0 else None
 
     def create_atom(self, atom: Atom, value: int) -> SizeLike:
-        """Return a size that is one atom; equal atoms are one."""
+        """Return the size whose formula is this atom; an equal atom that is there is used again."""
         k = self._atom_ids.get(atom)
         if k is None:
             k = self._atom_ids[atom] = len(self._atoms)

@@ -69,7 +69,7 @@ def as_dtype(dtype: Any) -> DType | None:
 
 
 def compute_few(x: Tensor) -> Tensor:
-    """Evaluate a fresh array if it has few elements and no tracer is on, and return it."""
+    """Evaluate an array of few elements, unless a function is captured, and return the array."""
     if expr_of(x).spec.size <= COMPUTED_AT_ONCE_MAX and not flags.captures:
         evaluate(x)
     return x
@@ -79,7 +79,7 @@ _FROM_HOST = {d.__numpy_dtype__: d for d in BY_NAME.values() if d.__numpy_dtype_
 
 
 def upload(x: Any) -> Any:
-    """Return values of NumPy as ndarrays; a small array by the shortest way."""
+    """Return values of NumPy as ndarrays: copies of small arrays, others as `as_result` does."""
     dtype = _FROM_HOST.get(x.dtype) if type(x) is host.ndarray else None
     if dtype is None or x.nbytes >= calls.SHARED_BYTES_MIN:
         return as_result(x)
@@ -747,7 +747,7 @@ _UFUNC_NAMES = {
 
 
 def find_promotion(op: Op, *operands: Any) -> Any:
-    """Return the ufunc that computes an op by NumPy's promotion, or None if dovetail's is the same.
+    """Return the ufunc for an op if NumPy's promotion of its operands may differ, else None.
 
     NumPy computes integers beside floats, and quotients of integers, in float64.
 

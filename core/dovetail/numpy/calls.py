@@ -124,7 +124,9 @@ def as_ndarray(x: Tensor) -> Tensor:
 
 
 def as_result(x: Any, passed: Collection[int] = ()) -> Any:
-    """Give fresh results the class ndarray: tensors and NumPy arrays, also in tuples and lists.
+    """Return a result with ndarrays for its tensors and NumPy arrays, also in tuples and lists.
+
+    The tensors must be fresh: their class is set in place. Large NumPy arrays share their memory.
 
     passed: the ids of arrays of the caller, which are copied.
     """

@@ -71,10 +71,10 @@ def load_rule_state(name: str, rule: object, state: dict[str, Any] | None) -> No
     attributes.update(state)
 
 
-def end_captures(step: Callable[..., None]) -> Callable[..., None]:
-    """Return a schedule's `step` that a function captured by `dt.jit` does not capture.
+def refuse_captures(step: Callable[..., None]) -> Callable[..., None]:
+    """Return a schedule's `step` that raises CaptureError while a function is captured.
 
-    What the function reads of the schedule would stay as it was at the capture.
+    What that function reads of the schedule would stay as it was at the capture.
     """
 
     @wraps(step)
@@ -136,7 +136,7 @@ class LRScheduler(Explained):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "step" in vars(cls):
-            cls.step = end_captures(vars(cls)["step"])  # type: ignore[method-assign]  # the same parameters
+            cls.step = refuse_captures(vars(cls)["step"])  # type: ignore[method-assign]  # the same parameters
 
     @property
     def _name(self) -> str:
@@ -168,7 +168,7 @@ class LRScheduler(Explained):
         """Return the rates that were set last."""
         return self._last_lr
 
-    @end_captures
+    @refuse_captures
     def step(self) -> None:
         """Advance by an epoch and set its rates; warn if the optimiser has not stepped yet."""
         if self._step_count == 1 and not self.optimizer.stepped:

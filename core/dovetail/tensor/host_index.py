@@ -47,7 +47,7 @@ def copy_elements(part: Expr, value: Tensor) -> bool:
 
 
 def copy_tensor(x: Tensor) -> Tensor | None:
-    """Return a dense copy of a small tensor in memory, or None for the general path."""
+    """Return a dense copy of a small tensor in memory; None if the caller must record a copy."""
     return None
 
 

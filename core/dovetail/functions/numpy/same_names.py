@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from inspect import Parameter, Signature, signature
 from types import ModuleType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -85,42 +85,6 @@ def signature_of(function: Function) -> Signature:
     return full if len(own) == len(full.parameters) else full.replace(parameters=own)
 
 
-class Arity(NamedTuple):
-    """The parameters of a function: those by position, and the names of all."""
-
-    required: int  # parameters by position that have no default
-    positional: tuple[str, ...]
-    named: frozenset[str]  # all that may be given by name
-    positional_only: int
-
-
-@lru_cache(512)
-def arity_of(function: Function) -> Arity:
-    """Return the parameters of a function; `required` is too high if an option has no default."""
-    every = [*signature_of(function).parameters.values()]
-    by_position = [p for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    by_name = [p for p in every if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    required = sum(p.default is p.empty for p in by_position)
-    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in every):
-        required = len(every) + 1  # no call has so many
-    return Arity(
-        required,
-        tuple([p.name for p in by_position]),
-        frozenset([p.name for p in by_name]),
-        sum(p.kind is p.POSITIONAL_ONLY for p in every),
-    )
-
-
-def binds(function: Function, args: tuple[object, ...], keywords: Keywords) -> bool:
-    """Return True if a call surely binds; a quick test that does not know every such call."""
-    arity, count = arity_of(function), len(args)
-    if not arity.required <= count <= len(arity.positional):
-        return False
-    return not keywords or (
-        keywords.keys() <= arity.named and keywords.keys().isdisjoint(arity.positional[:count])
-    )
-
-
 @lru_cache(1024)
 def _name_arguments(function: Function, count: int, keywords: tuple[str, ...]) -> tuple[str, ...]:
     """Return the parameters of `count` positional arguments, then of those by keyword.
@@ -139,8 +103,6 @@ def call_with_signature(
 
     Raises: DTypeError for arguments that it does not take.
     """
-    if binds(implementation, args, keywords):  # ten times as fast as `Signature.bind`
-        return implementation(*args, **keywords)
     try:
         _name_arguments(implementation, len(args), tuple(keywords))
     except TypeError as error:
@@ -214,8 +176,6 @@ def call_namesake(
 
     Raises: DTypeError for parameters that dovetail's function lacks; else as the function.
     """
-    if _takes_as_given(function, implementation, args, keywords):
-        return implementation(*args, **keywords)
     name = full_name(function)
     try:
         names = _name_arguments(function, len(args), tuple(keywords))
@@ -257,28 +217,6 @@ def has_same_parameters(
         and all(p.name == q.name and p.name not in IGNORED_KEYWORDS for p, q in used)
         and all(p.default == q.default or not isinstance(p.default, PLAIN) for p, q in used)
     )
-
-
-def _takes_as_given(
-    function: Function, implementation: Function, args: tuple[object, ...], keywords: Keywords
-) -> bool:
-    """Return True if the arguments need no translation: as many operands as ours requires.
-
-    Options must be of both functions, and differ from NumPy's defaults.
-    """
-    ours, theirs = arity_of(implementation), arity_of(function)
-    if not args or len(args) != ours.required:
-        return False
-    if len(args) > min(ours.positional_only, theirs.required):
-        return False
-    if isinstance(args[0], np.ndarray) or not binds(implementation, args, keywords):
-        return False
-    parameters = signature_of(function).parameters
-    for k, v in keywords.items():
-        is_renamed = k in RENAMED_KEYWORDS or k in IGNORED_KEYWORDS or k == "out"
-        if is_renamed or k not in theirs.named or _is_default(parameters[k], v):
-            return False
-    return keywords.keys().isdisjoint(theirs.positional[: len(args)])
 
 
 def _match_parameters(
