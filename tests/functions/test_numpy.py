@@ -6,8 +6,6 @@ A result stays on the tensor's device, and in its gradient; a comparison is neve
 from __future__ import annotations
 
 import importlib
-import inspect
-import itertools
 import operator
 import random
 import subprocess
@@ -722,19 +720,3 @@ def test_functions_of_numpy_linalg_work_in_a_new_process() -> None:
         assert np.linalg.det(dt.eye(2, device="reference")).item() == 1.0
     """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_calls_that_bind_quickly_bind() -> None:
-    def function(a: object, b: object = 1, /, c: object = 2, *, d: object = 3) -> None: ...
-
-    def with_required_option(a: object, *, d: object) -> None: ...
-
-    some = 0
-    for ours in (function, with_required_option):
-        for count in range(5):
-            for names in itertools.product(*[("", n) for n in "acdz"]):
-                args, keywords = tuple(range(count)), {n: 0 for n in names if n}
-                if same_names.binds(ours, args, keywords):
-                    some += 1
-                    inspect.signature(ours).bind(*args, **keywords)
-    assert some == 10
