@@ -131,10 +131,12 @@ def remainder(x: Any, y: Any) -> Any:
 def floor_divide(x: Any, y: Any) -> Any:
     """Return the exact quotient rounded down; x / y if every float is an integer."""
     q = x / y
-    if not math.isfinite(x) or y == 0 or y != y:
+    if y == 0 or x != x or y != y:
         return q
-    if math.isinf(y):  # as in the standard: no quotient of finite and infinite is below -0
-        return np.copysign(type(x)(0), q)
+    if math.isinf(x):
+        return type(x)(math.nan)
+    if math.isinf(y):
+        return type(x)(-1) if x and (x < 0) != (y < 0) else np.copysign(type(x)(0), q)
     if abs(q) >= {np.float32: 2.0**24, np.float64: 2.0**53}[type(x)]:
         return q
     found = math.floor(Fraction(float(x)) / Fraction(float(y)))

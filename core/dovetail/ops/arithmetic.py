@@ -233,8 +233,8 @@ def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
 
     The remainder has the sign of y and is that of exact arithmetic, rounded once.
 
-    Special values are the Array API's: 1 // -inf is -0, 1 % -inf is -inf. The quotient is x / y,
-    rounded, where every float is an integer.
+    Special values are Python's: inf // 1 is NaN, 1 // -inf is -1, 1 % -inf is -inf; by 0 they are
+    those of x / y. The quotient is x / y, rounded, where every float is an integer.
     """
     zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
     reduced = _reduce_dividend(x, y)
@@ -251,8 +251,8 @@ def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
     opposite = signbit(_xor_sign(x, y)) & ne(x, zero)
     r = where(small, where(opposite, x + y, x), r)
     q = where(small, where(opposite, const(-1.0, x.dtype), copysign(zero, _xor_sign(x, y))), q)
-    q = where(eq(absolute(y), inf) & (absolute(x) < inf), copysign(zero, _xor_sign(x, y)), q)
     r = where(eq(r, zero), copysign(zero, y), r)
+    q = where(eq(absolute(x), inf), r, q)  # NaN
     return where(eq(y, zero), x / y, q), r
 
 
