@@ -301,3 +301,43 @@ def test_date_is_not_stored_as_a_number() -> None:
 def test_second_class_with_element_slots_raises() -> None:
     with pytest.raises(RuntimeError, match="another class"):
         install_element_slots(np.ndarray)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.sum(c, dtype=float)", "np.mean(c, dtype=int)", "np.cumsum(c, dtype=float)",
+        "np.add.reduce(c, dtype=float)", "c.astype(float)", "np.prod(c, dtype=int)",
+        "x.__setitem__(slice(None), c)", "np.array(c, dtype=float)",
+    ],
+)  # fmt: skip
+def test_lost_imaginary_parts_are_warned_of(call: str) -> None:
+    c, x = np.array([1 + 2j, 3j]), np.zeros(2)
+    with pytest.warns(numpy.exceptions.ComplexWarning) as warned:
+        eval(call, {"np": np, "c": c, "x": x})
+    assert [w.filename for w in warned] == ["<string>"]
+
+
+@pytest.mark.parametrize("call", ["sum", "max", "mean", "argmax", "cumsum", "repeat"])
+def test_array_without_dimensions_has_no_second_axis(call: str) -> None:
+    arguments = (2,) if call == "repeat" else ()
+    with pytest.raises(ValueError, match=r"axis|dimension"):
+        getattr(np, call)(np.array(3.0), *arguments, axis=1)
+    with pytest.raises((ValueError, TypeError)):
+        getattr(np, call)(np.array(3.0), *arguments, axis=(0,))
+
+
+def test_captured_sum_casts_its_elements_first() -> None:
+    x = np.array([[1.5, 2.75], [0.0, 4.0]])
+    sums = dt.jit(lambda x: (np.sum(x, axis=0, dtype=bool), np.mean(x, axis=0, dtype=int)))
+    for _ in range(2):
+        has_any, means = sums(x)
+        assert has_any.tolist() == [True, True]
+        assert (means.tolist(), means.dtype) == ([0, 3], dt.int64)
+
+
+def test_directory_has_public_names_only() -> None:
+    for module in (np, np.linalg, np.fft, np.random, np.testing, np.lib):
+        names = dir(module)
+        assert set(module.__all__) <= {*names}
+        assert [n for n in names if n not in module.__all__ and not n.startswith("__")] == []

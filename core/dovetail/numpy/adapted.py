@@ -16,6 +16,8 @@ from ..functions.elementwise.op_functions import clip as limit
 from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies
+from ..graph.expr import storage_of
+from ..tensor.c_fields import expr_of
 from ..tensor.host import read_values
 from ..tensor.host_index import MASK_MAX, diagonal_view
 from ..tensor.host_index import concat as concat_on_host
@@ -39,6 +41,7 @@ __all__ = [
     "allclose",
     "argwhere",
     "array_split",
+    "broadcast_to",
     "clip",
     "concat",
     "concatenate",
@@ -263,6 +266,17 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     vectors = [asarray(x).reshape(-1) for x in xi]
     grids = constructors.meshgrid(*vectors, indexing=indexing, sparse=sparse)
     return tuple([as_result(copies.copy(g) if copy else g) for g in grids])
+
+
+_broadcast_to = find_function(host.broadcast_to)
+
+
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    """Return an array in another shape: a view of an ndarray, of other values a read-only array."""
+    result = _broadcast_to(array, shape)
+    if find_tensor([array]) is None and isinstance(result, Tensor):
+        storage_of(expr_of(result)).read_only = True
+    return result
 
 
 _interp = find_function(host.interp)

@@ -14,7 +14,6 @@ from ..dtypes import BY_NAME, DType, bool_, float64, int64, uint64
 from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..functions.creation.from_values import asarray as tensor_from
-from ..functions.datatypes import cast
 from ..functions.indexing.index_reads import getitem
 from ..functions.indexing.index_writes import setitem
 from ..functions.shape import copies, manipulation
@@ -190,11 +189,11 @@ class ndarray(ArrayMethods):
         return tuple([n * self.itemsize for n in self.stride()])
 
     @property
-    def T(self) -> Any:
+    def T(self) -> ndarray:
         """The array with its dimensions reversed: a view."""
         view = transpose(self)
         if view is not None:
-            return view
+            return view  # type: ignore[return-value]  # it has the class of self
         return _as_view(manipulation.permute_dims(self, tuple(range(self.ndim))[::-1]))
 
     @property
@@ -336,62 +335,66 @@ class ndarray(ArrayMethods):
         subok: bool = True,
         copy: bool = True,
         **options: Any,
-    ) -> Any:
+    ) -> ndarray:
         """Return the elements as another dtype: a copy unless `copy` is False."""
         target = as_dtype(calls.as_argument(dtype))
         if target is None:
-            return to_host(self).astype(dtype)
+            return to_host(self).astype(dtype)  # type: ignore[no-any-return]  # text or objects
         own = self.dtype.__numpy_dtype__
         if casting != "unsafe" and not host.can_cast(own, target.__numpy_dtype__, casting):  # type: ignore[arg-type]  # NumPy checks it
             raise TypeError(f"astype: {own} does not fit {target.name} with casting={casting!r}")
         if target is self.dtype:
-            return as_result(copies.copy(self)) if copy else self
-        return as_result(cast(self, target))
+            return _as_view(copies.copy(self)) if copy else self
+        return _as_view(calls.cast_values(self, target))
 
-    def view(self, dtype: Any = None, type: Any = None) -> Any:  # type: ignore[override]  # NumPy has other parameters
+    def view(self, dtype: Any = None, type: Any = None) -> ndarray:  # type: ignore[override]  # NumPy has other parameters
         """Return the same memory, as another dtype if given."""
         if dtype is None or (isinstance(dtype, _type) and issubclass(dtype, Tensor)):
             return _as_view(_read_view(self, ...))
         target = as_dtype(calls.as_argument(dtype))
-        return to_host(self).view(dtype) if target is None else _as_view(Tensor.view(self, target))
+        if target is None:
+            return to_host(self).view(dtype)  # type: ignore[no-any-return]  # text or objects
+        return _as_view(Tensor.view(self, target))
 
-    def copy(self, order: str = "C") -> Any:
+    def copy(self, order: str = "C") -> ndarray:
         """Return a copy with memory of its own."""
         result = copy_tensor(self)
         if result is None:
             result = set_class(copies.copy(self), ndarray)
-            return compute_few(result) if expr_of(self).op is None else result
-        return result
+            if expr_of(self).op is None:
+                compute_few(result)
+        return result  # type: ignore[return-value]  # it has the class of self
 
-    def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy has other parameters
+    def flatten(self, order: str = "C") -> ndarray:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
         return self.copy().reshape(-1, order=order)
 
-    def ravel(self, order: str = "C") -> Any:
+    def ravel(self, order: str = "C") -> ndarray:
         """Return the elements with one dimension: a view of contiguous memory, else a copy."""
         is_dense = order != "F" and self.is_contiguous()
         return (self if is_dense else self.copy()).reshape(-1, order=order)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
         """Return the elements with another shape: a view if possible."""
         if order == "C" and copy is None:
             whole = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
             view = cached_view("reshape", self, whole)
             if view is not None:
-                return view
+                return view  # type: ignore[return-value]  # it has the class of self
         sizes = _read_ints(shape)
         if order == "F" or (order == "A" and self.flags.fnc):
             return self.T.reshape(_complete(sizes, self.size)[::-1], copy=copy).T
         return _as_view(manipulation.reshape(self, sizes, copy=copy))
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> ndarray:
         """Return a view with the dimensions in another order, by default reversed."""
         if not axes or axes[0] is None:
             return self.T
         return _as_view(manipulation.permute_dims(self, _read_ints(axes)))
 
-    def squeeze(self, axis: Any = None) -> Any:
+    def squeeze(self, axis: Any = None) -> ndarray:
         """Return a view without dimensions of size 1."""
+        axis = None if self.ndim == 0 and axis in (0, -1) else axis
         return _as_view(manipulation.squeeze(self, axis))
 
     def fill(self, value: Any) -> None:
@@ -428,13 +431,15 @@ class ndarray(ArrayMethods):
         """Write values at positions in row-major order."""
         _functions("put")(self, indices, values, mode)
 
-    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
         """Return elements of the arrays that these indices choose."""
-        return _functions("choose")(self, choices, out=out, mode=mode)
+        chosen: ndarray = _functions("choose")(self, choices, out=out, mode=mode)
+        return chosen
 
-    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
         """Return the slices along an axis at which `condition` is True."""
-        return _functions("compress")(condition, self, axis=axis, out=out)
+        chosen: ndarray = _functions("compress")(condition, self, axis=axis, out=out)
+        return chosen
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """Accept flags that are true already. Raises: ArgumentError for write=False."""
@@ -452,7 +457,7 @@ class ndarray(ArrayMethods):
         """Return the bytes of the elements in row-major order."""
         return to_host(self).tobytes(order)  # type: ignore[no-any-return]  # bytes
 
-    def byteswap(self, inplace: bool = False) -> Any:
+    def byteswap(self, inplace: bool = False) -> ndarray:
         """Return the elements with their bytes reversed."""
         swapped = to_host(self).byteswap(inplace)
         return self if inplace else from_host(swapped)
@@ -568,7 +573,8 @@ def _attach_reduction(name: str, codes: str) -> None:
     @wraps(getattr(host.ndarray, name), updated=(), assigned=("__name__", "__doc__"))
     def method(self: ndarray, axis: Any = None, *args: Any, **options: Any) -> Any:
         is_plain = not args and (axis is None or type(axis) is int)
-        if is_plain and expr_of(self).spec.dtype in dtypes:
+        s = expr_of(self).spec
+        if is_plain and s.dtype in dtypes and (axis is None or s.shape):
             if not options:
                 return _read_result(ours(self, axis), ())
             if len(options) == 1 and type(options.get("keepdims")) is bool:
@@ -589,7 +595,7 @@ def _has_ellipsis(key: Any) -> bool:
     return key is ... or (type(key) is tuple and any(k is ... for k in key))
 
 
-def _as_view(x: Tensor) -> Any:
+def _as_view(x: Tensor) -> ndarray:
     """Return a result that may be an argument or its view as an ndarray."""
     return x if type(x) is ndarray else set_class(x, ndarray)
 

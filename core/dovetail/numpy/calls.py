@@ -16,9 +16,11 @@ import numpy as host
 
 from ..dtypes import BY_NAME, DType, complex128, float64, int64
 from ..engine import tracer_api
-from ..errors import CaptureError, DeviceError
+from ..environment import warn_user
+from ..errors import AxisError, CaptureError, DeviceError, ShapeError
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
+from ..functions.elementwise.op_functions import real
 from ..functions.indexing.index_reads import getitem
 from ..functions.indexing.index_writes import setitem
 from ..functions.numpy.protocol import (
@@ -29,6 +31,7 @@ from ..functions.numpy.protocol import (
 from ..functions.numpy.protocol import to_host as to_host
 from ..functions.numpy.same_names import Function, UnknownFunctionError
 from ..functions.shape.copies import copy, stack
+from ..functions.shape.manipulation import reshape
 from ..tensor.c_fields import expr_of, set_class
 from ..tensor.tensor import Tensor
 
@@ -68,6 +71,22 @@ _DOUBLE_FUNCTIONS = ("corrcoef", "cov", "interp")
 # Functions that store values in their first argument: the position of the values.
 _STORED = {"fill_diagonal": 1} | dict.fromkeys(
     ("insert", "place", "put", "put_along_axis", "putmask"), 2
+)
+# Functions that take an array of no dimensions as a vector if an axis is given: those whose result
+# has no dimensions either, and those whose result is a vector.
+_OF_NUMBERS = """
+    all amax amin any argmax argmin count_nonzero max min nanargmax nanargmin nanmax nanmean nanmin
+    nanprod nanstd nansum nanvar prod ptp squeeze sum
+"""
+_TO_VECTORS = """
+    argpartition argsort cumprod cumsum cumulative_prod cumulative_sum nancumprod nancumsum repeat
+    take
+"""
+# Functions that cast the elements to `dtype` first: its position among the arguments.
+_SUMS = {"trace": 4} | dict.fromkeys(
+    """cumprod cumsum cumulative_prod cumulative_sum mean nancumprod nancumsum nanprod nansum prod
+    std sum var""".split(),  # noqa: SIM905
+    2,
 )
 # Arguments of these functions that stay integers or bools.
 _NOT_WIDENED = ("axis", "axes", "bins", "fweights", "n", "num", "rowvar", "s", "where")
@@ -217,6 +236,40 @@ def widen(x: Any, kinds: str = "biu") -> Any:
     return x
 
 
+def cast_values(x: Tensor, dtype: DType) -> Tensor:
+    """Return a tensor as another dtype; warn, as NumPy does, where imaginary parts are lost."""
+    if x.dtype.kind == "c" and dtype.kind not in "bc":
+        text = "Casting complex values to real discards the imaginary part"
+        warn_user(text, host.exceptions.ComplexWarning)
+        x = real(x)
+    return cast(x, dtype)
+
+
+def cast_elements(
+    name: str, args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], DType | None]:
+    """Return the arguments of a sum without `dtype`, with elements cast to it, and the dtype.
+
+    The result is cast to it, too. The dtype is None where dovetail's function takes it as NumPy's.
+    Raises: UnknownFunctionError for `std` and `var` of a dtype that is no float.
+    """
+    position, x = _SUMS[name], args[0]
+    dtype = options["dtype"] if "dtype" in options else args[position]
+    d = None if dtype is None else BY_NAME.get(host.dtype(to_host(dtype)).name)
+    loses_parts = d is not None and x.dtype.kind == "c" and d.kind != "c"
+    is_spread = name in ("std", "var")
+    odd_kinds = "biuc" if is_spread else "biu" if name == "mean" else "b"
+    if d is None or not (loses_parts or d.kind in odd_kinds):
+        return args, options, None
+    if is_spread:
+        raise UnknownFunctionError(
+            f"np.{name}: in a captured function dtype must be a float, and the elements real"
+        )
+    options = {k: v for k, v in options.items() if k != "dtype"}
+    others = [None if k == position else a for k, a in enumerate(args)][1:]
+    return (cast_values(x, d), *others), options, d
+
+
 def as_stored(dtype: DType, value: Any) -> Any:
     """Return a value to store in an array of a dtype, cast as NumPy does.
 
@@ -232,7 +285,7 @@ def as_stored(dtype: DType, value: Any) -> Any:
     if not isinstance(joined, Tensor):
         joined = from_host(host.asarray(joined), may_share=False)
     is_tensor = isinstance(joined, Tensor)
-    return cast(joined, dtype) if is_tensor and joined.dtype is not dtype else joined
+    return cast_values(joined, dtype) if is_tensor and joined.dtype is not dtype else joined
 
 
 def write_out(out: Any, result: Any, casting: str = "same_kind") -> Any:
@@ -251,7 +304,7 @@ def write_out(out: Any, result: Any, casting: str = "same_kind") -> Any:
                 f"out: {theirs} does not fit into {target} with casting={casting!r}; pass "
                 "casting='unsafe', or another out="
             )
-        tensor = cast(tensor, out.dtype)
+        tensor = cast_values(tensor, out.dtype)
     setitem(out, ..., tensor)
     return out
 
@@ -263,6 +316,8 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
     narrow = "biuf" if name in _DOUBLE_FUNCTIONS else "biu"
     stored = _STORED.get(name)
     is_promoted, start = name in _PROMOTED.split(), int(name in ("choose", "select"))
+    of_numbers, to_vectors = name in _OF_NUMBERS.split(), name in _TO_VECTORS.split()
+    is_sum = name in _SUMS
     direct: dict[Any, Callable[..., Any] | None] = {}  # by the form of a call
 
     @wraps(theirs, updated=())
@@ -286,15 +341,30 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
             or (is_promoted and not _has_one_dtype(args[start:]))
         ):
             return call_translated(*args, **options)
-        result = ours(*args, **options)
+        try:
+            result = ours(*args, **options)
+        except (AxisError, ShapeError):
+            if not counts_as_vector(args, options):
+                raise
+            return call_translated(*args, **options)
         return result if type(result) is _ndarray else as_result(result)
 
     def find_by_form(form: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Return dovetail's function for calls of a form, or None, and remember it."""
         if form not in direct:
-            has_out = "out" in options
-            direct[form] = None if has_out else find_direct(theirs, len(args), tuple(options))
+            is_general = "out" in options or (is_sum and has_dtype(args, options))
+            direct[form] = None if is_general else find_direct(theirs, len(args), tuple(options))
         return direct[form]
+
+    def counts_as_vector(args: Sequence[Any], options: Mapping[str, Any]) -> bool:
+        """Return True for an array of no dimensions and an axis that NumPy accepts for it."""
+        is_number = isinstance(args[0], Tensor) and args[0].ndim == 0
+        has_tuple = tuple in map(type, (*args, *options.values()))
+        return (of_numbers or to_vectors) and is_number and not has_tuple
+
+    def has_dtype(args: Sequence[Any], options: Mapping[str, Any]) -> bool:
+        """Return True if a sum has an argument `dtype`."""
+        return "dtype" in options or len(args) > _SUMS[name]
 
     def call_translated(*args: Any, **options: Any) -> Any:
         """Call dovetail's function after a conversion of the arguments, or NumPy's."""
@@ -319,8 +389,11 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
             args = (*args[:stored], value, *args[stored + 1 :])
         if is_promoted:
             args = (*args[:start], *promote(args[start:]))
-        ours = find_by_form((len(args), *options), args, options)
+        target = None
         try:
+            if is_sum and has_dtype(args, options) and isinstance(args[0], Tensor):
+                args, options, target = cast_elements(name, args, options)
+            ours = find_by_form((len(args), *options), args, options)
             if ours is not None:
                 result = ours(*args, **options)
             else:
@@ -329,6 +402,13 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
             if is_tracing():
                 raise
             result = call_on_host(theirs, args, options)
+        except (AxisError, ShapeError):
+            if not counts_as_vector(args, options):
+                raise
+            result = call(as_ndarray(reshape(args[0], (1,))), *args[1:], **options)
+            result = result if to_vectors else reshape(result, ())
+        if isinstance(result, Tensor):
+            result = cast(result, target)
         return as_result(result) if out is None else write_out(out, result)
 
     return call

@@ -21,6 +21,7 @@ from .calls import (
     as_ndarray,
     as_result,
     call_on_host,
+    cast_values,
     find_tensor,
     is_tracing,
     join,
@@ -205,9 +206,18 @@ class ufunc:
         if ours is None or (options.get("initial") is None and "initial" in options):
             result = call_on_host(theirs, (x, *args), options)
         else:
-            if dtype is not None:
-                options["dtype"] = BY_NAME[host.dtype(dtype).name]
-            result = ours(self._operand(x), *args, **options)
+            operand = self._operand(x)
+            d = None if dtype is None else BY_NAME[host.dtype(to_host(dtype)).name]
+            if d is not None:
+                operand = cast_values(operand, d)
+                options["dtype"] = d
+            if d is bool_ or self.__name__ not in ("add", "multiply"):
+                options.pop("dtype", None)  # of bools a sum or product is one of ints
+            if name == "reduce" and operand.ndim == 0 and options["axis"] in (0, -1):
+                options["axis"] = None
+            result = ours(operand, *args, **options)
+            if isinstance(result, Tensor):
+                result = cast(result, d)
         return as_result(result) if out is None else write_out(out, result)
 
     def reduce(

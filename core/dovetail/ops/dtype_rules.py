@@ -211,12 +211,19 @@ def as_told(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
     Raises: DTypeError for a complex operand and a real result, except bool.
     """
-    (d,) = casts = _strong_dtypes(operands)
-    if d.kind == "c" and attrs.kind not in "bc":
-        raise DTypeError(
-            f"{op}: {d.name} cannot be converted to {attrs.name}; use dt.real, dt.imag or dt.abs"
-        )
+    casts = _strong_dtypes(operands)
+    _require_keeps_parts(op, casts, attrs)
     return casts, attrs
+
+
+def _require_keeps_parts(op: str, operands: Sequence[Given], target: DType) -> None:
+    """Raise DTypeError if complex operands would become real numbers; bool is allowed."""
+    for d in _strong_dtypes(operands):
+        if d.kind == "c" and target.kind not in "bc":
+            raise DTypeError(
+                f"{op}: {d.name} cannot be converted to {target.name}; use dt.real, dt.imag or "
+                "dt.abs"
+            )
 
 
 def declared(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
@@ -229,9 +236,15 @@ def declared(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def summing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Sum integers and bool as int64, unsigned as uint64, unless `attrs` names a dtype."""
-    d = common(op, operands, allowed="biufc") if attrs is None else attrs
-    if attrs is None and d.kind in "biu":
+    """Sum integers and bool as int64, unsigned as uint64, unless `attrs` names a dtype.
+
+    Raises: DTypeError for complex operands and a real dtype.
+    """
+    if attrs is not None:
+        _require_keeps_parts(op, operands, attrs)
+        return (attrs.compute,), attrs
+    d = common(op, operands, allowed="biufc")
+    if d.kind in "biu":
         d = uint64 if d.kind == "u" else int64
     return (d.compute,), d
 
@@ -330,6 +343,8 @@ def running_logs(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
     Halves are widened.
     """
+    if attrs[2] is not None:
+        _require_keeps_parts(op, operands, attrs[2])
     d = floating(op, operands if attrs[2] is None else (attrs[2],), None)[1]
     return (d.compute,), d
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from weakref import ref
 
 from ..errors import ArgumentTypeError
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..graph.expr import Expr
     from .tensor import Tensor
 
+Kind = TypeVar("Kind", bound="Tensor")
 new = object.__new__
 
 
@@ -83,7 +84,7 @@ def register_subclass(kind: type[Tensor]) -> None:
     _strided_classes.add(kind)
 
 
-def set_class(x: Tensor, kind: type[Tensor]) -> Tensor:
+def set_class(x: Tensor, kind: type[Kind]) -> Kind:
     """Change the class of a strided tensor in place, and return it.
 
     - `x`: the tensor.
@@ -98,7 +99,7 @@ def set_class(x: Tensor, kind: type[Tensor]) -> Tensor:
         )
     if type(x) is not kind:
         x.__class__ = kind
-    return x
+    return x  # type: ignore[return-value]  # its class was set
 
 
 def keep_class(result: Tensor, operand: object) -> Tensor:

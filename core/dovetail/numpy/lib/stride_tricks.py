@@ -8,6 +8,7 @@ import numpy as _host
 
 from ...functions.shape.manipulation import as_strided as _as_strided
 from ...tensor.tensor import Tensor
+from ..adapted import broadcast_to as broadcast_to
 from ..calls import as_ndarray, as_result, find_function
 from ..creation import asarray
 
@@ -31,7 +32,6 @@ def as_strided(
     return as_result(_as_strided(tensor, sizes, steps, tensor.storage_offset()))
 
 
-broadcast_to = find_function(_host.broadcast_to)
 broadcast_arrays = find_function(_host.broadcast_arrays)
 broadcast_shapes = find_function(_host.broadcast_shapes)
 sliding_window_view = find_function(_host.lib.stride_tricks.sliding_window_view)
