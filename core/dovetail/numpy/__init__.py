@@ -36,3 +36,7 @@ def __getattr__(name: str) -> object:
     if name.startswith("__") and name != "__config__":
         raise AttributeError(f"module 'dovetail.numpy' has no attribute {name!r}")
     return getattr(_host, name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__array_api_version__", "__version__"]

@@ -32,3 +32,7 @@ globals().update(
     {name: _wrap_frequencies(getattr(_host.fft, name)) for name in ("fftfreq", "rfftfreq")}
 )
 __all__ = sorted(_host.fft.__all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -36,3 +36,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 globals().update({k: v for k, v in LINALG.items() if k not in ("matrix_power", "qr")})
 __all__ = sorted(LINALG)
+
+
+def __dir__() -> list[str]:
+    return __all__

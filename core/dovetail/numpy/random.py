@@ -77,3 +77,7 @@ for _name in __all__:
         globals()[_name] = (
             _draws(_name, _value) if is_function and _name not in _STATE_METHODS else _value
         )
+
+
+def __dir__() -> list[str]:
+    return __all__

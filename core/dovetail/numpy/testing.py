@@ -36,3 +36,7 @@ globals().update(
 def __getattr__(name: str) -> object:
     """Return a name of `numpy.testing` that is not in its `__all__`."""
     return getattr(_theirs, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

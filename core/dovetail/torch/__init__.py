@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial, reduce
+from types import ModuleType
 from typing import Any
 
 import dovetail as dt
@@ -159,8 +160,14 @@ def __dir__() -> list[str]:
     return sorted(
         {*_FUNCTIONS, *_SAME_NAMES, *_FUNCTIONAL_NAMES, *names.OTHER_SOURCES}
         | {*TENSOR_TYPES, *namespaces.OWN_NAMES[""], "vmap", "GradScaler"}
-        | {n for n in globals() if not n.startswith("_")}
+        | {n for n, value in globals().items() if _is_public(n, value)}
     )
+
+
+def _is_public(name: str, value: Any) -> bool:
+    """Return True for a name of PyTorch, False for the modules and helpers of this package."""
+    is_own = type(value) is ModuleType or name in ("Any", "ModuleType", "annotations")
+    return not (is_own or name.startswith("_") or value in (partial, reduce, wrap))
 
 
 _fill_namespaces()

@@ -13,3 +13,7 @@ _ = (NumpyVersion, array_utils, format, introspect, mixins, npyio, scimath, stri
 globals().update(
     {k: v for k, v in build_submodule(_theirs).items() if k not in ("scimath", "stride_tricks")}
 )
+
+
+def __dir__() -> list[str]:
+    return __all__
