@@ -180,9 +180,9 @@ def test_capture_reads_no_elements() -> None:
     assert f(np.array([5.0, 6.0])).tolist() == [12.0, 10.0]
 
 
-def test_random_numbers_in_a_capture_raise() -> None:
+def test_random_numbers_under_vmap_raise() -> None:
     with pytest.raises(dt.CaptureError, match=r"dt\.random"):
-        dt.jit(lambda x: x + np.random.rand(2))(np.zeros(2))
+        dt.vmap(lambda x: x + np.random.rand(2))(np.zeros((3, 2)))
 
 
 def test_streams_are_numpys() -> None:

@@ -420,6 +420,23 @@ class EffectAct(Act):
             env[self.variable : self.variable + len(results)] = results
 
 
+@dataclass(frozen=True, eq=False)
+class DrawAct(Act):
+    """A draw of samples by a generator of the host, which `draw` repeats."""
+
+    draw: Callable[[], np.ndarray]
+    result: StridedMemory
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return (self.result.place,)
+
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Wait for the stream, draw, and copy the samples into memory."""
+        wait_for_stream(opened, stream)
+        _write(opened, at, self.result, self.draw(), stream)
+
+
 class CapturedProgram:
     """A list of acts, and their memory: slots are in `at` in the order of these fields.
 

@@ -32,6 +32,7 @@ from .loop_acts import NumberTable, RerolledLoop, ScannedRows
 from .program import (
     Act,
     CapturedProgram,
+    DrawAct,
     EffectAct,
     FillAct,
     HostAct,
@@ -252,6 +253,8 @@ def _key(act: Act) -> Hashable:
         key = act.call, repr(act.call.options), *operands, act.line  # 0.0, -0.0, False are equal
     elif isinstance(act, FillAct):
         key = act.values
+    elif isinstance(act, DrawAct) and isinstance(draw := act.draw, partial):
+        key = draw.func, draw.args, *draw.keywords.items(), repr(draw), *act.result[1:]
     elif isinstance(act, EffectAct) and isinstance(action := act.action, partial):
         is_plain = not action.keywords and all(type(x) is int for x in action.args)
         key = (action.func, action.args, act.count) if is_plain else key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -97,6 +99,10 @@ class CaptureSession:
             for p in self.closure.tensors()
             if id(p.value) not in arguments
         ]
+        generators = [
+            p.value for p in self.closure.paths if isinstance(p.value, _generator_types())
+        ]
+        self._generator_states = [(g, _generator_state(g)) for g in (None, *generators)]
         self.has_other_layouts = self._has_gradient_of_other_layout()
         self.reachable += [
             ReachableTensor(k.tensor.grad, gradient_of=k)
@@ -194,6 +200,9 @@ class CaptureSession:
         for x in returned.leaves:
             if isinstance(x, Tensor):
                 require_strided_leaf(self.name, x)
+        if reason := self._find_unrepeatable_draws():
+            self.recorder.refuse_read(reason, ())
+            return returned, CaptureFailure(reason)
         tensors, leaves = self._results(returned)
         gradients = self._new_gradients(tensors)
         if tensors:
@@ -266,6 +275,27 @@ class CaptureSession:
         exprs = [k.expr for k in self.used_tensors if tracer_api.is_constant(storage_of(k.expr))]
         tensors = [create_tensor(leaf(storage_of(e), e.spec, e.strides, e.offset)) for e in exprs]
         return [ReachableTensor(t, path=ClosurePath(t)) for t in tensors]
+
+    def _find_unrepeatable_draws(self) -> str:
+        """Return why a replay could not draw the numbers of NumPy's generators anew, or ""."""
+        recorder = self.recorder
+        if any(generator() is not None for generator in recorder.own_generators):
+            return "it keeps a random generator that it makes; pass the generator"
+        reachable = {id(p.value) for p in self.closure.paths if p.is_named and p.read() is p.value}
+        reachable |= {id(x.value) for x in self.leaves if isinstance(x, StaticArgument)}
+        if not {id(g) for g in recorder.generators if g is not None} <= reachable:
+            return (
+                "it draws from a random generator that it does not seed, and that no argument, "
+                "closure, global variable or attribute leads to; pass the generator"
+            )
+        recorded = {*map(id, recorder.generators)}
+        for generator, state in self._generator_states:
+            if id(generator) not in recorded and _generator_state(generator) != state:
+                return (
+                    "it draws from a generator of numpy.random; use dovetail.numpy.random, or draw "
+                    "before and pass the samples"
+                )
+        return ""
 
     def _find_failure(self) -> CaptureFailure | None:
         """Walk the closure again; return why the call cannot be captured, or None."""
@@ -358,6 +388,20 @@ class CaptureSession:
         leaves = [placeholders.get(i, x) for i, x in enumerate(self.leaves)]
         trace = trace._replace(leaves=leaves, closure=(), arrays=())
         return Capture(", ".join(map(describe_leaf, leaves)), trace, executable, backward_capture)
+
+
+def _generator_types() -> tuple[type, ...]:
+    """Return the types of NumPy's generators; none if nothing has imported them."""
+    module = sys.modules.get("numpy.random")
+    return () if module is None else (module.BitGenerator, module.Generator, module.RandomState)
+
+
+def _generator_state(generator: object) -> object:
+    """Return the state of a generator of NumPy, to compare; None stands for the global one."""
+    if generator is not None:
+        return pickle.dumps(generator)
+    module = sys.modules.get("numpy.random")
+    return None if module is None else pickle.dumps(module.get_state(legacy=False))
 
 
 def describe_leaf(x: object) -> str:

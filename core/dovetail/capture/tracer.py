@@ -10,13 +10,12 @@ from weakref import ref
 
 import numpy as np
 
-from .. import callbacks
+from .. import callbacks, dtypes
 from ..backend import faults
 from ..backend.interface import Scalar
 from ..backend.streams import current_handle
 from ..device_class import Device, default_device
 from ..device_class import opened as open_device
-from ..dtypes import uint8
 from ..engine import evaluate as engine
 from ..engine import tracer_api
 from ..engine.batched_write import BatchedWrite
@@ -48,6 +47,7 @@ from .program import (
     Act,
     Addresses,
     CapturedProgram,
+    DrawAct,
     EffectAct,
     FillAct,
     HostAct,
@@ -105,6 +105,8 @@ class CaptureTracer(tracer_api.Tracer):
         # Slots with contents that may differ in the next call, and how many acts they are known of.
         self._varying_slots, self._classified_acts = set[int](), 0
         self._drawn = (0, 0)
+        # Generators of the host: those drawn from (None: the global one), and the function's own.
+        self.generators, self.own_generators = list[object](), list[ref[object]]()
         self._order = callbacks.tapes.order()
 
     @property
@@ -416,6 +418,26 @@ class CaptureTracer(tracer_api.Tracer):
         self.acts.append(EffectAct(read, variables[0] if variables else None, count))
         return numbers
 
+    @property
+    def records_draws(self) -> bool:
+        """True, except in the body of a loop or branch, which runs once for all iterations."""
+        return not self.is_dry and self.outer is None
+
+    def record_generator(self, generator: object, is_own: bool = False) -> None:
+        """Add a generator to `generators`, or to `own_generators`."""
+        if is_own:
+            self.own_generators.append(ref(generator))
+        else:
+            self.generators.append(generator)
+
+    def record_draw(self, draw: Callable[[], np.ndarray], samples: np.ndarray) -> Expr:
+        """Record samples that `draw` gave, for each replay to draw again; return their leaf."""
+        d = dtypes.BY_NAME[samples.dtype.name]
+        e = self.allocate(spec(samples.shape, d, default_device(), "draw"))
+        self.run_and_record(FillAct(self.locate(e), samples.tobytes()))
+        self.acts[-1] = DrawAct(draw, *self._strided_operand([e]))
+        return e
+
     def run_effect(self, action: Callable[[], object]) -> None:
         """Run an action, unless dry, and record it for each replay."""
         if not self.is_dry:
@@ -498,7 +520,7 @@ class CaptureTracer(tracer_api.Tracer):
         for storage, _ in self._slots_by_storage:
             is_ours = storage not in self.outer._slots_by_storage
             if is_ours and storage.pending is None and storage.ptr.handle is None:
-                storage.pending = _body_value(spec((storage.nbytes,), uint8, storage.device))
+                storage.pending = _body_value(spec((storage.nbytes,), dtypes.uint8, storage.device))
         if index is not None and index.op is not None:
             convert_to_leaf(index, create_lazy_storage(_body_value(index.spec)))
         for e in _readers_of_bodies():

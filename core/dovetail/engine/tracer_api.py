@@ -173,6 +173,24 @@ class Tracer(ABC):
         """Return the `count` numbers that `read` gives; a capture calls it again in each replay."""
         return read() if self.outer is None else self.outer.read_numbers(read, count)
 
+    @property
+    def records_draws(self) -> bool:
+        """Return True if samples of the host's generators can be recorded; by default not."""
+        return False
+
+    def record_generator(self, generator: object, is_own: bool = False) -> None:  # noqa: B027
+        """Record a generator of the host that draws; None is NumPy's global one.
+
+        A call must find it again, unless it `is_own`: seeded with a constant by the function.
+        """
+
+    def record_draw(self, draw: Callable[[], Any], samples: Any) -> Expr:
+        """Return a leaf of samples, an array that `draw` gave; each replay calls it again.
+
+        Raises: CaptureError unless `records_draws`.
+        """
+        raise capture_error("a draw of NumPy")
+
     def run_effect(self, action: Callable[[], object]) -> None:
         """Run an action; a capture also records it, for each replay at the same position."""
         if self.outer is None:

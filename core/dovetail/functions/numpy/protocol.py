@@ -44,7 +44,7 @@ from ..products import einsum as contraction
 from ..products import matrix_products
 from ..reductions import cumulative, statistics
 from ..reductions.statistics import Axis, Mask
-from ..shape import copies, manipulation
+from ..shape import copies, manipulation, patches
 from ..shape.joining import SplitPoints, split_views
 from ..sorting import distinct, stable_sort
 from .like_creation import LIKE_FUNCTIONS, with_dims
@@ -742,6 +742,7 @@ FUNCTIONS: dict[object, Function] = {  # those that the installed NumPy has
         ),
         (np, {"copyto": _copyto}),
         (np.linalg, _NUMPY_LINALG_FUNCTIONS),
+        (np.lib.stride_tricks, _adapt_each("sliding_window_view", patches)),
     )
     for name, ours in table.items()
     if hasattr(where, name)
