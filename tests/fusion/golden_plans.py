@@ -42,6 +42,9 @@ GRAPHS = {
     "costly_value_in_two_kernels": """\
 n = dt.random.normal((300,), device=x.device)
 root = (n * 2).sum() + n[:100].prod()""",
+    "costly_value_in_two_loops": """\
+a = dt.sin(dt.sin(x))
+root = a / a.sum(axis=1, keepdims=True)""",
     "costly_value_read_by_many": """\
 a = dt.sin(x)
 roots = [a + 1, dt.sum(a, axis=1), dt.sum(a, axis=0)]""",

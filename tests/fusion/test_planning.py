@@ -116,6 +116,11 @@ def neighbours(n: int) -> Any:
     return reduce(lambda y, _: y[1:] + y[:-1], range(n), x)
 
 
+def loops(n: int) -> Any:
+    """Subtract means of costly values: a chain of reductions in which each needs the one before."""
+    return reduce(lambda y, _: dt.sin(dt.sin(y)) - y.mean(), range(n), dt.ones(300, device=D))
+
+
 def planning_work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
     """Return the number of created terms, applied moves, visited expressions and statements."""
     count = 0
@@ -147,6 +152,15 @@ def test_value_used_twice_does_not_double_the_work(
     assert planning_work(monkeypatch, [shared(20)]) < 20 * 20
 
 
+def test_chain_of_loops_computes_costly_values_once() -> None:
+    [(_, plan)] = run.plan_pending([loops(6)._expr])
+    kernels = [step.kernel for step in plan.steps if isinstance(step, PlannedLaunch)]
+    [(_, plan)] = run.plan_pending([loops(12)._expr])
+    more = [step.kernel for step in plan.steps if isinstance(step, PlannedLaunch)]
+    assert max(map(len, map(str, more))) == max(map(len, map(str, kernels)))
+    assert len(more) - len(kernels) <= 6
+
+
 def test_forty_doublings_are_exact() -> None:
     assert (doubled(40) / 2.0**40).tolist() == [1.0] * 4
 
@@ -168,6 +182,7 @@ def test_work_grows_linearly_with_the_graph(
     ("graph", "rounds"),  # of depth 60: deeper graphs are evaluated in parts
     [
         (appended, 60),
+        (loops, 12),
         (appended_rows, 60),
         (shared_operands, 60),
         (padded, 60),

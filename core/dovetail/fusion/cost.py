@@ -13,9 +13,9 @@ KERNEL_VALUES_MAX = 160  # values computed on the fly in one kernel; a larger ke
 COST_PER_VALUE = (
     6  # each such cost counts as one more value: compilers take 0.5 s for 20 sines, 4 s for 60
 )
-SHARED_VALUE_COST_MIN = (
-    60  # so costly a value is materialised if two kernels need it: 10 M normals, 70 ms, not 78
-)
+# So costly a value is materialised if two kernels need it (10 M normals: 70 ms, not 78), or two
+# loops of a kernel with all that these compute on the fly for it (`bench/programs/kuramoto.py`).
+SHARED_VALUE_COST_MIN = 60
 ROWS_PER_UNIT_MIN = (
     4  # rows per unit of the device's concurrency that keep it busy without splitting them
 )
@@ -42,6 +42,13 @@ def _sum_costs(decisions: Decisions, i: int) -> int:
         return 0 if pending is None else recompute_cost(decisions, index[pending])
     if i in decisions.materialised or expr.op.kind in ("reduce", "kernel"):
         return 0
+    return compute_cost(decisions, i)
+
+
+def compute_cost(decisions: Decisions, i: int) -> int:
+    """Return the estimated instructions of a node's op and of operands that are not in memory."""
+    expr, index = decisions.graph.nodes[i], decisions.graph.index
+    assert expr.op is not None
     below = sum(recompute_cost(decisions, index[a]) for a in expr.args if type(a) is Expr)
     return min(expr.op.cost + below, COST_MAX)
 

@@ -77,7 +77,7 @@ class Term:
     """A value that is computed on the fly at a point of the domain; `dtype` is that of the result.
 
     `ranges` of a join: the range of each operand; of a load: the ranges outside of which it gives
-    0.
+    0. `loop`: the reduction for whose loop it was built first, -1 for the loop of the stores.
     """
 
     __slots__ = (
@@ -87,6 +87,7 @@ class Term:
         "dtype",
         "gather_axes",
         "kind",
+        "loop",
         "op",
         "ranges",
         "scalar_index",
@@ -111,6 +112,7 @@ class Term:
             gather_axes,
             ranges,
         )
+        self.loop: int | None = None
 
 
 class Output(NamedTuple):

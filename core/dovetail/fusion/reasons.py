@@ -22,6 +22,7 @@ class ReasonKind(Enum):
     TOO_LARGE = "the kernel would grow too large"
     TOO_MANY_BUFFERS = "the kernel would have more buffers than the device takes"
     COSTLY_TWICE = "it is costly, and two kernels need it"
+    COSTLY_IN_LOOPS = "it is costly, and two loops of a kernel would compute it"
     COSTLY_PART = "it is costly, and only a part of what is joined"
     GATHERED_PART = "it is read at computed places, and only a part of what is joined"
     COSTLY_REPEATED = "it is costly and repeated by broadcasting"

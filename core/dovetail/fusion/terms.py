@@ -54,11 +54,12 @@ Refusal: TypeAlias = Prerequisite | Rejection
 class NodeDraft:
     """A node that is being added to a kernel, with the terms that it has needed so far."""
 
-    __slots__ = ("group", "in_chunks", "node", "nodes", "value_count")
+    __slots__ = ("group", "in_chunks", "loop", "node", "nodes", "value_count")
 
     def __init__(self, group: FusionGroup, node: int, in_chunks: bool = False) -> None:
         self.group, self.node, self.in_chunks = group, node, in_chunks  # its rows cut into chunks?
         self.value_count = 0
+        self.loop = -1  # the reduction whose operand is being built, or -1
         self.nodes: set[int] = set()  # nodes that have a term
 
 
@@ -77,12 +78,29 @@ def find_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Ter
     key = (i, path)
     cached = draft.group.terms.get(key)
     if cached is not None:
-        return cached
+        return _reuse_in_loop(decisions, i, cached, draft)
     term = build_term(decisions, i, path, draft)
     if isinstance(term, Term):
+        if term.loop is None:
+            term.loop = draft.loop
         draft.group.terms[key] = term
         draft.nodes.add(i)
     return term
+
+
+def _reuse_in_loop(decisions: Decisions, i: int, term: Term, draft: NodeDraft) -> Term | Refusal:
+    """Return a node's term, or a refusal if it is costly and another loop computes it already.
+
+    Each loop of a kernel computes the terms that it reads. A later kernel loads the node.
+    """
+    if term.loop == draft.loop or term.kind in ("load", "reduce"):
+        return term
+    i = decisions.graph.follow_views(i, decisions.materialised)
+    if cost.compute_cost(decisions, i) < cost.SHARED_VALUE_COST_MIN:
+        return term
+    if i in decisions.materialised:
+        return Rejection.INCOMPATIBLE
+    return Prerequisite(i, Reason(ReasonKind.COSTLY_IN_LOOPS))
 
 
 def build_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
@@ -319,7 +337,9 @@ def _build_reduce_term(
     if (i, REDUCED_PATH) not in memo:
         inner = domain.path(domain.full)
         assert inner is not None
+        outer_loop, draft.loop = draft.loop, i
         reduced = find_term(decisions, decisions.graph.index[expr.args[0]], inner, draft)
+        draft.loop = outer_loop
         if not isinstance(reduced, Term):
             return reduced
         casts = op.dtypes(op.name, [expr.args[0].spec.dtype], expr.attrs[1])[0]
