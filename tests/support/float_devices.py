@@ -15,8 +15,9 @@ from dovetail.backend.reference import ReferenceBackend
 from dovetail.dtypes import bool_, float32, float64, uint32
 from dovetail.errors import CompileError
 from dovetail.ir.analysis import values
-from dovetail.ir.builder import Kernel
-from dovetail.ir.language import Value, bitcast, const, where
+from dovetail.ir.builder import Kernel, combine
+from dovetail.ir.language import Loop, Value, bitcast, const, where
+from dovetail.ir.rewrite import Cloner
 from dovetail.ir.verify import verify
 from dovetail.plugins.hooks import hookimpl
 
@@ -88,6 +89,46 @@ class ContractsApart(SaysThatItContracts):
 
     def adopt(self, address: int, nbytes: int) -> None:
         return None
+
+
+def is_zero(v: Value) -> bool:
+    """Return True for a float constant 0 or -0."""
+    return v.op == "const" and v.dtype.kind == "f" and v.number == 0
+
+
+class StartsFromTheFirst(Cloner):
+    """A cloner that gives float sums the identity -0.0, which a compiler can fold away."""
+
+    def copy_loop_head(self, old: Loop) -> Loop:
+        new = super().copy_loop_head(old)
+        start = new.init or combine(str(old.combine), tuple(u.dtype for u in old.update)).identity
+        if old.combine == "add" and any(map(is_zero, start)):
+            new.init = tuple(const(-0.0, v.dtype) if is_zero(v) else v for v in start)
+        return new
+
+
+class FoldsZeros(Floats):
+    """A backend that folds float operations with a constant 0, as gallivm does."""
+
+    shown_by = "test_scalar_ops and _zero"
+
+    def changed(self, kernel: Kernel) -> Kernel:
+        kernel = super().changed(kernel)
+        return kernel.with_body(StartsFromTheFirst().block(kernel.body))
+
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        zeros = [is_zero(a) for a in args]
+        if v.op == "add" and any(zeros):
+            return args[zeros[0]]
+        if v.op == "sub" and zeros[1]:
+            return args[0]
+        return const(0.0, v.dtype) if v.op == "mul" and any(zeros) else None
+
+
+class SaysThatItFoldsZeros(FoldsZeros):
+    """A backend that folds zeros and declares it: the core hides them."""
+
+    says: ClassVar[Mapping[str, Any]] = {"algebra": "zeros"}
 
 
 class Flushing(Floats):
@@ -172,8 +213,8 @@ class Poor(NoFma):
     rule = Contracting.rule
 
 
-BROKEN = (Contracting, Flushing, WithoutNan)
+BROKEN = (Contracting, FoldsZeros, Flushing, WithoutNan)
 HONEST = (
-    SaysThatItContracts, ContractsApart, SaysThatItFlushes, SaysThatItHasNoNan, NoFma,
-    NoFmaNorDoubles, Poor,
+    SaysThatItContracts, ContractsApart, SaysThatItFoldsZeros, SaysThatItFlushes,
+    SaysThatItHasNoNan, NoFma, NoFmaNorDoubles, Poor,
 )  # fmt: skip

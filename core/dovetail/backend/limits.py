@@ -1,7 +1,7 @@
 """Launches on devices with limits of buffer offsets, grids or index width.
 
-Kernels for such devices have extra integer parameters (`loops.limits`). Launches on other devices
-are unchanged.
+Kernels for such devices have extra integer parameters (`ir.lower_limits`, `ir.hide_floats`).
+Launches on other devices are unchanged.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import product
 from ..dtypes import int32
 from ..errors import DeviceError
 from ..ir.builder import Kernel
+from ..ir.hide_floats import hiding_zeros
 from ..ir.int64_arith import WORD_MASK, is_wide
 from ..ir.interval_analysis import Int32OverflowError, check_int32
 from ..ir.target import Capabilities
@@ -35,7 +36,8 @@ ALIGNED_LAUNCHES_MAX = 64  # cached launches per bound launch, for other offsets
 def has_limits(backend: Backend) -> bool:
     """Return True if a device's launches need aligned offsets, split grids or extra integers."""
     can = backend.info.capabilities
-    return can.offset_alignment > 1 or can.max_grid != () or not can.int64 or can.contraction
+    extra_ints = can.offset_alignment > 1 or can.max_grid != () or hiding_zeros(can) != ()
+    return extra_ints or not can.int64
 
 
 def bind_within_limits(
@@ -94,11 +96,6 @@ def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | Non
     return backend.sequence(launches)
 
 
-def _extra_contraction_ints(can: Capabilities) -> tuple[int, ...]:
-    """Return the extra zero that prevents contraction of products and sums, or no integer."""
-    return (0,) if can.contraction else ()
-
-
 def _check_index_width(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
@@ -107,7 +104,7 @@ def _check_index_width(
     if kernel.index is not int32:
         return
     grid = grid if kernel.grid else ()  # without a grid the kernel computes all points
-    spans = [(n, n) for n in (*ints, *_extra_contraction_ints(can))]
+    spans = [(n, n) for n in (*ints, *hiding_zeros(can))]
     if can.offset_alignment > 1:
         spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
     if can.max_grid and grid:
@@ -145,7 +142,7 @@ class _SplitLaunch:
         can = backend.info.capabilities
         self._alignment, self._extents_max = can.offset_alignment, can.max_grid
         self._backend, self._program = backend, program
-        self._ints = (*ints, *_extra_contraction_ints(can))
+        self._ints = (*ints, *hiding_zeros(can))
         self._grid = tuple(grid) if program.kernel.grid else ()
         kernel = program.kernel.before or program.kernel
         self._sizes = [b.dtype.itemsize for b in kernel.buffers]

@@ -354,6 +354,7 @@ class _BlockRun:
         """Run a reduction in the canonical order; store the results."""
         assert loop.combine is not None
         rule = combine(loop.combine, tuple(u.dtype for u in loop.update))
+        identity = [self[v] for v in loop.init or rule.identity]
         n, _ = self.trip_counts(loop, active)
 
         def evaluate(k: Array) -> tuple[Mask, list[Array]]:
@@ -362,7 +363,9 @@ class _BlockRun:
             return runs, [np.broadcast_to(self[u], (k.size, *shape)) for u in loop.update]
 
         for result, x in zip(
-            loop.results, _combine_in_canonical_order(rule, n, shape, evaluate), strict=True
+            loop.results,
+            _combine_in_canonical_order(rule, identity, n, shape, evaluate),
+            strict=True,
         ):
             self[result] = x
 
@@ -390,18 +393,16 @@ def _combine(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> li
 
 
 def _combine_in_canonical_order(
-    rule: Combine, n: Array, shape: Shape, evaluate: Evaluate
+    rule: Combine, identity: Sequence[Array], n: Array, shape: Shape, evaluate: Evaluate
 ) -> list[Array]:
-    """Combine `n` values per point in the order that `loops.language` defines."""
+    """Combine `n` values per point in the order that `ir.language` defines."""
     count_max = int(n.max())
     chunks = max(1, -(-count_max // CHUNK))
     chunks_at_once = max(1, BLOCK_POINTS // (CHUNK * math.prod(shape)))  # chunks at once
-    partials = [
-        _combine_chunks(
-            rule, np.arange(c, min(c + chunks_at_once, chunks)), count_max, shape, evaluate
-        )
-        for c in range(0, chunks, chunks_at_once)
+    blocks = [
+        np.arange(c, min(c + chunks_at_once, chunks)) for c in range(0, chunks, chunks_at_once)
     ]
+    partials = [_combine_chunks(rule, identity, c, count_max, shape, evaluate) for c in blocks]
     partial = [np.concatenate(column) for column in zip(*partials, strict=True)]
     if chunks == 1:
         return [x[0] for x in partial]
@@ -414,16 +415,21 @@ def _combine_in_canonical_order(
         ]
 
     return _combine_in_canonical_order(
-        rule, chunk_counts, shape, pick
+        rule, identity, chunk_counts, shape, pick
     )  # leaves a single chunk's result as it is
 
 
 def _combine_chunks(
-    rule: Combine, chunks: Array, count_max: int, shape: Shape, evaluate: Evaluate
+    rule: Combine,
+    identity: Sequence[Array],
+    chunks: Array,
+    count_max: int,
+    shape: Shape,
+    evaluate: Evaluate,
 ) -> list[Array]:
     """Return the results of chunks, along axis 0: each chunk in lanes, the lanes then as a tree."""
     wide = (chunks.size, LANES, *shape)
-    lanes = [np.full(wide, v.number, _numpy_dtype(v.dtype)) for v in rule.identity]
+    lanes = [np.broadcast_to(x, wide) for x in identity]
     rows = -(-min(count_max - int(chunks[0]) * CHUNK, CHUNK) // LANES)
     step = max(1, BLOCK_POINTS // math.prod(wide))
     first = chunks[:, None] * CHUNK + np.arange(LANES)

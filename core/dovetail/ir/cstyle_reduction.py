@@ -52,12 +52,12 @@ class ReductionWriter:
 
     def write(self, k: str, start: str, stop: str) -> None:
         """Write the loop and declare its results."""
-        put, style, several = self.text.write_lines, self.text.style, len(self.loop.results) > 1
+        put, several = self.text.write_lines, len(self.loop.results) > 1
         results = [self.text.new_name(r, "r") for r in self.loop.results]
         self.result = "_".join(results)
         put(f"{self.type} {self.result};")
         with self.text.braces():
-            values = ", ".join(style.const(v.number, v.dtype) for v in self.rule.identity)
+            values = ", ".join(map(self.text.name, self.loop.init or self.rule.identity))
             put(f"const {self.type} identity = {f'{{{values}}}' if several else values};")
             span = stop if start == self.zero else f"{stop} - {start}"
             put(f"const {self.int} count = {stop} > {start} ? {span} : 0;")

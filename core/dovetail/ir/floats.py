@@ -1,4 +1,4 @@
-"""Passes and checks for devices whose float arithmetic deviates from IEEE 754.
+"""Checks for devices whose float arithmetic deviates from IEEE 754.
 
 A kernel that needs what a device lacks runs on its companion (`plugins.companion`).
 """
@@ -7,71 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..dtypes import float32, float64, int32, int64
-from .analysis import values
+from ..dtypes import float32
 from .builder import Kernel, combine
-from .language import Block, Loop, Value, bitcast, cast, walk
-from .rewrite import Cloner, fresh_names
+from .language import Loop, Value, walk
 from .target import Capabilities
 
-# Operations that a compiler cannot fuse with a product among their operands.
-_NEVER_FUSED = ("mul", "div", "sqrt", "trunc", "floor", "rint", "lt", "le", "eq", "ne", "bitcast")
-_BITS_DTYPE = {float32: int32, float64: int64}  # the integers that hold the bits of a product
 _MOVE_OPS = ("load", "where", "bitcast", "complex", "real", "imag")  # no arithmetic
-
-
-# --- products that must not be fused with sums ----------------------------------------------------
-
-
-def prevent_contraction(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Return a kernel that hides products from sums, on devices that would fuse the two.
-
-    The bits of a product are combined with an integer of the launch, which is 0: no compiler knows
-    that.
-    """
-    if not capabilities.contraction:
-        return kernel
-    (name,) = fresh_names(kernel, ["zero"])
-    if kernel.fast_math:  # the launch passes the integer all the same
-        return kernel.with_body(kernel.body, ints=(*kernel.ints, name))
-    cloner = _ProductCloner(Value("param", kernel.index, (), name), set(_summand_ids(kernel.body)))
-    for d in {_BITS_DTYPE[v.dtype]: None for v in values(kernel.body) if cloner.is_hidden(v)}:
-        cloner.emit(cloner.zeros[d])
-    body = (*cloner.statements, *cloner.block(kernel.body))
-    return kernel.with_body(body, ints=(*kernel.ints, name))
-
-
-def _summand_ids(block: Block) -> Iterator[int]:
-    """Yield ids of the operands of operations that a compiler may fuse with a product."""
-    for s in walk(block):
-        if isinstance(s, Value):
-            if s.op not in _NEVER_FUSED:
-                yield from map(id, s.args)
-        elif isinstance(s, Loop):
-            yield from map(id, (*s.init, *s.update))
-
-
-class _ProductCloner(Cloner):
-    """A cloner that hides products from the compiler's contraction."""
-
-    def __init__(self, zero: Value, summand_ids: set[int]) -> None:
-        super().__init__()
-        self.zeros = {d: cast(zero, d) for d in _BITS_DTYPE.values()}
-        self.summand_ids = summand_ids
-
-    def is_hidden(self, v: Value) -> bool:
-        """Return True if a product must not be fused with its sum."""
-        return v.op == "mul" and v.dtype in _BITS_DTYPE and id(v) in self.summand_ids
-
-    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
-        """Return a hidden product, xor-ed with the zero of the launch; None for other values."""
-        if not self.is_hidden(v):
-            return None
-        d = _BITS_DTYPE[v.dtype]
-        return bitcast(bitcast(self.copy_with_args(v, args), d) ^ self.zeros[d], v.dtype)
-
-
-# --- features that a device lacks -----------------------------------------------------------------
 
 
 def supports_all_floats(capabilities: Capabilities) -> bool:

@@ -22,7 +22,7 @@ from ..dtypes import (
 from ..errors import DeviceError, DTypeError
 from .analysis import values
 from .builder import Kernel
-from .floats import prevent_contraction
+from .hide_floats import hide_floats
 from .language import (
     Buffer,
     Value,
@@ -250,7 +250,7 @@ PASSES: tuple[Pass, ...] = (
     lower_halves,
     lower_float32_division,
     lower_fma,
-    prevent_contraction,
+    hide_floats,
     lower_buffer_offsets,
     serialize_carrying_atomics,
     split_grid,

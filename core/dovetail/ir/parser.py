@@ -21,7 +21,7 @@ _ELEMENT = re.compile(r"(\w+)\[([^\s\]]+)\](?: if (\w+))?")
 _STORE = re.compile(r"(?:store|atomic (\w+)) (\w+)\[([^\s\]]+)\] = (\S+)(?: if (\w+))?")
 _LOOP = re.compile(
     r"(map|reduce|fold)(?: (\w+))? (\w+) in ([^\s.]+)\.\.(\S+)"
-    r"(?: carry \((.*)\))?(?: -> (.*))? \{"
+    r"(?: from \((.*)\))?(?: carry \((.*)\))?(?: -> (.*))? \{"
 )
 
 
@@ -226,6 +226,7 @@ class _Parser:
         var: str,
         start: str,
         stop: str,
+        identity: str | None,
         carry: str | None,
         results: str | None,
     ) -> Loop:
@@ -235,7 +236,8 @@ class _Parser:
         heads = [self.split_declaration(piece) for piece in _split_commas(carry or "")]
         states = [(name, *code_and_init.partition(" = ")[::2]) for name, code_and_init in heads]
         loop = Loop(kind, self.parse_operand(start), self.parse_operand(stop), combine)
-        loop.init = tuple(self.parse_operand(init) for _, _, init in states)
+        inits = [self.parse_operand(init) for _, _, init in states]
+        loop.init = (*self.parse_operands(identity or ""), *inits)
         loop.carry = self.create_loop_values("carry", loop, [(n, code) for n, code, _ in states])
         outputs = [self.split_declaration(piece) for piece in _split_commas(results or "")]
         loop.results = self.create_loop_values("result", loop, outputs)

@@ -9,7 +9,8 @@
     }
 
 Loops: `reduce add k0 in i64(0)..n0 -> r0: f32 { ... yield v4 }`, `fold k0 in a..b carry (c0: f32 =
-v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows as ` if v7`.
+v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows as ` if v7`, values
+that replace a reduction's identity as ` from (v8)`.
 A kernel whose indices are int32 says so in its first line: `grid(n0) index i32 {`; a kernel that
 may be compiled with `fast_math`, by `grid(n0) fast {`.
 `parser.py` reads it back.
@@ -91,6 +92,8 @@ class _Printer:
                 for c, i in zip(s.carry, inits, strict=True)
             ]
             head += f" carry ({', '.join(carries)})"
+        elif s.init:
+            head += f" from ({self.format_operands(s.init)})"
         if s.results:
             head += " -> " + ", ".join(
                 f"{self.assign_name(r, 'r')}: {r.dtype.code}" for r in s.results

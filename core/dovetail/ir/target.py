@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ..dtypes import FLOATS, INTEGERS, DType, bool_
 from ..errors import ArgumentError
@@ -23,6 +24,8 @@ class Capabilities:
     - `float64`: True if the device computes in float64.
     - `fma`: True if there is a multiply-add that rounds once.
     - `contraction`: True if the compiler may fuse a product, unasked, with a sum that uses it.
+    - `algebra`: the float expressions that the compiler may rewrite: none ("exact") or operations
+      with a constant 0 ("zeros").
     - `denormals`: True if float32 arithmetic keeps them.
     - `nan`: True if float arithmetic keeps infinities and NaN.
     - `concurrency`: the number of independent grid points that keep the device busy.
@@ -42,6 +45,8 @@ class Capabilities:
     float64: bool = True
     fma: bool = True  # there is an fma that rounds once
     contraction: bool = False  # a product may be fused, unasked, with a sum that uses it
+    # "zeros": the compiler may rewrite operations with a constant 0
+    algebra: Literal["exact", "zeros"] = "exact"
     denormals: bool = True  # float32 arithmetic keeps them
     nan: bool = True  # float arithmetic keeps infinities and NaN
     concurrency: int = 1  # independent grid points that keep the device busy
@@ -57,6 +62,10 @@ class Capabilities:
     storage_bits: int = 8  # the smallest unit of memory access: 32 if there are only words
 
     def __post_init__(self) -> None:
+        if self.algebra not in ("exact", "zeros"):
+            raise ArgumentError(
+                f'Capabilities: algebra must be "exact" or "zeros", got {self.algebra!r}'
+            )
         alignment, most = self.offset_alignment, self.max_grid
         if alignment < 1 or alignment & (alignment - 1):
             raise ArgumentError(

@@ -286,7 +286,7 @@ class _Verifier:
 
     def check_reduce(self, s: Loop) -> None:
         """Check the combine, body, updates and results of a reduce. Raises: _BrokenRule."""
-        if s.combine is None or not is_combine(s.combine) or s.carry or s.init:
+        if s.combine is None or not is_combine(s.combine) or s.carry:
             _fail("a reduce must have a known combine and no carries", s)
         if any(not isinstance(x, (Value, Loop)) for x in s.body):
             _fail("a reduce must have no effects", s)
@@ -296,6 +296,8 @@ class _Verifier:
             _fail(f"a reduce {s.combine} must have as many updates and results as its combine", s)
         if tuple(r.dtype for r in s.results) != dtypes:
             _fail("a reduce's results must have the dtypes of its updates", s)
+        if s.init and tuple(v.dtype for v in s.init) != dtypes:
+            _fail("the values that replace a reduce's identity must have its updates' dtypes", s)
 
     def find_combine(self, name: str, dtypes: tuple[DType, ...]) -> Combine:
         """Return the combine of a name, its body checked. Raises: _BrokenRule if there is none."""

@@ -1,0 +1,102 @@
+"""Kernels for compilers that rewrite float expressions: the bits stay, and so do the texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+import float_devices as devices
+import numpy as np
+import pytest
+import test_kernel as examples
+from dovetail.backend.reference import interpret
+from dovetail.dtypes import DType, float32, float64
+from dovetail.errors import ArgumentError
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.hide_floats import hiding_zeros
+from dovetail.ir.language import const, load, reduce_loop
+from dovetail.ir.legalize import legalize
+from dovetail.ir.parser import parse_kernel
+from dovetail.ir.target import Capabilities
+from dovetail.ir.verify import verify
+from dovetail.plugins.registry import open_device
+from partial_devices import installed
+from test_floats import floats, kernel
+
+CAN = {"zeros": Capabilities(algebra="zeros")}
+
+
+def test_unknown_algebra_raises_argument_error() -> None:
+    with pytest.raises(ArgumentError, match='must be "exact" or "zeros", got \'fast\''):
+        Capabilities(algebra="fast")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("algebra", CAN)
+@pytest.mark.parametrize(
+    "make",
+    [examples.elementwise_chain, examples.row_sum, examples.softmax_row, examples.matmul],
+    ids=lambda f: f.__name__,
+)
+def test_hidden_kernel_equals_its_golden_file(make: Callable[[], Kernel], algebra: str) -> None:
+    path = examples.GOLDEN / algebra / f"{make.__name__}.txt"
+    legal = legalize(make(), CAN[algebra])
+    verify(legal)
+    text = str(legal) + "\n"
+    assert str(parse_kernel(text)) == text.rstrip("\n")
+    if os.environ.get("DOVETAIL_REGENERATE") == "1":
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def sum_of_rows(d: DType) -> Kernel:
+    """Build out[i] = the sum of row i + 0.0 * the row's first element - 0.0."""
+    b = KernelBuilder("sum")
+    x, out, m, n = b.buffer("x", d, "r"), b.buffer("out", d, "w"), b.int("m"), b.int("n")
+    i = b.axis(m)
+    (total,) = reduce_loop("add", 0, n, lambda k: load(x, i * n + k))
+    b.store(out, i, total + load(x, i * n) * 0.0 - const(-0.0, d))
+    return b.build()
+
+
+def run(legal: Kernel, columns: Sequence[np.ndarray], ints: Sequence[int], n: int) -> np.ndarray:
+    """Return the results of a kernel in the interpreter."""
+    verify(legal)
+    out = np.zeros(n, columns[0].dtype)
+    interpret(legal, [*columns, out], ints, [], [n])
+    return out
+
+
+@pytest.mark.parametrize("algebra", CAN)
+@pytest.mark.parametrize("d", (float32, float64), ids=lambda d: d.name)
+def test_hidden_reduction_keeps_its_bits(d: DType, algebra: str) -> None:
+    k, can = sum_of_rows(d), CAN[algebra]
+    with np.errstate(invalid="ignore"):
+        x = floats(3, 5000).astype(d.name)
+    legal = legalize(k, can)
+    expected = run(k, [x], [100, 50], 100)
+    found = run(legal, [x], [100, 50, *hiding_zeros(can)], 100)
+    bits = f"u{d.itemsize}"
+    same = (found.view(bits) == expected.view(bits)) | (np.isnan(found) & np.isnan(expected))
+    assert same.all()
+
+
+def test_zeros_alone_are_hidden() -> None:
+    legal = legalize(kernel(lambda a, b, c: (a + 1.5) * b - -0.0), CAN["zeros"])
+    text = str(legal)
+    assert "f32(1.5)" in text and "f32(0.0)" not in text and "f32(-0.0)" not in text
+
+
+def test_device_that_folds_zeros_needs_the_declaration() -> None:
+    """A sum of -0.0 is 0.0: the liar starts from its first element."""
+    k, x = sum_of_rows(float32), np.full(12, -0.0, np.float32)
+    with installed(devices.FoldsZeros, devices.SaysThatItFoldsZeros) as (lying, honest):
+        found = []
+        for device in (lying, honest):
+            backend = open_device(device).backend
+            legal = legalize(k, backend.info.capabilities)
+            out = np.ones(3, np.float32)
+            handles = [x.view("u1"), 0, out.view("u1"), 0]
+            ints = (3, 4, *hiding_zeros(backend.info.capabilities))
+            backend.launch(backend.compile(legal), handles, ints, (), (3,))
+            found.append(np.signbit(out).tolist())
+    assert found == [[True] * 3, [False] * 3]
