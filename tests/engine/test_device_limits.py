@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -509,12 +510,30 @@ def test_tensor_beyond_32_bit_indices_raises_before_any_launch() -> None:
     assert counters.launches == before
 
 
+def test_alignment_counts_in_elements_against_32_bit_indices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    can = replace(limited.OF_REFERENCE, index_bits=32, offset_alignment=1 << 20)
+    monkeypatch.setattr(limited.Aligned, "capabilities", can)
+    backend = limited.Aligned(limited.Aligned.described())
+    made = backend.compile(legalize(gather_with_index(), can))
+    n = (1 << 31) - 600_000
+    limits.bind_within_limits(backend, made, [1, n, 1], (1, n))
+    n = (1 << 31) - 200_000  # an alignment is 1 << 18 elements of float32
+    with pytest.raises(DeviceError, match="needs sizes or indices"):
+        limits.bind_within_limits(backend, made, [1, n, 1], (1, n))
+
+
 @pytest.mark.parametrize(
     "limit, says",
     [
         ({"offset_alignment": 12}, "offset_alignment must be a power of two, in bytes, got 12"),
         ({"offset_alignment": 0}, "offset_alignment must be a power of two, in bytes, got 0"),
         ({"index_bits": 16}, "index_bits must be 32 or 64, got 16"),
+        (
+            {"offset_alignment": 1 << 21, "index_bits": 32},
+            "offset_alignment must be at most 1048576 with index_bits=32, got 2097152",
+        ),
         ({"max_grid": (4, 0)}, r"max_grid must hold a positive number for each axis, got \(4, 0\)"),
     ],
 )

@@ -522,7 +522,7 @@ def test_copied_ranges_are_bounded_by_blocks_and_merged() -> None:
 
 
 @pytest.mark.parametrize("grid", [(), (7, 100)])
-@pytest.mark.parametrize("alignment", [256, 1024, 4096, 65536])
+@pytest.mark.parametrize("alignment", [256, 512, 1024, 4096, 65536])
 def test_rounded_offsets_stay_in_their_block(
     alignment: int, grid: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

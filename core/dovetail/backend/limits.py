@@ -106,7 +106,7 @@ def _check_index_width(
     grid = grid if kernel.grid else ()  # without a grid the kernel computes all points
     spans = [(n, n) for n in (*ints, *hiding_zeros(can))]
     if can.offset_alignment > 1:
-        spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
+        spans += [(0, (can.offset_alignment - 1) // b.dtype.itemsize) for b in kernel.buffers]
     if can.max_grid and grid:
         extents, bounds = _fold_axes(grid, can.max_grid)
         grid = tuple(map(min, extents, bounds))

@@ -9,6 +9,7 @@ from ..dtypes import FLOATS, INTEGERS, DType, bool_
 from ..errors import ArgumentError
 
 BUFFERS_MIN = 8  # buffers that the ops with kernels of their own need in one kernel
+NARROW_ALIGNMENT_MAX = 1 << 20  # bytes, with 32-bit indices: an index begins with a part of it
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,11 @@ class Capabilities:
             )
         if self.index_bits not in (32, 64):
             raise ArgumentError(f"Capabilities: index_bits must be 32 or 64, got {self.index_bits}")
+        if self.index_bits == 32 and alignment > NARROW_ALIGNMENT_MAX:
+            raise ArgumentError(
+                f"Capabilities: offset_alignment must be at most {NARROW_ALIGNMENT_MAX} with "
+                f"index_bits=32, got {alignment}"
+            )
         if not self.int64 and self.index_bits != 32:
             raise ArgumentError(
                 f"Capabilities: index_bits must be 32 if int64 is False, got {self.index_bits}"
