@@ -33,6 +33,7 @@ BACKENDS = (
     *partial.HONEST,
     *floats.BROKEN,
     *floats.HONEST,
+    *limited.BROKEN,
     *limited.LIMITED,
 )
 
@@ -105,7 +106,7 @@ EXHAUSTIVE = [
 
 @pytest.mark.parametrize(
     "lie",
-    [*broken_backends.BROKEN, *partial.BROKEN, *floats.BROKEN, *EXHAUSTIVE],
+    [*broken_backends.BROKEN, *partial.BROKEN, *floats.BROKEN, *limited.BROKEN, *EXHAUSTIVE],
     ids=lambda c: getattr(c, "__name__", None),
 )
 def test_broken_backend_is_caught(site: Path, lie: type[broken_backends.Honest]) -> None:

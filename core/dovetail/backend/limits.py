@@ -29,6 +29,7 @@ from .interface import (
     Scalar,
     StreamHandle,
 )
+from .iteration_parts import PartedLaunch, PartResources, bind_iterations
 
 ALIGNED_LAUNCHES_MAX = 64  # cached launches per bound launch, for other offsets of its buffers
 
@@ -40,17 +41,29 @@ def has_limits(backend: Backend) -> bool:
     return extra_ints or not can.int64
 
 
+def divides_launches(backend: Backend) -> bool:
+    """Return True if a bound launch may be several launches of the backend."""
+    return has_limits(backend) or backend.info.capabilities.max_iterations > 0
+
+
 def bind_within_limits(
-    backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
+    backend: Backend,
+    program: Compiled,
+    ints: Sequence[int],
+    grid: Sequence[int],
+    resources: PartResources | None = None,
 ) -> Launch:
     """Bind a legalised kernel's program to ints and a grid; split the launch to fit the limits.
 
-    Raises: DeviceError for sizes or indices over 32 bits on a device with 32-bit indices.
+    - `resources`: what launches in parts need; None leaves loops undivided.
+
+    Raises: DeviceError for sizes or indices over 32 bits on a device with 32-bit indices, and for
+    loops that cannot be divided to fit the device.
     """
     _check_index_width(backend, program, ints, grid)
     if has_limits(backend):
-        return _SplitLaunch(backend, program, ints, grid)
-    return backend.bind(program, ints, grid)
+        return _SplitLaunch(backend, program, ints, grid, resources)
+    return bind_iterations(backend, program, ints, grid, resources)
 
 
 def launch_within_limits(
@@ -62,7 +75,7 @@ def launch_within_limits(
     """
     _check_index_width(backend, program, ints, grid)
     if has_limits(backend):
-        _SplitLaunch(backend, program, ints, grid)(buffers, (), None)
+        _SplitLaunch(backend, program, ints, grid, None)(buffers, (), None)
     else:
         backend.launch(program, buffers, ints, (), grid)
 
@@ -91,7 +104,7 @@ def adopt(backend: Backend, address: int, nbytes: int) -> Handle:
 
 def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | None:
     """Return the replay of a sequence of bound launches, or None to run them one by one."""
-    if any(isinstance(q.launch, _SplitLaunch) for q in launches):
+    if any(isinstance(q.launch, _SplitLaunch | PartedLaunch) for q in launches):
         return None  # the backend cannot adjust these launches
     return backend.sequence(launches)
 
@@ -133,15 +146,21 @@ class _SplitLaunch:
         "_is_int64",
         "_launch_cache",
         "_program",
+        "_resources",
         "_sizes",
     )
 
     def __init__(
-        self, backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
+        self,
+        backend: Backend,
+        program: Compiled,
+        ints: Sequence[int],
+        grid: Sequence[int],
+        resources: PartResources | None,
     ) -> None:
         can = backend.info.capabilities
         self._alignment, self._extents_max = can.offset_alignment, can.max_grid
-        self._backend, self._program = backend, program
+        self._backend, self._program, self._resources = backend, program, resources
         self._ints = (*ints, *hiding_zeros(can))
         self._grid = tuple(grid) if program.kernel.grid else ()
         kernel = program.kernel.before or program.kernel
@@ -171,10 +190,14 @@ class _SplitLaunch:
     def _bind_parts(self, ints: tuple[int, ...]) -> Iterator[Launch]:
         """Yield a bound launch for each part of the grid, or one for all of the grid."""
         if not self._extents_max or not self._grid:
-            yield self._backend.bind(self._program, ints, self._grid)
+            yield self._bind(ints, self._grid)
             return
         for firsts, points in grid_parts(self._grid, self._extents_max):
-            yield self._backend.bind(self._program, (*ints, *firsts, *points), points)
+            yield self._bind((*ints, *firsts, *points), points)
+
+    def _bind(self, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """Return a bound launch with all integers of the kernel."""
+        return bind_iterations(self._backend, self._program, ints, grid, self._resources)
 
     def _split_int64(self, scalars: Sequence[Scalar]) -> list[Scalar]:
         """Return the scalars, with integers of 64 bits as two words."""

@@ -23,7 +23,6 @@ import numpy as np
 
 from .. import callbacks
 from ..argument_checks import path as file_name
-from ..backend import limits
 from ..backend.faults import CELL_BYTES, IndexPurpose
 from ..backend.streams import current_handle
 from ..device_class import Device, usable
@@ -411,9 +410,7 @@ def _read_step(r: FunctionReader, x: Json) -> BoundKernel:
     checks = tuple([(*_item(buffers, i), purpose) for i, purpose in asked])
     step = PlannedLaunch(kernel, buffers, (), ints, (), grid, (), nbytes, checks)
     opened = open_device(r.device)
-    run = limits.bind_within_limits(
-        opened.backend, programs.get_program(opened, kernel), ints, grid
-    )
+    run = programs.bind_program(opened, programs.get_program(opened, kernel), ints, grid)
     return BoundKernel(step, 0, run)
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ..backend import diskcache, limits
 from ..backend.interface import Launch, Program
+from ..backend.iteration_parts import PartResources
 from ..backend.thread_map import map_in_threads
 from ..fusion.plan import Plan, PlannedLaunch
 from ..identity_cache import IdentityCache
@@ -24,6 +25,7 @@ from . import events
 from .events import counters
 from .launching import BoundCall, BoundKernel, BoundPlan, BoundPlanStep
 
+PART_PREFIX = "part of a "  # of the keys of parts of kernels among a device's programs
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 program_caches: list[
@@ -77,10 +79,21 @@ def bind_launch(opened: OpenedDevice, step: PlannedLaunch) -> Launch:
         return _launch_nothing
     executable = get_program(opened, step.kernel)
     try:
-        return limits.bind_within_limits(opened.backend, executable, step.ints, step.grid)
+        return bind_program(opened, executable, step.ints, step.grid)
     except Exception as error:
         raise_plugin_error(opened.device, f"bind of {step.kernel.name}", step.kernel, error)
         raise
+
+
+def bind_program(
+    opened: OpenedDevice, program: Program, ints: Sequence[int], grid: Sequence[int]
+) -> Launch:
+    """Return the bound launch of a program within the device's limits."""
+    resources = PartResources(
+        lambda kernel: _get_part_program(opened, kernel),
+        lambda nbytes, stream: opened.allocate(nbytes, stream),
+    )
+    return limits.bind_within_limits(opened.backend, program, ints, grid, resources)
 
 
 def _launch_nothing(buffers: object, scalars: object, stream: object) -> None:
@@ -96,8 +109,17 @@ def get_program(opened: OpenedDevice, kernel: Kernel) -> Program:
     text = str(kernel)
     executable = opened.programs.find(text)
     if executable is None:
-        missing = _MissingProgram(opened, kernel)
-        executable = missing.load() or missing.store(*missing.compile())
+        executable = _MissingProgram(opened, kernel).load_or_compile()
+        _cache_program(opened, text, executable)
+    return executable
+
+
+def _get_part_program(opened: OpenedDevice, kernel: Kernel) -> Program:
+    """Return the program of a part of a legalised kernel, as `get_program`."""
+    text = f"{PART_PREFIX}{kernel}"  # the key of another kernel is the text before legalisation
+    executable = opened.programs.find(text)
+    if executable is None:
+        executable = _MissingProgram(opened, kernel, is_legal=True).load_or_compile()
         _cache_program(opened, text, executable)
     return executable
 
@@ -206,11 +228,15 @@ def describe_program_source(opened: OpenedDevice, kernel: Kernel) -> str:
 class _MissingProgram:
     """A kernel without a program in memory, which is loaded from disk, or compiled and stored."""
 
-    def __init__(self, opened: OpenedDevice, kernel: Kernel) -> None:
+    def __init__(self, opened: OpenedDevice, kernel: Kernel, is_legal: bool = False) -> None:
         self._opened, self._name, self._begun = opened, kernel.name, time.perf_counter_ns()
         info = opened.backend.info
-        self._legal = legalize(kernel, info.capabilities)
+        self._legal = kernel if is_legal else legalize(kernel, info.capabilities)
         self._key = info.fingerprint, str(self._legal)
+
+    def load_or_compile(self) -> Program:
+        """Return the program from the disk cache, else compile and store it."""
+        return self.load() or self.store(*self.compile())
 
     def load(self) -> Program | None:
         """Return the program from the disk cache, or None.

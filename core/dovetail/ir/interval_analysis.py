@@ -6,8 +6,9 @@ data, the analysis knows only what the kernel itself checks before it uses the i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from ..dtypes import DType, int32
 from .builder import Kernel
@@ -16,6 +17,8 @@ from .language import CHUNK, Atomic, Block, Loop, Store, Value, walk
 
 Interval = tuple[int, int]  # the least and the largest value
 Assumptions = Mapping[int, Interval]  # id of a value -> the interval that conditions imply for it
+TRIPS_MAX = 1 << 30  # iterations of a loop; a larger bound is that of a dtype of data
+TRIP_SUBSTITUTIONS_MAX = 3  # minima and maxima of a loop's ends that are looked into at once
 INDEX_VALUES_MAX = 4096  # values in one index expression; a larger one counts as unbounded
 
 
@@ -70,6 +73,14 @@ def check_int32(
         _Int32Check(kernel, spans, grid).run()
         if words:
             _WordIndexCheck(kernel, spans, grid).run()
+
+
+def trip_bounds(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> dict[Loop, int | None]:
+    """Return the most iterations of each loop whenever it runs; None if that depends on data."""
+    analysis = _TripBounds(kernel, dict(zip(kernel.ints, ints, strict=True)), grid)
+    if 0 not in grid:
+        analysis.visit_block(kernel.body)
+    return {s: analysis.bounds.get(s, 0) for s in walk(kernel.body) if isinstance(s, Loop)}
 
 
 def dtype_interval(d: DType) -> Interval:
@@ -227,6 +238,113 @@ class _IntervalsPerBuffer(_IndexIntervals):
             super().visit_access(name, index, when)
         except UnboundedIndexError:
             self.unbounded.add(name)
+
+
+class _TripBounds(_IndexIntervals):
+    """The most iterations of each loop.
+
+    The difference of a loop's ends is a sum of values, of which equal ones cancel: a loop from
+    i * 256 to min(i * 256 + 256, n) has at most 256 iterations.
+    """
+
+    def __init__(self, kernel: Kernel, ints: Mapping[str, int], grid: Sequence[int]) -> None:
+        super().__init__(kernel, ints, grid)
+        self.bounds: dict[Loop, int | None] = {}
+
+    def visit_block(self, block: Block) -> None:
+        """Store the bounds of the loops of a block."""
+        for s in block:
+            if isinstance(s, Loop):
+                self.visited_values = 0
+                count: int | None
+                try:
+                    count = self.upper_bound(self.add_terms(s.start, -1, self.add_terms(s.stop)))
+                    if count > TRIPS_MAX:
+                        raise UnboundedIndexError(self.kernel.name)
+                    self.bounds[s] = count = max(0, count)
+                except UnboundedIndexError:
+                    self.bounds[s] = count = None
+                if count != 0:
+                    self.loops[id(s)] = self.interval_of_variable(s)
+                    self.visit_block(s.body)
+
+    def interval_of_variable(self, loop: Loop) -> Interval:
+        """Return the interval of a loop's variable; all of its dtype if that is not known."""
+        try:
+            return self.value(loop.start, {})[0], self.value(loop.stop, {})[1] - 1
+        except UnboundedIndexError:
+            return dtype_interval(loop.var.dtype)
+
+    def add_terms(self, v: Value, factor: int = 1, total: _Sum | None = None) -> _Sum:
+        """Return a sum to which the terms of factor * v are added."""
+        total = total or _Sum({}, 0)
+        if v.op in ("add", "sub"):
+            a, b = v.args
+            total = self.add_terms(a, factor, total)
+            return self.add_terms(b, factor if v.op == "add" else -factor, total)
+        low, high = self.value(v, {})
+        if low == high:
+            return _Sum(total.terms, total.constant + factor * low)
+        if v.op in ("mul", "shl"):
+            for a, b in (v.args, v.args[::-1]):
+                low, high = self.value(b, {})
+                if low == high and (v.op == "mul" or b is v.args[1]):
+                    return self.add_terms(a, factor * (low if v.op == "mul" else 1 << low), total)
+        key = v if v.op not in ("index", "loopvar") else (v.op, v.attr)
+        _, before = total.terms.get(key, (v, 0))
+        return _Sum({**total.terms, key: (v, before + factor)}, total.constant)
+
+    def upper_bound(self, total: _Sum, substitutions: int = TRIP_SUBSTITUTIONS_MAX) -> int:
+        """Return an upper bound of a sum. Raises: UnboundedIndexError if there is none.
+
+        substitutions: how many minima and maxima may be replaced by one of their operands.
+        """
+        bounds = [self.sum_of_bounds(total)]
+        for key, (v, factor) in total.terms.items() if substitutions else ():
+            others = _Sum({k: t for k, t in total.terms.items() if k != key}, total.constant)
+            for side in _sides_of_minimum(v) if factor > 0 else _sides_of_maximum(v):
+                with suppress(UnboundedIndexError):
+                    replaced = self.add_terms(side, factor, others)
+                    bounds.append(self.upper_bound(replaced, substitutions - 1))
+        known = [b for b in bounds if b is not None]
+        if not known:
+            raise UnboundedIndexError(self.kernel.name)
+        return min(known)
+
+    def sum_of_bounds(self, total: _Sum) -> int | None:
+        """Return the sum of the bounds of a sum's terms; None if a term has any value."""
+        bound = total.constant
+        for v, factor in total.terms.values():
+            low, high = self.value(v, {})
+            if factor and (low, high) == dtype_interval(v.dtype):
+                return None
+            if factor > 0 and v.op == "shr" and v.args[1].op == "const":
+                high = min(
+                    high, self.upper_bound(self.add_terms(v.args[0])) >> int(v.args[1].number)
+                )
+            bound += factor * (high if factor > 0 else low)
+        return bound
+
+
+class _Sum(NamedTuple):
+    """A sum of integer values with factors, and a constant."""
+
+    terms: dict[Hashable, tuple[Value, int]]
+    constant: int
+
+
+def _sides_of_minimum(v: Value) -> tuple[Value, ...]:
+    """Return the operands of which a value is the minimum, as `where(a < b, a, b)`; () if none."""
+    if v.op == "where" and v.args[0].op in ("lt", "le") and v.args[0].args == v.args[1:]:
+        return v.args[1:]
+    return ()
+
+
+def _sides_of_maximum(v: Value) -> tuple[Value, ...]:
+    """Return the operands of which a value is the maximum, as `where(a < b, b, a)`; () if none."""
+    if v.op == "where" and v.args[0].op in ("lt", "le") and v.args[0].args == v.args[:0:-1]:
+        return v.args[1:]
+    return ()
 
 
 class _Int32Check(_IndexIntervals):

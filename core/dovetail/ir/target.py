@@ -9,6 +9,7 @@ from ..dtypes import FLOATS, INTEGERS, DType, bool_
 from ..errors import ArgumentError
 
 BUFFERS_MIN = 8  # buffers that the ops with kernels of their own need in one kernel
+ITERATIONS_MIN = 1 << 13  # iterations of a launch: a chunk of a reduction takes half of them
 NARROW_ALIGNMENT_MAX = 1 << 20  # bytes, with 32-bit indices: an index begins with a part of it
 
 
@@ -35,6 +36,8 @@ class Capabilities:
     - `max_buffers`: the most buffers of a kernel; 0 is no limit.
     - `offset_alignment`: the offsets of a launch's buffers are multiples of it, in bytes.
     - `max_grid`: the most points of a launch along each axis, the last axis last; () is no limit.
+    - `max_iterations`: the most iterations of a point in a launch, all loops together; 0 is no
+      limit.
     - `index_bits`: the bits of indices and sizes in kernels, 64 or 32.
     - `int64`: False if 64-bit integers, which `dtypes` still has, come as two words.
     - `storage_bits`: the smallest unit of memory access, 8 or 32.
@@ -58,6 +61,9 @@ class Capabilities:
     offset_alignment: int = 1  # bytes: the offsets of a launch's buffers are multiples of it
     # Most points of a launch along each axis, the last axis last; no more axes. (): no limit
     max_grid: tuple[int, ...] = ()
+    # Most iterations of one point in one launch, all loops together, and CHUNK_OVERHEAD for each
+    # chunk of a reduction. 0: no limit, else ITERATIONS_MIN or more
+    max_iterations: int = 0
     index_bits: int = 64  # of indices and sizes in kernels: 32 if the device has no more
     int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words
     storage_bits: int = 8  # the smallest unit of memory access: 32 if there are only words
@@ -96,4 +102,9 @@ class Capabilities:
             raise ArgumentError(
                 f"Capabilities: max_buffers must be 0 (no limit) or at least {BUFFERS_MIN}, got "
                 f"{self.max_buffers}"
+            )
+        if self.max_iterations and self.max_iterations < ITERATIONS_MIN:
+            raise ArgumentError(
+                f"Capabilities: max_iterations must be 0 (no limit) or at least {ITERATIONS_MIN}, "
+                f"got {self.max_iterations}"
             )

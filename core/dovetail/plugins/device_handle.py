@@ -14,7 +14,7 @@ from ..backend.interface import (
     find_accepted_dtypes,
     multiplies_scales,
 )
-from ..backend.limits import has_limits
+from ..backend.limits import divides_launches
 from ..device_class import Device
 from ..dtypes import DType
 from ..lru_cache import LRUCache
@@ -100,4 +100,6 @@ def _overrides_launch_all(backend: Backend) -> bool:
     Launches of a device with limits are split, so a batch would not reach the backend.
     """
     plugin_backend = getattr(backend, "wrapped", backend)
-    return type(plugin_backend).launch_all is not Backend.launch_all and not has_limits(backend)
+    return type(plugin_backend).launch_all is not Backend.launch_all and not divides_launches(
+        backend
+    )

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..backend import limits
 from ..backend.interface import Launch, Program
 from ..backend.reference import interpret
 from ..device_class import Device, device, opened_devices
 from ..dtypes import BUILT_IN, DType, float64
 from ..engine.evaluate import compile_ahead, plan_pending
+from ..engine.programs import bind_program
 from ..graph.expr import storage_of
 from ..ir.builder import Kernel
 from ..ir.legalize import UNSIGNED_BY_ITEMSIZE, legalize
@@ -159,9 +159,7 @@ class Kit:
 
     def bind(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Compile a kernel if it is new, and return its launch for these ints and this grid."""
-        return limits.bind_within_limits(
-            self.backend, self.program(kernel), tuple(ints), tuple(grid)
-        )
+        return bind_program(self.opened, self.program(kernel), tuple(ints), tuple(grid))
 
     def program(self, kernel: Kernel) -> Program:
         """Return the compiled program of a kernel, from the cache if it is known."""

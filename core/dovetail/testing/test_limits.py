@@ -18,13 +18,26 @@ from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
 from ..fusion.plan import PlannedLaunch
 from ..ir.builder import Kernel, KernelBuilder
-from ..ir.language import const, load, rem
+from ..ir.language import (
+    Effect,
+    Store,
+    Value,
+    cast,
+    const,
+    fold_loop,
+    load,
+    map_loop,
+    reduce_loop,
+    rem,
+)
 from ..tensor.tensor import Tensor
 from .cases import dense
 from .kit import Kit
 
 UNLIMITED_TENSORS = 40  # tensors, where nothing limits the buffers of a kernel
 AXIS_POINTS_MAX = 1 << 22  # points along an axis, at most
+LONG_FOLD_STEPS = 70_000  # a driver ended all loops of a point after 65,535 iterations
+MANY_REDUCTIONS = 777  # of one point: 65,535 iterations are 84 for each
 INT64_INDEX_STRIDE = 3_000_000_000  # more than 32 bits index
 
 
@@ -140,3 +153,52 @@ def test_indices(kit: Kit) -> None:
         assert kernel.index is int32, kit.failure("indices of 64 bits", str(kernel))
         with pytest.raises(DeviceError, match="has 32-bit indices"):
             kit.bind(pick_rows(), [4, 7, INT64_INDEX_STRIDE], (7, INT64_INDEX_STRIDE))
+
+
+def blended() -> Kernel:
+    """Build a fold of n steps for each point, with two carried values and a store in each step."""
+    b = KernelBuilder("blended")
+    x, y, last = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("y", "rw"), ("last", "w")))
+    points, n = b.int("points"), b.int("n")
+    i = b.axis(points)
+    start = load(x, i)  # the fold writes to y, which may be next to it
+
+    def step(k: Value, total: Value, count: Value) -> tuple[list[Value], list[Effect]]:
+        new = total * 0.5 + load(x, k)
+        return [new, count + cast(total < start, int32)], [Store(y, k * points + i, new)]
+
+    steps = fold_loop(i, n, [start, const(0, int32)], step)
+    b.effect(steps)
+    total, count = steps.results
+    b.store(last, i, total + cast(count, float32) * start)
+    return b.build()
+
+
+def test_long_fold(kit: Kit) -> None:
+    """Check a fold of 70,000 steps, which does not end before its last one."""
+    x = np.random.default_rng(3).standard_normal(LONG_FOLD_STEPS).astype("f4")
+    arrays = [x, np.zeros(2 * x.size, "f4"), np.zeros(2, "f4")]
+    kit.check(blended(), arrays, [2, x.size], [], (2,))
+
+
+def rows_of_reductions() -> Kernel:
+    """Build a kernel whose points do many reductions, one after the other."""
+    b = KernelBuilder("reduced")
+    x, y = b.buffer("x", float32, "r"), b.buffer("y", float32, "w")
+    rows, n = b.int("rows"), b.int("n")
+    i = b.axis(b.int("points"))
+
+    def row(k: Value) -> list[Effect]:
+        at = i * rows + k
+        (total,) = reduce_loop("add", 0, n, lambda j: load(x, at * n + j))
+        return [Store(y, at, total)]
+
+    b.effect(map_loop(0, rows, row))
+    return b.build()
+
+
+def test_many_reductions(kit: Kit) -> None:
+    """Check 777 reductions in one point, each with the loops over lanes of its own."""
+    x = np.random.default_rng(4).standard_normal(2 * MANY_REDUCTIONS * 7).astype("f4")
+    arrays = [x, np.zeros(2 * MANY_REDUCTIONS, "f4")]
+    kit.check(rows_of_reductions(), arrays, [MANY_REDUCTIONS, 7, 2], [], (2,))
