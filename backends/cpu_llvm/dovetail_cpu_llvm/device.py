@@ -44,13 +44,14 @@ class CpuBackend(BindingBackend):
     """The host's CPU. A handle is an address; every stream is in order and immediate."""
 
     dlpack_type = HOST_MEMORY
+    new_compiler = Compiler
 
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self._memory = raw_memory()
         self._memory.policy = read_policy()
         self._target = choose_target(info.details["target"])
-        self._compiler = Compiler(self._target)
+        self._compiler = self.new_compiler(self._target)
         self._compilers = threading.local()  # a thread's own, in the attribute `own`
         self._launcher = Launcher(self._compiler, info.fingerprint)
         register(self)
@@ -87,7 +88,7 @@ class CpuBackend(BindingBackend):
         """Compile a kernel by LLVM and link it. Raises: CompileError if LLVM rejects it."""
         register(self)  # it may have been imported meanwhile
         if not hasattr(self._compilers, "own"):
-            self._compilers.own = Compiler(self._target)
+            self._compilers.own = self.new_compiler(self._target)
         program: CpuProgram = self._compilers.own.compile(kernel)
         return program
 
