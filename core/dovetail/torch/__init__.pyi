@@ -424,7 +424,6 @@ from .typed_functions import vmap as vmap
 from .typed_functions import vsplit as vsplit
 from .typed_functions import vstack as vstack
 from .typed_functions import where as where
-from .typed_functions import wrap as wrap
 from .typed_functions import xlogy as xlogy
 from .typed_functions import zeros as zeros
 from .typed_functions import zeros_like as zeros_like
@@ -480,10 +479,8 @@ memory_format: Any
 nan: builtins.float
 newaxis: Any
 from dovetail import no_grad as no_grad
-partial: Any
 pi: builtins.float
 preserve_format: builtins.str
-reduce: Any
 from dovetail import set_grad_enabled as set_grad_enabled
 short: DType
 sparse_bsr: Any

@@ -2904,8 +2904,6 @@ def vstack(
     """Concatenate tensors along the first axis; vectors are rows."""
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """Return elements of `input` where the condition is true, else of `other`."""
-def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose results are adopted."""
 @overload
 def xlogy(x1: Operand, x2: Operand, /, *, out: AnyTensor | None = None) -> Tensor:
     """Return x1 * log(x2), and 0 where x1 is 0, unless x2 is NaN."""
