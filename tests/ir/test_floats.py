@@ -24,9 +24,10 @@ from dovetail.dtypes import (
 )
 from dovetail.errors import CompileError
 from dovetail.ir.analysis import values
-from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.builder import Kernel, KernelBuilder, combine
 from dovetail.ir.floats import find_missing_feature
 from dovetail.ir.language import (
+    Loop,
     Value,
     bitcast,
     cast,
@@ -148,12 +149,31 @@ def test_sums_of_products_in_reductions_pass_through_xor() -> None:
     assert find_missing_feature(legal, CONTRACTS) == ""
 
 
-def test_complex_products_run_on_the_companion() -> None:
+@pytest.mark.parametrize("d", (complex64, float32), ids=lambda d: d.name)
+def test_products_of_reductions_are_hidden_on_contracting_devices(d: DType) -> None:
+    """A sum may follow: of parts of complex numbers, or of the result."""
     b = KernelBuilder("k")
-    x, out, n = b.buffer("x", complex64, "r"), b.buffer("out", complex64, "w"), b.int("n")
+    x, out, n = b.buffer("x", d, "r"), b.buffer("out", d, "w"), b.int("n")
     i = b.axis(n)
-    b.store(out, i, reduce_loop("mul", 0, n, lambda k: load(x, k))[0])
-    assert "complex" in find_missing_feature(legalize(b.build(), CONTRACTS), CONTRACTS)
+    b.store(out, i, reduce_loop("mul", 0, n, lambda k: load(x, k))[0] + load(x, i))
+    legal = legalize(b.build(), CONTRACTS)
+    verify(legal)
+    (loop,) = (s for s in legal.body if isinstance(s, Loop))
+    assert loop.combine == ("complex_mul_hidden" if d is complex64 else "mul_hidden")
+    rule = combine(loop.combine, tuple(u.dtype for u in loop.update))
+    products = [v for v in rule.body if v.op == "mul"]
+    bits = {v.args[0] for v in rule.body if v.op == "bitcast" and v.dtype.kind == "i"}
+    assert products and bits.issuperset(products)
+    data = (
+        np.random.default_rng(3)
+        .standard_normal(140)
+        .astype("f4")
+        .view("u8" if d is complex64 else "f4")
+    )
+    found, expected, n = np.zeros_like(data), np.zeros_like(data), data.size
+    interpret(legalize(b.build(), ALL), [data, expected], [n], [], [n])
+    interpret(legal, [data, found], [n, 0], [], [n])
+    assert found.tobytes() == expected.tobytes() and found.any()
 
 
 # --- denormals and NaN

@@ -23,11 +23,11 @@ from dovetail.plugins.registry import open_device
 from partial_devices import installed
 from test_floats import floats, kernel
 
-CAN = {"zeros": Capabilities(algebra="zeros")}
+CAN = {algebra: Capabilities(algebra=algebra) for algebra in ("zeros", "free")}
 
 
 def test_unknown_algebra_raises_argument_error() -> None:
-    with pytest.raises(ArgumentError, match='must be "exact" or "zeros", got \'fast\''):
+    with pytest.raises(ArgumentError, match='must be "exact", "zeros" or "free", got \'fast\''):
         Capabilities(algebra="fast")  # type: ignore[arg-type]
 
 

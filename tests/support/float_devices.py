@@ -16,7 +16,7 @@ from dovetail.dtypes import bool_, float32, float64, uint32
 from dovetail.errors import CompileError
 from dovetail.ir.analysis import values
 from dovetail.ir.builder import Kernel, combine
-from dovetail.ir.language import Loop, Value, bitcast, const, where
+from dovetail.ir.language import OPERANDS, Block, Loop, Value, bitcast, const, walk, where
 from dovetail.ir.rewrite import Cloner
 from dovetail.ir.verify import verify
 from dovetail.plugins.hooks import hookimpl
@@ -76,13 +76,16 @@ class SaysThatItContracts(Contracting):
     """A contracting backend that declares it: the core keeps products and sums apart."""
 
     says: ClassVar[Mapping[str, Any]] = {"contraction": True}
-    companion = "reference"
 
 
 class ContractsApart(SaysThatItContracts):
-    """A contracting backend whose memory is not the companion's."""
+    """A contracting backend without reductions, whose memory is not the companion's."""
 
+    companion = "reference"
     dlpack_type = None
+
+    def accepts(self, kernel: Kernel) -> bool:
+        return not any(isinstance(s, Loop) and s.kind == "reduce" for s in walk(kernel.body))
 
     def host_address(self, handle: Any, offset: int) -> None:
         return None
@@ -101,8 +104,8 @@ class StartsFromTheFirst(Cloner):
 
     def copy_loop_head(self, old: Loop) -> Loop:
         new = super().copy_loop_head(old)
-        start = new.init or combine(str(old.combine), tuple(u.dtype for u in old.update)).identity
-        if old.combine == "add" and any(map(is_zero, start)):
+        if old.combine == "add":
+            start = new.init or combine("add", tuple(u.dtype for u in old.update)).identity
             new.init = tuple(const(-0.0, v.dtype) if is_zero(v) else v for v in start)
         return new
 
@@ -128,6 +131,165 @@ class FoldsZeros(Floats):
 class SaysThatItFoldsZeros(FoldsZeros):
     """A backend that folds zeros and declares it: the core hides them."""
 
+    says: ClassVar[Mapping[str, Any]] = {"algebra": "zeros"}
+
+
+class _Simplifier(StartsFromTheFirst):
+    """A cloner that rewrites floats as -ffast-math permits, and integers by their exact rules.
+
+    Equal operations are one value, so `is` compares them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[Any, Value] = {}
+
+    def block(self, block: Block) -> Block:
+        known, self.known = self.known, dict(self.known)
+        new = super().block(block)
+        self.known = known
+        return new
+
+    def shared(self, v: Value) -> Value:
+        """Return the value that is known to be equal, or this one from here on."""
+        if v.op in OPERANDS or (v.op == "load" and v.buffer.access != "r"):
+            return v
+        args = tuple(map(self.shared, v.args))
+        attr = id(v.attr) if v.op == "load" else v.attr
+        same = self.known.setdefault((v.op, v.dtype, attr, *map(id, args)), v)
+        if same is v and args != v.args:
+            same = self.known[(v.op, v.dtype, attr, *map(id, args))] = self.copy_with_args(v, args)
+        return same
+
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        new = self.copy_with_args(v, args)
+        for _ in range(4):  # each rule may make another one apply
+            simpler = _simplify(new)
+            if simpler is None:
+                break
+            new = simpler
+        return self.shared(new)
+
+
+def _simplify(v: Value) -> Value | None:
+    """Return what a compiler that may rewrite floats makes of a value, or None."""
+    if v.op in ("bitcast", "xor") and v.dtype.kind in "fi":
+        return _cancel_xors(v)
+    if v.dtype.kind == "f" and v.op in _FLOAT_RULES:
+        return _FLOAT_RULES[v.op](*v.args)
+    if v.op in ("eq", "ne", "le", "lt") and v.args[0].dtype.kind == "f":
+        a, b = v.args
+        if a is b:
+            return const(v.op in ("eq", "le"), bool_)
+        return (a < b) | (b < a) if v.op == "ne" else None
+    return None
+
+
+def _cancel_xors(v: Value) -> Value | None:
+    """Return a chain of xors and bitcasts without what cancels; a change of sign is a negation."""
+    leaves: list[Value] = []
+    number = 0
+    stack = [v]
+    while stack:
+        x = stack.pop()
+        if x.op in ("bitcast", "xor") and x.args[0].dtype.kind in "fi":
+            stack += x.args
+        elif x.op == "const" and x.dtype.kind == "i":
+            number ^= int(x.number)
+        elif x.op == "neg" and x.dtype.kind == "f":
+            number ^= -1 << (x.dtype.bits - 1)
+            stack.append(x.args[0])
+        else:
+            leaves = [y for y in leaves if y is not x] if x in leaves else [*leaves, x]
+    if len(leaves) != 1 or v.dtype.kind != "f":
+        return None
+    (x,) = leaves
+    if x.dtype is not v.dtype:
+        return None
+    return x if number == 0 else -x if number == -1 << (x.dtype.bits - 1) else None
+
+
+def _product(x: Value) -> tuple[Value, Value] | None:
+    """Return the factors of a product, or of a negated one."""
+    if x.op == "neg" and x.args[0].op == "mul":
+        a, b = x.args[0].args
+        return -a, b
+    return (x.args[0], x.args[1]) if x.op == "mul" else None
+
+
+def _rewrite_sum(a: Value, b: Value) -> Value | None:
+    for x, y in ((a, b), (b, a)):
+        if is_zero(y):
+            return x
+        if y.op == "neg" and y.args[0] is x:
+            return const(0.0, x.dtype)
+        if x.op == "sub" and x.args[1] is y:  # (p - y) + y
+            return x.args[0]
+        if x.op == "add" and x.args[1].op == "const" and y.op == "const":
+            return x.args[0] + (x.args[1].number + y.number)
+    p, q = _product(a), _product(b)
+    if p and q and p[0] is q[0]:
+        return p[0] * (p[1] + q[1])
+    if p or q:
+        first, second = p or q or (a, b)
+        return Value("fma", a.dtype, (first, second, b if p else a))
+    return None
+
+
+def _rewrite_difference(a: Value, b: Value) -> Value | None:
+    if a is b:
+        return const(0.0, a.dtype)
+    if is_zero(b):
+        return a
+    if a.op == "add" and b in a.args:
+        return a.args[a.args[0] is b]
+    if b.op == "sub" and b.args[0] is a:  # a - (a - q)
+        return b.args[1]
+    p = _product(b)
+    return Value("fma", a.dtype, (-p[0], p[1], a)) if p else None
+
+
+def _rewrite_product(a: Value, b: Value) -> Value | None:
+    if is_zero(a) or is_zero(b):
+        return const(0.0, a.dtype)
+    if a.op == "mul" and a.args[1].op == "const" and b.op == "const":
+        return a.args[0] * (a.args[1].number * b.number)
+    return None
+
+
+def _rewrite_quotient(a: Value, b: Value) -> Value | None:
+    if a is b:
+        return const(1.0, a.dtype)
+    if b.op == "div" and a.op == b.args[0].op == "const" and a.number == b.args[0].number == 1.0:
+        return b.args[1]
+    return a * (1.0 / b.number) if b.op == "const" and b.number else None
+
+
+_FLOAT_RULES = {
+    "add": _rewrite_sum, "sub": _rewrite_difference, "mul": _rewrite_product,
+    "div": _rewrite_quotient,
+}  # fmt: skip
+
+
+class Rewrites(Floats):
+    """A backend that rewrites float expressions as -ffast-math permits."""
+
+    shown_by = "test_scalar_ops and reassociated"
+
+    def changed(self, kernel: Kernel) -> Kernel:
+        return kernel.with_body(_Simplifier().block(kernel.body))
+
+
+class SaysThatItRewrites(Rewrites):
+    """A backend that rewrites and declares it: the core hides all floats."""
+
+    says: ClassVar[Mapping[str, Any]] = {"algebra": "free"}
+
+
+class HidesZerosAlone(Rewrites):
+    """A backend that rewrites all expressions, and declares those with a constant 0."""
+
+    shown_by = "test_scalar_ops and reassociated"
     says: ClassVar[Mapping[str, Any]] = {"algebra": "zeros"}
 
 
@@ -213,8 +375,8 @@ class Poor(NoFma):
     rule = Contracting.rule
 
 
-BROKEN = (Contracting, FoldsZeros, Flushing, WithoutNan)
+BROKEN = (Contracting, FoldsZeros, Rewrites, HidesZerosAlone, Flushing, WithoutNan)
 HONEST = (
-    SaysThatItContracts, ContractsApart, SaysThatItFoldsZeros, SaysThatItFlushes,
-    SaysThatItHasNoNan, NoFma, NoFmaNorDoubles, Poor,
+    SaysThatItContracts, ContractsApart, SaysThatItFoldsZeros, SaysThatItRewrites,
+    SaysThatItFlushes, SaysThatItHasNoNan, NoFma, NoFmaNorDoubles, Poor,
 )  # fmt: skip

@@ -63,6 +63,8 @@ class ReduceLoop:
         """Render the combination of two partial results at the current width; return vectors."""
         for a, text in zip(self.rule.left + self.rule.right, [*left, *right], strict=True):
             self.exprs.bind(a, text)
+        for a, v in zip(self.rule.shared, self.loop.init[len(self.identity) :], strict=True):
+            self.exprs.env[id(a)] = self.exprs.lane(v)
         for v in self.rule.body:
             self.exprs.render(v)
         return [self.exprs.vector(r) for r in self.rule.result]

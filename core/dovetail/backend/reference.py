@@ -354,7 +354,7 @@ class _BlockRun:
         """Run a reduction in the canonical order; store the results."""
         assert loop.combine is not None
         rule = combine(loop.combine, tuple(u.dtype for u in loop.update))
-        identity = [self[v] for v in loop.init or rule.identity]
+        start = [self[v] for v in loop.init or rule.identity]
         n, _ = self.trip_counts(loop, active)
 
         def evaluate(k: Array) -> tuple[Mask, list[Array]]:
@@ -364,7 +364,7 @@ class _BlockRun:
 
         for result, x in zip(
             loop.results,
-            _combine_in_canonical_order(rule, identity, n, shape, evaluate),
+            _combine_in_canonical_order(rule, start, n, shape, evaluate),
             strict=True,
         ):
             self[result] = x
@@ -383,26 +383,32 @@ _LOOPS: dict[str, Callable[[_BlockRun, Loop, Shape, Mask], None]] = {
 Evaluate = Callable[[Array], tuple[Mask, list[Array]]]
 
 
-def _combine(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+def _combine(
+    rule: Combine, shared: Sequence[Array], left: Sequence[Array], right: Sequence[Array]
+) -> list[Array]:
     """Return the rule's combination of two lists of accumulators, elementwise."""
     points = _BlockRun({}, {}, ())
-    for v, x in zip(rule.left + rule.right, [*left, *right], strict=True):
+    operands = rule.shared + rule.left + rule.right
+    for v, x in zip(operands, [*shared, *left, *right], strict=True):
         points[v] = x
     points.block(rule.body, (), None)
     return [points[v] for v in rule.result]
 
 
 def _combine_in_canonical_order(
-    rule: Combine, identity: Sequence[Array], n: Array, shape: Shape, evaluate: Evaluate
+    rule: Combine, start: Sequence[Array], n: Array, shape: Shape, evaluate: Evaluate
 ) -> list[Array]:
-    """Combine `n` values per point in the order that `ir.language` defines."""
+    """Combine `n` values per point in the order that `ir.language` defines.
+
+    `start`: the identity, then the values of `rule.shared`.
+    """
     count_max = int(n.max())
     chunks = max(1, -(-count_max // CHUNK))
     chunks_at_once = max(1, BLOCK_POINTS // (CHUNK * math.prod(shape)))  # chunks at once
     blocks = [
         np.arange(c, min(c + chunks_at_once, chunks)) for c in range(0, chunks, chunks_at_once)
     ]
-    partials = [_combine_chunks(rule, identity, c, count_max, shape, evaluate) for c in blocks]
+    partials = [_combine_chunks(rule, start, c, count_max, shape, evaluate) for c in blocks]
     partial = [np.concatenate(column) for column in zip(*partials, strict=True)]
     if chunks == 1:
         return [x[0] for x in partial]
@@ -415,13 +421,13 @@ def _combine_in_canonical_order(
         ]
 
     return _combine_in_canonical_order(
-        rule, identity, chunk_counts, shape, pick
+        rule, start, chunk_counts, shape, pick
     )  # leaves a single chunk's result as it is
 
 
 def _combine_chunks(
     rule: Combine,
-    identity: Sequence[Array],
+    start: Sequence[Array],
     chunks: Array,
     count_max: int,
     shape: Shape,
@@ -429,7 +435,8 @@ def _combine_chunks(
 ) -> list[Array]:
     """Return the results of chunks, along axis 0: each chunk in lanes, the lanes then as a tree."""
     wide = (chunks.size, LANES, *shape)
-    lanes = [np.broadcast_to(x, wide) for x in identity]
+    lanes = [np.broadcast_to(x, wide) for x in start[: len(rule.identity)]]
+    shared = start[len(rule.identity) :]
     rows = -(-min(count_max - int(chunks[0]) * CHUNK, CHUNK) // LANES)
     step = max(1, BLOCK_POINTS // math.prod(wide))
     first = chunks[:, None] * CHUNK + np.arange(LANES)
@@ -439,13 +446,14 @@ def _combine_chunks(
         updates = [u.reshape(row.size, *wide) for u in updates]
         masks = None if mask is None else np.broadcast_to(mask, (row.size * first.size, *shape))
         for i in range(row.size):
-            new = _combine(rule, lanes, [u[i] for u in updates])
+            new = _combine(rule, shared, lanes, [u[i] for u in updates])
             if masks is not None:
                 runs = masks.reshape(row.size, *wide)[i]
                 new = [np.where(runs, x, y) for x, y in zip(new, lanes, strict=True)]
             lanes = new
     for half in (16, 8, 4, 2, 1):
-        lanes = _combine(rule, [x[:, :half] for x in lanes], [x[:, half:] for x in lanes])
+        halves = [x[:, :half] for x in lanes], [x[:, half:] for x in lanes]
+        lanes = _combine(rule, shared, *halves)
     return [x[:, 0] for x in lanes]
 
 

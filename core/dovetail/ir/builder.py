@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ..dtypes import DType, int64
 from ..errors import InternalError
+from .hidden_floats import HIDDEN_COMBINE_SUFFIX, hide_combine
 from .language import (
     OPERANDS,
     Atomic,
@@ -417,6 +418,7 @@ class Combine(NamedTuple):
     - `left`, `right`: the placeholders of two partial results.
     - `body`: the statements.
     - `result`: the values that replace both.
+    - `shared`: placeholders of values that a reduction has in its `init`, after the identity.
     """
 
     name: str
@@ -425,6 +427,7 @@ class Combine(NamedTuple):
     right: tuple[Value, ...]
     body: tuple[Value, ...]
     result: tuple[Value, ...]
+    shared: tuple[Value, ...] = ()
 
 
 def _choose_better(
@@ -504,8 +507,9 @@ ALL_COMBINES = tuple(_COMBINES)
 
 
 def is_combine(name: str | None) -> bool:
-    """Return True if there is a combine of this name, also one of 64-bit integers in words."""
-    return name is not None and name.partition(COMBINE_NAME_SEPARATOR)[0] in _COMBINES
+    """Return True if there is a combine of this name, also of hidden floats or integer words."""
+    base = "" if name is None else name.partition(COMBINE_NAME_SEPARATOR)[0]
+    return base.removesuffix(HIDDEN_COMBINE_SUFFIX) in _COMBINES
 
 
 @cache
@@ -523,6 +527,8 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
         if tuple(v.dtype for v in in_words.left) != dtypes:
             raise ValueError(name)
         return in_words
+    if base.endswith(HIDDEN_COMBINE_SUFFIX):
+        return hide_combine(combine(base.removesuffix(HIDDEN_COMBINE_SUFFIX), dtypes), name)
     identity, rule = _COMBINES[name]
     left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
     right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))

@@ -626,7 +626,10 @@ class KernelWriter:
             members_and_values = zip(members, rule.result, strict=True)
             fields = " ".join(f"{self.style.type(v.dtype)} {m};" for m, v in members_and_values)
             lines.append(f"typedef struct {{ {fields} }} {t};")
-        lines.append(f"{self.style.helper}{t} {name}(const {t} a, const {t} b) {{")
+        names |= {id(v): f"z{i}" for i, v in enumerate(rule.shared)}
+        parameters = [f"const {self.style.type(v.dtype)} {names[id(v)]}" for v in rule.shared]
+        parameters += [f"const {t} a", f"const {t} b"]
+        lines.append(f"{self.style.helper}{t} {name}({', '.join(parameters)}) {{")
         for side, values in (("a", rule.left), ("b", rule.right)):
             for m, v in zip(members, values, strict=True):
                 names[id(v)] = side if one else f"{side}.{m}"

@@ -27,6 +27,8 @@ class ReductionWriter:
         self.int, self.zero = text.style.type(index), text.style.const(0, index)
         self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
         self.type, self.combine = text.combiner(self.rule)
+        self.identity = loop.init[: len(self.rule.identity)] or self.rule.identity
+        self.shared_operands = [text.name(v) for v in loop.init[len(self.rule.identity) :]]
         self.rows = text.style.rows() if text.outermost else []
         self.unrolled = [text.style.unrolled] if self.rows and text.style.unrolled else []
         if by_group:
@@ -38,10 +40,15 @@ class ReductionWriter:
 
     def tree_lines(self) -> list[str]:
         """Return the function that combines LANES items in the fixed tree."""
-        pair = f"lanes[j] = {self.combine}(lanes[j], lanes[j + width]);"
+        parameters = [f"z{i}" for i in range(len(self.rule.shared))]
+        operands = ", ".join([*parameters, "lanes[j]", "lanes[j + width]"])
+        pair = f"lanes[j] = {self.combine}({operands});"
         outer, inner = (["  " * n + line for line in self.unrolled] for n in (1, 2))
+        types = [f"const {self.text.style.type(v.dtype)} " for v in self.rule.shared]
+        declared = [t + name for t, name in zip(types, parameters, strict=True)]
+        head = f"{self.tree}({', '.join([*declared, f'{self.type} *lanes'])})"
         return [
-            f"{self.text.style.helper}{self.type} {self.tree}({self.type} *lanes) {{",
+            f"{self.text.style.helper}{self.type} {head} {{",
             *outer,
             f"  for (int width = {LANES // 2}; width > 0; width /= 2)",
             *inner,
@@ -57,7 +64,7 @@ class ReductionWriter:
         self.result = "_".join(results)
         put(f"{self.type} {self.result};")
         with self.text.braces():
-            values = ", ".join(map(self.text.name, self.loop.init or self.rule.identity))
+            values = ", ".join(map(self.text.name, self.identity))
             put(f"const {self.type} identity = {f'{{{values}}}' if several else values};")
             span = stop if start == self.zero else f"{stop} - {start}"
             put(f"const {self.int} count = {stop} > {start} ? {span} : 0;")
@@ -85,7 +92,17 @@ class ReductionWriter:
         if len(values) > 1:
             x = "item"
             self.text.write_lines(f"const {self.type} item = {{{', '.join(values)}}};")
-        self.text.write_lines(f"{lane} = {self.combine}({lane}, {x});")
+        self.text.write_lines(f"{lane} = {self.call(self.combine, lane, x)};")
+
+    def call(self, function: str, *operands: str) -> str:
+        """Return a call of the combine or the tree, with the operands that all calls share."""
+        return f"{function}({', '.join([*self.shared_operands, *operands])})"
+
+    def group_tree(self) -> list[str]:
+        """Return the lines that combine the results of a group's work items."""
+        lines = self.text.style.tree(self.type, self.result, self.combine, self.shared)
+        shared = "".join(f"{operand}, " for operand in self.shared_operands)
+        return [line.replace(f"{self.combine}(", f"{self.combine}({shared}") for line in lines]
 
     def write_chunk(self, k: str, start: str) -> None:
         """Write the reduction of one chunk by a single work item, with LANES partial results."""
@@ -98,7 +115,7 @@ class ReductionWriter:
             else:
                 put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
                 self.write_lanes("for (int j = 0; j < width; ++j)", k, start)
-        put(f"{self.result} = {self.tree}(lanes);")
+        put(f"{self.result} = {self.call(self.tree, 'lanes')};")
 
     def write_lanes(self, head: str, k: str, start: str) -> None:
         """Write a loop over lanes with this head, which combines a row of items into `lanes`."""
@@ -128,7 +145,7 @@ class ReductionWriter:
             with self.text.braces(head):
                 put(f"const {self.int} {k} = {self.index_offset(start)}row + {lane};")
                 self.write_update(self.result)
-        put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
+        put(*self.group_tree())
 
     def write_levels(self) -> None:
         """Combine a chunk's result into the level above, and go on while chunks are complete."""
@@ -137,15 +154,15 @@ class ReductionWriter:
         first = f"{int_} at = chunk, of = chunks, level = 1"
         with self.text.braces(f"for ({first}; of > 1; {step})"):
             up = "up[level]" if self.by_group else f"up[at % {LANES}]"
-            into = f"{up} = {self.combine}({up}, {self.result});"
+            into = f"{up} = {self.call(self.combine, up, self.result)};"
             last = f"if (at % {CHUNK} != {CHUNK - 1} && at + 1 != of) break;"
             if self.by_group:
                 put(f"if (at % {CHUNK} == 0) up[level] = identity;")
                 put(f"if (at % {LANES} == {style.lane}) {into}", last)
                 put(f"{self.result} = up[level];")
-                put(*style.tree(self.type, self.result, self.combine, self.shared))
+                put(*self.group_tree())
             else:
                 put(f"{self.type} *up = {'ups' if self.unrolled else 'lanes'} + level * {LANES};")
                 put(f"if (at % {CHUNK} == 0) for (int j = 0; j < {LANES}; ++j) up[j] = identity;")
                 put(into, last)
-                put(f"{self.result} = {self.tree}(up);")
+                put(f"{self.result} = {self.call(self.tree, 'up')};")

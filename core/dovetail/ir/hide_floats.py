@@ -1,46 +1,46 @@
-"""A pass of `legalize` for compilers that rewrite float expressions.
-
-A launch on such a device brings an integer, `zero`, which is 0, but no compiler knows that. A float
-whose bits were xor-ed with it is *hidden*: a compiler knows neither its value nor the operation
-that gave it.
-"""
+"""A pass of `legalize` for compilers that rewrite float expressions (`hidden_floats`)."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ..dtypes import DType, float32, float64, int32, int64
-from .builder import Kernel, combine
-from .language import Block, Loop, Statement, Value, bitcast, cast, walk
-from .rewrite import Cloner, fresh_names
+from ..dtypes import int32
+from .builder import Combine, Kernel, combine
+from .hidden_floats import BITS_DTYPE, HIDDEN_COMBINE_SUFFIX, HidingCloner, has_floats
+from .language import Block, Loop, Value, walk
+from .rewrite import fresh_names
 from .target import Capabilities
 
+ZERO_NAMES = ("zero", "zero_again")  # of the integers that a launch brings
 # Operations that a compiler cannot fuse with a product among their operands.
 _NEVER_FUSED = ("mul", "div", "sqrt", "trunc", "floor", "rint", "lt", "le", "eq", "ne", "bitcast")
-_BITS_DTYPE = {float32: int32, float64: int64}  # the integers that hold the bits of a float
-_BITS_FORMAT = {float32: ("f", "i"), float64: ("d", "q")}  # of `struct`, for both
 
 
 def hiding_zeros(capabilities: Capabilities) -> tuple[int, ...]:
     """Return the integers that each launch on a device brings to hide floats."""
-    return (0,) if capabilities.contraction or capabilities.algebra != "exact" else ()
+    if capabilities.algebra == "free":
+        return (0, 0)
+    return (0,) if capabilities.contraction or capabilities.algebra == "zeros" else ()
 
 
 def hide_floats(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return a kernel that hides floats from a compiler that would rewrite expressions of them.
 
-    With `contraction` it hides each product that may meet a sum, with `algebra` "zeros" the float
-    constants 0 and -0.
+    With `algebra` "free" it hides all floats, with "zeros" the constants 0 and -0, and with
+    `contraction` each product that may meet a sum.
     """
-    if not hiding_zeros(capabilities):
+    count = len(hiding_zeros(capabilities))
+    if not count:
         return kernel
-    (name,) = fresh_names(kernel, ["zero"])
-    if kernel.fast_math:  # the launch passes the integer all the same
-        return kernel.with_body(kernel.body, ints=(*kernel.ints, name))
-    cloner = _HidingCloner(kernel, capabilities, Value("param", kernel.index, (), name))
+    names = fresh_names(kernel, ZERO_NAMES[:count])
+    ints = (*kernel.ints, *names)
+    if kernel.fast_math:  # the launch passes the integers all the same
+        return kernel.with_body(kernel.body, ints=ints)
+    zeros = [Value("param", kernel.index, (), name) for name in names]
+    is_free = capabilities.algebra == "free"
+    cloner = _FreeCloner(zeros) if is_free else _PartialCloner(kernel, capabilities, zeros)
     body = cloner.block(kernel.body)
-    return kernel.with_body((*cloner.prologue, *body), ints=(*kernel.ints, name))
+    return kernel.with_body((*cloner.prologue, *body), ints=ints)
 
 
 def _summand_ids(block: Block) -> Iterator[int]:
@@ -53,57 +53,58 @@ def _summand_ids(block: Block) -> Iterator[int]:
             yield from map(id, (*s.init, *s.update))
 
 
-class _HidingCloner(Cloner):
-    """A cloner that hides some floats of a kernel."""
+def _hide_reduction(cloner: HidingCloner, new: Loop, rule: Combine, zeros: tuple[int, int]) -> None:
+    """Give a reduction the combine of hidden floats, which shares these zeros of the launch."""
+    new.combine = rule.name + HIDDEN_COMBINE_SUFFIX
+    new.init = (*cloner.operands(rule.identity), *[cloner.zero(int32, which) for which in zeros])
 
-    def __init__(self, kernel: Kernel, capabilities: Capabilities, zero: Value) -> None:
-        super().__init__()
-        self.prologue: list[Statement] = []  # statements before the kernel's own
-        self.summand_ids = set(_summand_ids(kernel.body) if capabilities.contraction else ())
-        self.hides_zeros = capabilities.algebra == "zeros"
-        self._zero = zero
-        self._hoisted: dict[object, Value] = {}  # a dtype -> its zero; a constant -> its equal
 
-    def zero(self, d: DType) -> Value:
-        """Return the zero of the launch in a dtype."""
-        if d not in self._hoisted:
-            self._hoisted[d] = self.hoist(cast(self._zero, d))
-        return self._hoisted[d]
-
-    def hoist(self, v: Value) -> Value:
-        """Return a value after placing it, and its operands, before the kernel's statements."""
-        outer, self.statements = self.statements, self.prologue
-        self.emit(v)
-        self.statements = outer
-        return v
-
-    def operand(self, v: Value) -> Value:
-        """Return the replacement of an operand; a zero of the launch for a constant that hides."""
-        if v.op == "const" and self.hides_zeros and v.dtype in _BITS_DTYPE and v.number == 0:
-            return self.hide_constant(v)
-        return super().operand(v)
-
-    def hide_constant(self, v: Value) -> Value:
-        """Return a float constant, made of its bits and the zero of the launch."""
-        if v not in self._hoisted:
-            d, (number, bits) = _BITS_DTYPE[v.dtype], _BITS_FORMAT[v.dtype]
-            pattern: int = struct.unpack(bits, struct.pack(number, v.number))[0]
-            hidden = bitcast(self.zero(d) ^ pattern, v.dtype)
-            self._hoisted[v] = self.hoist(hidden)
-        return self._hoisted[v]
-
-    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
-        """Return a product that may meet a sum, hidden; None for other values."""
-        if v.op != "mul" or v.dtype not in _BITS_DTYPE or id(v) not in self.summand_ids:
-            return None
-        d = _BITS_DTYPE[v.dtype]
-        return bitcast(bitcast(self.copy_with_args(v, args), d) ^ self.zero(d), v.dtype)
+class _FreeCloner(HidingCloner):
+    """A cloner that hides all floats of a kernel."""
 
     def copy_loop_head(self, old: Loop) -> Loop:
-        """Return the copy of a loop without its body; a reduction may start at hidden values."""
+        """Return the copy of a loop without its body; all that it starts from is hidden."""
         new = super().copy_loop_head(old)
         if old.combine is not None:
             rule = combine(old.combine, tuple(u.dtype for u in old.update))
-            start = self.operands(rule.identity)
-            new.init = new.init if start == rule.identity else start
+            if has_floats(rule):
+                _hide_reduction(self, new, rule, (0, 1))
+        else:  # a compiler may peel the first iteration
+            new.init = tuple(self.hide(x, 1) if x.dtype in BITS_DTYPE else x for x in new.init)
+            for x in new.init:
+                self.emit(x)
+        return new
+
+
+class _PartialCloner(HidingCloner):
+    """A cloner that hides the zeros of a kernel, or its products that may meet sums."""
+
+    def __init__(self, kernel: Kernel, capabilities: Capabilities, zeros: Sequence[Value]) -> None:
+        super().__init__(zeros)
+        self.hides_zeros = capabilities.algebra == "zeros"
+        self.contracts = capabilities.contraction
+        self.summand_ids = set(_summand_ids(kernel.body) if self.contracts else ())
+
+    def hide_constant(self, v: Value) -> Value:
+        """Return a float constant, hidden if it is a zero that the compiler folds."""
+        return super().hide_constant(v) if self.hides_zeros and v.number == 0 else v
+
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Return a product that may meet a sum, hidden; None for other values."""
+        if v.op == "mul" and v.dtype in BITS_DTYPE and id(v) in self.summand_ids:
+            return self.hide(self.copy_with_args(v, args))
+        return None
+
+    def copy_loop_head(self, old: Loop) -> Loop:
+        """Return the copy of a loop without its body; zeros, and reductions' products, are hidden.
+
+        A sum may use the last product of a reduction.
+        """
+        new = super().copy_loop_head(old)
+        if old.combine is not None:
+            rule = combine(old.combine, tuple(u.dtype for u in old.update))
+            if self.contracts and rule.name in ("mul", "complex_mul") and has_floats(rule):
+                _hide_reduction(self, new, rule, (0, 0))
+            elif (identity := self.operands(rule.identity)) != rule.identity:
+                new.init = identity
         return new

@@ -482,8 +482,8 @@ class Loop:
     - `kind`: "fold", "map" or "reduce".
     - `start`, `stop`: the range of the loop variable, as Values.
     - `combine`: of a reduction: the name of its `Combine`.
-    - `init`: the values that a fold carries first; of a reduction, the values that replace its
-      identity, or ().
+    - `init`: the values that a fold carries first; of a reduction (), or the values that replace
+      its identity, then those of the combine's `shared`.
     """
 
     __slots__ = (

@@ -162,7 +162,8 @@ def lower_halves(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 
     The dtypes of plugins are stored and cast as their descriptions say.
     """
-    native = capabilities.native_halves if capabilities.storage_bits == 8 else frozenset[DType]()
+    has_halves = capabilities.storage_bits == 8 and capabilities.algebra != "free"
+    native = capabilities.native_halves if has_halves else frozenset[DType]()
     return _replace_by_integers(kernel, [d for d in TO_BITS if d not in native])
 
 

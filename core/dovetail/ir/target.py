@@ -26,8 +26,8 @@ class Capabilities:
     - `float64`: True if the device computes in float64.
     - `fma`: True if there is a multiply-add that rounds once.
     - `contraction`: True if the compiler may fuse a product, unasked, with a sum that uses it.
-    - `algebra`: the float expressions that the compiler may rewrite: none ("exact") or operations
-      with a constant 0 ("zeros").
+    - `algebra`: the float expressions that the compiler may rewrite: none ("exact"), operations
+      with a constant 0 ("zeros"), or any ("free").
     - `denormals`: True if float32 arithmetic keeps them.
     - `nan`: True if float arithmetic keeps infinities and NaN.
     - `concurrency`: the number of independent grid points that keep the device busy.
@@ -49,8 +49,8 @@ class Capabilities:
     float64: bool = True
     fma: bool = True  # there is an fma that rounds once
     contraction: bool = False  # a product may be fused, unasked, with a sum that uses it
-    # "zeros": the compiler may rewrite operations with a constant 0
-    algebra: Literal["exact", "zeros"] = "exact"
+    # The compiler may rewrite operations with a constant 0 ("zeros"), or all of floats ("free").
+    algebra: Literal["exact", "zeros", "free"] = "exact"
     denormals: bool = True  # float32 arithmetic keeps them
     nan: bool = True  # float arithmetic keeps infinities and NaN
     concurrency: int = 1  # independent grid points that keep the device busy
@@ -69,9 +69,14 @@ class Capabilities:
     storage_bits: int = 8  # the smallest unit of memory access: 32 if there are only words
 
     def __post_init__(self) -> None:
-        if self.algebra not in ("exact", "zeros"):
+        if self.algebra not in ("exact", "zeros", "free"):
             raise ArgumentError(
-                f'Capabilities: algebra must be "exact" or "zeros", got {self.algebra!r}'
+                f'Capabilities: algebra must be "exact", "zeros" or "free", got {self.algebra!r}'
+            )
+        if self.algebra == "free" and self.float64 and not self.int64:
+            raise ArgumentError(
+                'Capabilities: float64 must be False if algebra is "free" and int64 is False, got '
+                "float64=True; without int64, float arithmetic computes the bits of a float64"
             )
         alignment, most = self.offset_alignment, self.max_grid
         if alignment < 1 or alignment & (alignment - 1):

@@ -296,8 +296,9 @@ class _Verifier:
             _fail(f"a reduce {s.combine} must have as many updates and results as its combine", s)
         if tuple(r.dtype for r in s.results) != dtypes:
             _fail("a reduce's results must have the dtypes of its updates", s)
-        if s.init and tuple(v.dtype for v in s.init) != dtypes:
-            _fail("the values that replace a reduce's identity must have its updates' dtypes", s)
+        own = dtypes + tuple(v.dtype for v in rule.shared)
+        if (s.init or rule.shared) and tuple(v.dtype for v in s.init) != own:
+            _fail("a reduce's init must have the dtypes of its updates and of what it shares", s)
 
     def find_combine(self, name: str, dtypes: tuple[DType, ...]) -> Combine:
         """Return the combine of a name, its body checked. Raises: _BrokenRule if there is none."""

@@ -155,21 +155,43 @@ EXPRESSIONS: dict[str, Callable[..., Value]] = {
     "plus_zero": lambda x, y, z: x + 0.0,
     "times_zero": lambda x, y, z: x * 0.0,
     "minus_itself": lambda x, y, z: x - x,
+    "plus_its_negative": lambda x, y, z: x + (-x),
+    "product_minus_itself": lambda x, y, z: x * y - x * y,
+    "negative_product": lambda x, y, z: -(x * y) + z,
+    "common_factor": lambda x, y, z: x * y + x * z,
+    "plus_two_constants": lambda x, y, z: (x + 1.5) + 2.7,
+    "times_two_constants": lambda x, y, z: (x * 1.5) * 2.7,
+    "twice_inverted": lambda x, y, z: 1.0 / (1.0 / x),
+    "error_of_sum": lambda x, y, z: (x - ((x + y) - ((x + y) - x))) + (y - ((x + y) - x)),
 }
 
 
+def sum_of_expressions(name: str, d: DType) -> Kernel:
+    """Build out[i] = the sum of an expression's values at 3 * i, 3 * i + 1, 3 * i + 2."""
+    b = KernelBuilder(name)
+    inputs, out = [b.buffer(f"x{j}", d, "r") for j in range(3)], b.buffer("out", d, "w")
+    i = b.axis(b.int("n"))
+    make = EXPRESSIONS[name]
+    sums = reduce_loop("add", 0, 3, lambda k: make(*[load(x, i * 3 + k) for x in inputs]))
+    b.store(out, i, sums[0])
+    return b.build()
+
+
+@pytest.mark.parametrize("form", ("grid", "reduce", "sum"))
 @pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_nothing_is_contracted_or_reassociated(kit: Kit, name: str, d: DType) -> None:
-    """Check expressions whose bits change if a compiler fuses or reorders."""
+def test_nothing_is_contracted_or_reassociated(kit: Kit, name: str, d: DType, form: str) -> None:
+    """Check expressions whose bits change if a compiler fuses or reorders, also in reductions."""
     rng, n = np.random.default_rng(8), 1000
     x, y = (round_to_dtype(1 + rng.random(n), d) for _ in range(2))
     near = round_to_dtype(-(x.astype("f8") * y.astype("f8")), d)  # all but the product's rounding
     far = round_to_dtype(rng.choice([1.0, -1.0], n) * 2.0 ** rng.integers(-60, 60, n), d)
     some = [sample(d, n, seed) for seed in (1, 2, 3)]
     columns = [np.concatenate(c) for c in ([x, x, some[0]], [y, far, some[1]], [near, y, some[2]])]
-    kernel = kernel_of("grid", name, [d] * 3, d, EXPRESSIONS[name])
-    check(kit, "grid", kernel, columns, d)
+    if form == "sum":
+        kit.check(sum_of_expressions(name, d), [*columns, np.zeros(n, host_dtype(d))], [n], [], [n])
+    else:
+        check(kit, form, kernel_of(form, name, [d] * 3, d, EXPRESSIONS[name]), columns, d)
 
 
 def castable(source: DType, target: DType) -> Array:
