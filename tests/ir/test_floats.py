@@ -95,11 +95,45 @@ def test_emulated_fma_is_exact(by: str) -> None:
     assert (np.abs(expected) < 1e-38).sum() > 100
 
 
-def test_fma_of_float64_is_reported_as_lacking() -> None:
-    can = LACKS["float64"]
-    legal = legalize(kernel(fma, float64), can)
-    assert find_missing_feature(legal, can) == "an fma of float64"
-    assert find_missing_feature(legalize(kernel(fma), can), can) == ""
+def doubles(seed: int, n: int = 4000) -> np.ndarray:
+    """Return float64 of any bits, whose sums cancel, whose products are tiny or huge, and edges."""
+    rng = np.random.default_rng(seed)
+    parts = [rng.integers(0, 1 << 64, n, dtype=np.uint64).view("f8")]
+    for low, high in ((-80, -20), (-600, -530), (400, 470)):
+        parts.append(
+            np.ldexp(rng.integers(-1 << 53, 1 << 53, n).astype("f8"), rng.integers(low, high, n))
+        )
+    parts.append(rng.integers(0, 1 << 54, n, dtype=np.uint64).view("f8"))
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1.7e308, 1.0, 2.2e-308, -1.0]
+    return rng.permutation(np.concatenate([*parts, np.tile(edges, n // 11)]))
+
+
+def test_emulated_fma_of_float64_is_exact() -> None:
+    legal = legalize(kernel(fma, float64), Capabilities(fma64=False))
+    verify(legal)
+    assert not [v for v in values(legal.body) if v.op == "fma"]
+    rng = np.random.default_rng(9)
+    a, b, c = (doubles(k) for k in range(3))
+    third = a.size // 3
+    with np.errstate(all="ignore"):
+        product = a * b
+        c[:third] = -product[:third]  # the remainder is the product's error
+        exponents = np.frexp(product[third : 2 * third])[1] - rng.integers(-60, 120, third)
+        c[third : 2 * third] = np.ldexp(rng.standard_normal(third), exponents)
+        expected = exact_fma(a, b, c)
+    found = np.zeros_like(a)
+    interpret(legal, [a, b, c, found], [a.size], [], [a.size])
+    same = (found.view("u8") == expected.view("u8")) | (np.isnan(found) & np.isnan(expected))
+    wrong = np.flatnonzero(~same)[:3]
+    assert not wrong.size, [x[wrong] for x in (a, b, c, found, expected)]
+    assert (np.abs(expected) < 2.3e-308).sum() > 1000
+
+
+def test_fma64_follows_fma_unless_it_is_given() -> None:
+    assert Capabilities().has_fma64 and not Capabilities(fma=False).has_fma64
+    assert Capabilities(fma=False, fma64=True).has_fma64
+    legal = legalize(kernel(fma), Capabilities(fma64=False))
+    assert [v.op for v in values(legal.body)].count("fma") == 1  # of float32
 
 
 # --- products and sums

@@ -21,8 +21,19 @@ from dovetail.backend.interface import (
 from dovetail.backend.reference import ReferenceBackend, ReferenceProgram
 from dovetail.dtypes import float16, float32, float64, int32
 from dovetail.ir.builder import Kernel
-from dovetail.ir.language import Loop, Value, bitcast, cast, const, walk, where
-from dovetail.ir.rewrite import rewrite_kernel
+from dovetail.ir.language import (
+    Atomic,
+    Loop,
+    Store,
+    Value,
+    bitcast,
+    cast,
+    const,
+    load,
+    walk,
+    where,
+)
+from dovetail.ir.rewrite import Cloner, rewrite_kernel
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device
 
@@ -566,6 +577,27 @@ class FlushesDenormals(Changed):
         return where((exact < least) & (-least < exact), exact * 0.0, exact)
 
 
+class _Nonatomic(Cloner):
+    """A cloner that loads, adds and stores where a kernel has an atomic addition of 64 bits."""
+
+    def effect(self, s: Store | Atomic) -> Store | Atomic:
+        new = super().effect(s)
+        if isinstance(s, Store) or s.op != "add" or s.buffer.dtype.itemsize < 8:
+            return new
+        total = load(new.buffer, new.index, new.when) + new.value
+        self.emit(total)
+        return Store(new.buffer, new.index, total, new.when)
+
+
+class LosesAdditions(Changed):
+    """Lose all but one of several atomic additions to one integer of 64 bits."""
+
+    shown_by = "test_layouts and atomics"
+
+    def changed(self, kernel: Kernel) -> Kernel:
+        return kernel.with_body(_Nonatomic().block(kernel.body))
+
+
 class WrongRounding(Changed):
     """Cast float64 to float32 towards zero."""
 
@@ -746,6 +778,7 @@ BROKEN = (
     WorksElsewhere, IgnoredStride, DropsTheLast, FlushesDenormals, UnfusedFma, Contracts,
     TruncatesHalves, WrongOrder, ShuffledSequence, CopiesAtOnce, OverwritesPrograms,
     DeniesItsQueue, TakesNoTime, RefusesItsBinaries, ForgetsASetting, TypedScalars, ClearsResults,
+    LosesAdditions,
 )  # fmt: skip
 MORE_BROKEN = (  # with the same dtypes
     Unaligned, ShortCopy, HostDoesNotWait, CoarseScalars, NarrowIntegers, WrongRounding,

@@ -345,11 +345,28 @@ class SaysThatItHasNoNan(WithoutNan):
     companion = "reference"
 
 
+class RoundsDoublesTwice(Floats):
+    """A backend whose fma of float64 is a product and a sum."""
+
+    shown_by = "test_scalar_ops and fma_rounds_once"
+
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op != "fma" or v.dtype is not float64:
+            return None
+        a, b, c = args
+        return a * b + c
+
+
+class SaysThatItRoundsDoublesTwice(RoundsDoublesTwice):
+    """A backend that declares that it has no fma of float64: integers compute it."""
+
+    says: ClassVar[Mapping[str, Any]] = {"fma64": False}
+
+
 class NoFma(Floats):
-    """A backend that declares that it has no fma: one of float64 runs on its companion."""
+    """A backend that declares that it has no fma, and compiles none."""
 
     says: ClassVar[Mapping[str, Any]] = {"fma": False}
-    companion = "reference"
 
     def compile(self, kernel: Kernel) -> Program:
         if any(v.op == "fma" for v in values(kernel.body)):
@@ -361,7 +378,6 @@ class NoFmaNorDoubles(NoFma):
     """A backend that has no float64 either."""
 
     says: ClassVar[Mapping[str, Any]] = {"fma": False, **NO_DOUBLES}
-    companion = None
 
 
 class Poor(NoFma):
@@ -375,8 +391,11 @@ class Poor(NoFma):
     rule = Contracting.rule
 
 
-BROKEN = (Contracting, FoldsZeros, Rewrites, HidesZerosAlone, Flushing, WithoutNan)
+BROKEN = (
+    Contracting, FoldsZeros, Rewrites, HidesZerosAlone, RoundsDoublesTwice, Flushing, WithoutNan,
+)  # fmt: skip
 HONEST = (
     SaysThatItContracts, ContractsApart, SaysThatItFoldsZeros, SaysThatItRewrites,
-    SaysThatItFlushes, SaysThatItHasNoNan, NoFma, NoFmaNorDoubles, Poor,
+    SaysThatItRoundsDoublesTwice, SaysThatItFlushes, SaysThatItHasNoNan, NoFma, NoFmaNorDoubles,
+    Poor,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32, int64, uint64
 from dovetail.ir.builder import Kernel, combine
-from dovetail.ir.language import CHUNK, Block, Loop, Value, walk
+from dovetail.ir.language import CHUNK, Atomic, Block, Loop, Value, walk
 from dovetail.ir.split_iterations import CHUNK_OVERHEAD
 from dovetail.ir.target import Capabilities
 from dovetail.ir.verify import verify
@@ -211,6 +211,17 @@ class EndsReductions(EndsLoops):
     shown_by = "test_limits and many_reductions"
 
 
+class NarrowAtomics(Limited):
+    """A backend with 64-bit integers, and atomics of 32 bits."""
+
+    capabilities = replace(OF_REFERENCE, atomic_bits=32)
+
+    def compile(self, kernel: Kernel) -> Any:
+        if any(isinstance(s, Atomic) and s.buffer.dtype in WIDE for s in walk(kernel.body)):
+            raise RuntimeError(f"an atomic of 64 bits:\n{kernel}")
+        return super().compile(kernel)
+
+
 class Small(Limited):
     """A backend with all of these limits."""
 
@@ -236,6 +247,7 @@ LIMITED = (
     SmallIndices,
     Packed,
     Words,
+    NarrowAtomics,
     Small,
     SmallWords,
 )

@@ -18,7 +18,7 @@ _MOVE_OPS = ("load", "where", "bitcast", "complex", "real", "imag")  # no arithm
 def supports_all_floats(capabilities: Capabilities) -> bool:
     """Return True if a device runs every kernel, as far as floats are concerned."""
     can = capabilities
-    return can.fma and can.denormals and can.nan
+    return can.denormals and can.nan
 
 
 def find_missing_feature(kernel: Kernel, capabilities: Capabilities) -> str:
@@ -28,8 +28,6 @@ def find_missing_feature(kernel: Kernel, capabilities: Capabilities) -> str:
     """
     can = capabilities
     operations = [*_operations(kernel)]
-    if not can.fma and any(v.op == "fma" for v in operations):
-        return "an fma of float64"
     if not can.nan and any(map(_may_meet_nan, operations)):
         return "float arithmetic with infinities and NaN"
     if not can.denormals and any(map(_may_flush_denormals, operations)):

@@ -1,7 +1,8 @@
-"""A pass of `legalize` for atomics that a device lacks because its numbers are words.
+"""A pass of `legalize` for atomics that a device lacks.
 
-A carry gets lost between two words of 32 bits, or into a neighbour within one. A kernel with such
-an atomic does all of its points in one, in order, so that it may load, compute and store.
+There may be none of 64 bits. Where numbers are words, a carry gets lost between two words of 32
+bits, or into a neighbour within one. A kernel with such an atomic does all of its points in one, in
+order, so that it may load, compute and store.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from .language import (
     Atomic,
     Buffer,
     Loop,
-    Statement,
     Store,
     Value,
     binary,
@@ -25,20 +25,23 @@ from .target import Capabilities
 
 
 def serialize_carrying_atomics(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Return a kernel of one point whose loops walk the grid; the kernel if nothing carries."""
+    """Return a kernel of one point whose loops walk the grid; the kernel if it lacks no atomic."""
     sizes = {1, 2} if capabilities.storage_bits == 32 else set()
     if not capabilities.int64:
         sizes.add(8)
-    targets = {
-        s.buffer
+    lacks_wide = capabilities.int64 and capabilities.atomic_bits == 32
+    lacking = {
+        s
         for s in walk(kernel.body)
-        if _is_carrying_atomic(s, sizes) and isinstance(s, Atomic)
+        if isinstance(s, Atomic)
+        and ((lacks_wide and s.buffer.dtype.itemsize == 8) or _carries(s, sizes))
     }
+    targets = {s.buffer for s in lacking}
     if not targets:
         return kernel
     buffers = {b: Buffer(b.name, b.dtype, "rw") for b in targets}
     loops = [Loop("fold", const(0, kernel.index), n) for n in kernel.grid]
-    cloner = _SequentialCloner(buffers, [loop.var for loop in loops], sizes)
+    cloner = _SequentialCloner(buffers, [loop.var for loop in loops], lacking)
     body = cloner.block(kernel.body)
     for loop in reversed(loops):
         loop.body, loop.effects = body, tuple(s for s in body if not isinstance(s, Value))
@@ -47,19 +50,19 @@ def serialize_carrying_atomics(kernel: Kernel, capabilities: Capabilities) -> Ke
     return kernel.with_body(body, buffers=parameters, grid=())
 
 
-def _is_carrying_atomic(s: Statement, sizes: set[int]) -> bool:
+def _carries(s: Atomic, sizes: set[int]) -> bool:
     """Return True for an atomic on elements of these sizes whose bits depend on each other."""
-    return (
-        isinstance(s, Atomic) and s.buffer.dtype.itemsize in sizes and s.op in ("add", "min", "max")
-    )
+    return s.buffer.dtype.itemsize in sizes and s.op in ("add", "min", "max")
 
 
 class _SequentialCloner(Cloner):
     """A cloner that runs the iterations of a kernel one after the other."""
 
-    def __init__(self, buffers: dict[Buffer, Buffer], points: list[Value], sizes: set[int]) -> None:
+    def __init__(
+        self, buffers: dict[Buffer, Buffer], points: list[Value], lacking: set[Atomic]
+    ) -> None:
         super().__init__(buffers)
-        self.points, self.sizes = points, sizes
+        self.points, self.lacking = points, lacking
 
     def operand(self, v: Value) -> Value:
         """Return the loop variable that walks an axis for a grid index, else the replacement."""
@@ -72,14 +75,15 @@ class _SequentialCloner(Cloner):
         return new
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
-        """Return an effect's copy; a carrying atomic becomes a load, an operation and a store."""
+        """Return an effect's copy; a lacking atomic becomes a load, an operation and a store."""
         new = super().effect(s)
-        if isinstance(s, Store) or not _is_carrying_atomic(s, self.sizes):
+        if isinstance(s, Store) or s not in self.lacking:
             return new
         current = load(new.buffer, new.index, new.when)
         a, b = (current, new.value) if s.op == "max" else (new.value, current)
-        value = (
-            current + new.value if s.op == "add" else where(binary("lt", a, b), new.value, current)
-        )
+        if s.op in ("min", "max"):
+            value = where(binary("lt", a, b), new.value, current)
+        else:
+            value = binary(s.op, current, new.value)
         self.emit(value)
         return Store(new.buffer, new.index, value, new.when)

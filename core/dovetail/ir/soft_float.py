@@ -13,6 +13,7 @@ from .analysis import values
 from .builder import Kernel
 from .language import Value, bitcast, cast, const, eq, ne, quo, sqrt, where
 from .rewrite import rewrite_kernel
+from .soft_fma64 import soft_fma64
 from .target import Capabilities
 
 # (two significands, True if the first is the lower) -> 26 bits of the quotient, and the remainder
@@ -164,14 +165,20 @@ def _integer_sqrt(x: Value) -> Value:
 
 
 def lower_fma(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Return the kernel with float32 fma as products and sums, on devices that have none.
+    """Return the kernel with each fma as products and sums, or by integers, on devices without.
 
-    An fma of float64 stays (see `floats`). Source: Boldo and Melquiond 2008, as for
-    `reference.fma`.
+    Source of that of float32 in float64: Boldo and Melquiond 2008, as for `reference.fma`.
     """
+    if not capabilities.has_fma64 and any(v.op == "fma" for v in values(kernel.body)):
+        kernel = rewrite_kernel(kernel, _soft_fma64)
     if capabilities.fma or not any(_is_fma(v) for v in values(kernel.body)):
         return kernel
     return rewrite_kernel(kernel, _fma_in_float64 if capabilities.float64 else _fma_in_integers)
+
+
+def _soft_fma64(v: Value, args: tuple[Value, ...]) -> Value | None:
+    """Return an fma of float64 by integers; None for other values."""
+    return soft_fma64(*args) if v.op == "fma" and v.dtype is float64 else None
 
 
 def _is_fma(v: Value) -> bool:

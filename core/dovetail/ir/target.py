@@ -25,6 +25,7 @@ class Capabilities:
     - `exact_division`: True if float32 division and square root round correctly.
     - `float64`: True if the device computes in float64.
     - `fma`: True if there is a multiply-add that rounds once.
+    - `fma64`: True if there is one of float64; None: as `fma`.
     - `contraction`: True if the compiler may fuse a product, unasked, with a sum that uses it.
     - `algebra`: the float expressions that the compiler may rewrite: none ("exact"), operations
       with a constant 0 ("zeros"), or any ("free").
@@ -41,6 +42,7 @@ class Capabilities:
     - `index_bits`: the bits of indices and sizes in kernels, 64 or 32.
     - `int64`: False if 64-bit integers, which `dtypes` still has, come as two words.
     - `storage_bits`: the smallest unit of memory access, 8 or 32.
+    - `atomic_bits`: the most bits of an integer on which the device has atomics, 64 or 32.
     """
 
     dtypes: frozenset[DType] = frozenset((bool_, *INTEGERS, *FLOATS))  # dtypes of buffers
@@ -48,6 +50,7 @@ class Capabilities:
     exact_division: bool = True  # float32 div and sqrt round correctly
     float64: bool = True
     fma: bool = True  # there is an fma that rounds once
+    fma64: bool | None = None  # there is one of float64; None: as `fma`
     contraction: bool = False  # a product may be fused, unasked, with a sum that uses it
     # The compiler may rewrite operations with a constant 0 ("zeros"), or all of floats ("free").
     algebra: Literal["exact", "zeros", "free"] = "exact"
@@ -67,6 +70,12 @@ class Capabilities:
     index_bits: int = 64  # of indices and sizes in kernels: 32 if the device has no more
     int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words
     storage_bits: int = 8  # the smallest unit of memory access: 32 if there are only words
+    atomic_bits: int = 64  # of the largest integers that atomics change: 32 if those of 64 lack
+
+    @property
+    def has_fma64(self) -> bool:
+        """Return True if the device has an fma of float64."""
+        return self.fma if self.fma64 is None else self.fma64
 
     def __post_init__(self) -> None:
         if self.algebra not in ("exact", "zeros", "free"):
@@ -102,6 +111,10 @@ class Capabilities:
             raise ArgumentError(
                 "Capabilities: storage_bits must be 8, or 32 with offset_alignment 4 or more, got "
                 f"storage_bits={self.storage_bits}, offset_alignment={alignment}"
+            )
+        if self.atomic_bits not in (32, 64):
+            raise ArgumentError(
+                f"Capabilities: atomic_bits must be 32 or 64, got {self.atomic_bits}"
             )
         if self.max_buffers and self.max_buffers < BUFFERS_MIN:
             raise ArgumentError(

@@ -27,7 +27,12 @@ NAME_SIMILARITY_MIN = 0.85  # similarity of a misspelt name, from 0 to 1
 DEVICES_MAX = 1_000  # per plugin, because a generator might never end
 REPLACEMENT = "\ufffd"  # for a character of a device's name that cannot be printed
 _DEFAULT_CAPABILITIES = Capabilities()
-_ACCEPTED_TYPES: dict[type, Any] = {bool: int, int: Integral, frozenset: AbstractSet}
+_ACCEPTED_TYPES: dict[type, Any] = {
+    bool: int,
+    int: Integral,
+    frozenset: AbstractSet,
+    type(None): int | None,  # a bool that follows another field
+}
 _CAPABILITY_TYPES = {
     f.name: _ACCEPTED_TYPES.get(type(v := getattr(_DEFAULT_CAPABILITIES, f.name)), type(v))
     for f in fields(Capabilities)
