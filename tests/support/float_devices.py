@@ -319,10 +319,9 @@ def _flushed(x: Value) -> Value:
 
 
 class SaysThatItFlushes(Flushing):
-    """A flushing backend that declares it: its companion runs kernels that need denormals."""
+    """A flushing backend that declares it: the core repairs what it flushes."""
 
     says: ClassVar[Mapping[str, Any]] = {"denormals": False}
-    companion = "reference"
 
 
 class WithoutNan(Floats):

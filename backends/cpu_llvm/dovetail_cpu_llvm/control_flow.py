@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, settles
+from dovetail.extend import (
+    Atomic,
+    Block,
+    DType,
+    Kernel,
+    Loop,
+    Store,
+    Value,
+    bool_,
+    is_branch,
+    settles,
+)
 
 from .accumulators import ReduceLoop
-from .branch_divergence import DivergentBranch, divergent_branches
+from .branch_divergence import DivergentBranch, divergent_branches, list_used_values
 from .compress_store import COMPRESS_BYTES, find_compress_store, render_compress_store
 from .expressions import Expressions
-from .ir_writer import Lane, Slot, scalar_type
+from .ir_writer import Lane, Slot, memory_type, scalar_type
 from .reduction import Reduction
 from .row_reuse import Reuse
 from .schedule import lanes_of_map
@@ -53,6 +64,8 @@ class ControlFlow:
                     self._render_map(s)
                 case Loop(kind="reduce"):
                     self.render_reduce(s)
+                case Loop() if is_branch(s):
+                    self._render_branch(s)
                 case Loop():
                     self._render_fold(s)
                 case Value() if id(s) in self.schedule.shared:
@@ -129,6 +142,84 @@ class ControlFlow:
         """Render a reduce loop, and bind its results."""
         reduce = ReduceLoop(loop, self.vectors, self.render_block)
         Reduction(reduce, self._is_vectorized(loop)).render()
+
+    def _render_branch(self, loop: Loop) -> None:
+        """Render a fold of 0 or 1 iterations; bind its results.
+
+        Of vectors, each lane that needs it runs the body on its own: few lanes do, and vectors
+        would multiply the code of a long body.
+        """
+        exprs, w = self.exprs, self.writer
+        condition = loop.stop.args[0]
+        slots = [w.slot(w.vector_type(scalar_type(v.dtype))) for v in loop.results]
+        w.store_all(slots, map(exprs.vector, loop.init))
+        exprs.lane(condition)
+        envs, index, width, mask = exprs.snapshot(), list(exprs.index), w.width, w.mask
+        needed = exprs.active(condition)
+        assert needed is not None
+        with w.if_then(needed if width == 1 else w.any_lane(needed)):
+            if width == 1:
+                w.store_all(slots, self._render_iteration(loop, "0"))
+            else:
+                self._render_lanes(loop, needed, slots)
+        exprs.restore(envs)
+        exprs.index, w.width, w.mask = index, width, mask
+        exprs.bind_slots(loop.results, slots)
+
+    def _render_iteration(self, loop: Loop, i: str) -> list[str]:
+        """Render a branch's body; return the registers of its results."""
+        self.exprs.env[id(loop.var)] = Lane(i)
+        self.render_block(loop.body, loop.update)
+        return [self.exprs.vector(u) for u in loop.update]
+
+    def _render_lanes(self, loop: Loop, needed: str, slots: Sequence[Slot]) -> None:
+        """Render a branch's body for each of the `needed` lanes, and replace its results."""
+        exprs, w, width = self.exprs, self.writer, self.writer.width
+        used = {id(v): v for v in (*list_used_values(loop), *loop.init) if id(v) in exprs.env}
+        vectors = [v for v in used.values() if exprs.env[id(v)].form == "vector"]
+        arrays = {id(v): self._spill(v.dtype, exprs.env[id(v)].text) for v in vectors}
+        mask = self._spill(bool_, needed)
+        outs = [self._spill(v.dtype, exprs.vector(v)) for v in loop.init]
+        w.width, w.mask = 1, None
+        with w.loop("0", str(width)) as j:
+            lanes = {**{k: exprs.env[k] for k in used}, **dict(enumerate(exprs.index))}
+            scalars = {k: self._lane_of(x, j) for k, x in lanes.items() if x.form != "vector"}
+            exprs.index = [scalars[axis] for axis in range(len(exprs.index))]
+            with w.if_then(self._load_element(bool_, mask, j)):
+                exprs.restore([{k: scalars[k] for k in used if k in scalars}])
+                for v in vectors:
+                    exprs.env[id(v)] = Lane(self._load_element(v.dtype, arrays[id(v)], j))
+                results = self._render_iteration(loop, "0")
+                for v, array, text in zip(loop.results, outs, results, strict=True):
+                    m, text = memory_type(v.dtype), exprs.memory.to_memory(v.dtype, text, 1)
+                    pointer = w.let(f"getelementptr {m}, ptr {array}, i64 {j}")
+                    w.emit(f"store {m} {text}, ptr {pointer}")
+        w.width = width
+        for v, array, slot in zip(loop.results, outs, slots, strict=True):
+            m = w.vector_type(memory_type(v.dtype))
+            text = w.let(f"load {m}, ptr {array}, align 64")
+            w.store(slot, exprs.memory.from_memory(v.dtype, text, width))
+
+    def _spill(self, dtype: DType, text: str) -> str:
+        """Render the store of a vector to the stack; return the address."""
+        w, m = self.writer, memory_type(dtype)
+        array = w.alloca(m, w.width)
+        text = self.exprs.memory.to_memory(dtype, text, w.width)
+        w.emit(f"store {w.vector_type(m)} {text}, ptr {array}, align 64")
+        return array
+
+    def _load_element(self, dtype: DType, array: str, j: str) -> str:
+        """Render the load of a lane's element of a spilled vector."""
+        w, m = self.writer, memory_type(dtype)
+        pointer = w.let(f"getelementptr {m}, ptr {array}, i64 {j}")
+        return self.exprs.memory.from_memory(dtype, w.let(f"load {m}, ptr {pointer}"), 1)
+
+    def _lane_of(self, lane: Lane, j: str) -> Lane:
+        """Return lane `j` of a value that is not a vector."""
+        if lane.form == "uniform":
+            return lane
+        w = self.writer
+        return Lane(w.i64("add", lane.text, w.i64("mul", j, lane.stride)))
 
     def _render_fold(self, loop: Loop) -> None:
         """Render a fold: as a compressing store, in lockstep or step by step; bind its results."""

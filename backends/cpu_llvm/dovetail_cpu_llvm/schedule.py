@@ -19,6 +19,7 @@ from dovetail.extend import (
     Value,
     fold_nest,
     grid_index,
+    is_branch,
     loads,
     stride_along,
     trip_count,
@@ -140,7 +141,7 @@ class CpuSchedule:
 
 def schedule(kernel: Kernel, native: int) -> CpuSchedule:
     """Choose the lanes, tiles and vectors of a kernel for registers of `native` bytes."""
-    loops = [s for s in walk(kernel.body) if isinstance(s, Loop)]
+    loops = list(_find_loops(kernel.body))
     if _uses_lockstep(kernel, loops):
         return _build_lockstep_schedule(kernel, native, loops)
     vectorized = frozenset(id(x) for x in loops if _can_vectorize(x))
@@ -166,10 +167,18 @@ def schedule(kernel: Kernel, native: int) -> CpuSchedule:
     )
 
 
+def _find_loops(block: Block) -> Iterator[Loop]:
+    """Yield the loops of a block, and those in them, except for branches."""
+    for s in block:
+        if isinstance(s, Loop) and not is_branch(s):
+            yield s
+            yield from _find_loops(s.body)
+
+
 def _has_only_short_folds(kernel: Kernel) -> bool:
     """Return True if a kernel consists of short folds without effects: chains of latencies."""
     loops = [s for s in kernel.body if isinstance(s, Loop)]
-    if sum(len(x.body) for x in loops) > COPIED_STATEMENTS_MAX:
+    if any(map(is_branch, loops)) or sum(len(x.body) for x in loops) > COPIED_STATEMENTS_MAX:
         return False
     plain = all(not x.effects and all(isinstance(s, Value) for s in x.body) for x in loops)
     return plain and not any(isinstance(s, Atomic) for s in kernel.body)
@@ -358,7 +367,10 @@ def _find_largest_itemsize(kernel: Kernel) -> int:
 
 def _can_vectorize(loop: Loop) -> bool:
     """Return True if a loop's iterations can be lanes: no fold, no inner loop, no atomic."""
-    return loop.kind != "fold" and not any(isinstance(s, (Loop, Atomic)) for s in loop.body)
+    inner = (s for s in walk(loop.body) if isinstance(s, Loop))
+    if loop.kind == "fold" or any(isinstance(s, Atomic) for s in loop.body):
+        return False
+    return all(map(is_branch, inner))
 
 
 def lanes_of_map(loop: Loop, native: int) -> int:

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from ..dtypes import DType, int64
+from ..dtypes import DType, bool_, int64
 from .language import Atomic, Block, Loop, Store, Value, walk
 
 if TYPE_CHECKING:
@@ -128,6 +128,16 @@ def varies_along(block: Block, variable: Value, memory: bool = False) -> Callabl
         elif isinstance(s, Value) and ((memory and s.op == "load") or any(map(varies, s.args))):
             dependent.add(id(s))
     return varies
+
+
+def is_branch(loop: Loop) -> bool:
+    """Return True for a fold of 0 or 1 iterations, which a bool decides: a branch.
+
+    - `loop`: a loop.
+    """
+    is_at_start = loop.start.op == "const" and loop.start.number == 0
+    is_bit = loop.stop.op == "cast" and loop.stop.args[0].dtype is bool_
+    return loop.kind == "fold" and is_at_start and is_bit
 
 
 def settles(loop: Loop) -> bool:

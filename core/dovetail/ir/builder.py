@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from ..dtypes import DType, int64
+from ..dtypes import DType, bool_, int64
 from ..errors import InternalError
 from .hidden_floats import HIDDEN_COMBINE_SUFFIX, hide_combine
 from .language import (
@@ -36,6 +36,9 @@ from .language import (
 from .lower_int64 import COMBINE_NAME_SEPARATOR, lower_combine, parse_dtype_codes
 from .printer import print_kernel
 from .rewrite import Cloner
+from .soft_subnormals import EXACT_SUFFIX, exact_combine
+
+FLAGGED_SUFFIX = "_flagged"  # at the end of a combine's name: a bool is combined beside the values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -507,9 +510,11 @@ ALL_COMBINES = tuple(_COMBINES)
 
 
 def is_combine(name: str | None) -> bool:
-    """Return True if there is a combine of this name, also of hidden floats or integer words."""
+    """Return True if there is a combine of this name, also of words, exact, flagged or hidden."""
     base = "" if name is None else name.partition(COMBINE_NAME_SEPARATOR)[0]
-    return base.removesuffix(HIDDEN_COMBINE_SUFFIX) in _COMBINES
+    for suffix in (HIDDEN_COMBINE_SUFFIX, FLAGGED_SUFFIX, EXACT_SUFFIX):
+        base = base.removesuffix(suffix)
+    return base in _COMBINES
 
 
 @cache
@@ -529,6 +534,10 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
         return in_words
     if base.endswith(HIDDEN_COMBINE_SUFFIX):
         return hide_combine(combine(base.removesuffix(HIDDEN_COMBINE_SUFFIX), dtypes), name)
+    if name.endswith(FLAGGED_SUFFIX):
+        return _append_flag(combine(name.removesuffix(FLAGGED_SUFFIX), dtypes[:-1]), name)
+    if name.endswith(EXACT_SUFFIX):
+        return exact_combine(combine(name.removesuffix(EXACT_SUFFIX), dtypes))
     identity, rule = _COMBINES[name]
     left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
     right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))
@@ -538,3 +547,17 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
     result = tuple(scheduler.operand(v) for v in rule(left, right))
     body = tuple(s for s in scheduler.open_scopes[0].statements if isinstance(s, Value))
     return Combine(name, tuple(identity(*dtypes)), left, right, body, result)
+
+
+def _append_flag(rule: Combine, name: str) -> Combine:
+    """Return a combine with one more bool, which is true if that of any element is."""
+    left, right = (Value("arg", bool_, (), (side, len(rule.left))) for side in ("left", "right"))
+    flag = left | right
+    return Combine(
+        name,
+        (*rule.identity, const(False, bool_)),
+        (*rule.left, left),
+        (*rule.right, right),
+        (*rule.body, flag),
+        (*rule.result, flag),
+    )

@@ -17,8 +17,7 @@ _MOVE_OPS = ("load", "where", "bitcast", "complex", "real", "imag")  # no arithm
 
 def supports_all_floats(capabilities: Capabilities) -> bool:
     """Return True if a device runs every kernel, as far as floats are concerned."""
-    can = capabilities
-    return can.denormals and can.nan
+    return capabilities.nan
 
 
 def find_missing_feature(kernel: Kernel, capabilities: Capabilities) -> str:
@@ -26,12 +25,8 @@ def find_missing_feature(kernel: Kernel, capabilities: Capabilities) -> str:
 
     The result is "" if the device runs the kernel as it should.
     """
-    can = capabilities
-    operations = [*_operations(kernel)]
-    if not can.nan and any(map(_may_meet_nan, operations)):
+    if not capabilities.nan and any(map(_may_meet_nan, _operations(kernel))):
         return "float arithmetic with infinities and NaN"
-    if not can.denormals and any(map(_may_flush_denormals, operations)):
-        return "float32 arithmetic with denormals"
     return ""
 
 
@@ -52,12 +47,3 @@ def _may_meet_nan(v: Value) -> bool:
     if v.op == "cast" and (v.args[0].dtype.kind != "f" or v.dtype.kind in "iu"):
         return False  # integers have no NaN; the cast of NaN to an integer is undefined
     return any(x.dtype.kind == "f" for x in (v, *v.args))
-
-
-def _may_flush_denormals(v: Value) -> bool:
-    """Return True if an operation may take or give a denormal float32."""
-    if v.op in _MOVE_OPS or not any(x.dtype is float32 for x in (v, *v.args)):
-        return False
-    if v.op == "cast":
-        return (v.args[0].dtype.kind == "f" and v.dtype.kind not in "iu") or v.dtype.kind == "b"
-    return not (v.op in ("eq", "ne") and v.args[0] is v.args[1])  # a test for NaN

@@ -22,6 +22,7 @@ from ..dtypes import (
 from ..errors import DeviceError, DTypeError
 from .analysis import values
 from .builder import Kernel
+from .guard_subnormals import guard_subnormals
 from .hide_floats import hide_floats
 from .language import (
     Buffer,
@@ -164,6 +165,8 @@ def lower_halves(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """
     has_halves = capabilities.storage_bits == 8 and capabilities.algebra != "free"
     native = capabilities.native_halves if has_halves else frozenset[DType]()
+    if not capabilities.denormals:
+        native -= {bfloat16}  # whose casts may flush, as float32 arithmetic does
     return _replace_by_integers(kernel, [d for d in TO_BITS if d not in native])
 
 
@@ -251,6 +254,7 @@ PASSES: tuple[Pass, ...] = (
     lower_halves,
     lower_float32_division,
     lower_fma,
+    guard_subnormals,
     hide_floats,
     lower_buffer_offsets,
     serialize_carrying_atomics,

@@ -6,15 +6,19 @@ Division, square root and fma are computed through float64, or through integers 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ..dtypes import float32, float64, int32, int64, uint32, uint64
 from .analysis import values
-from .builder import Kernel
 from .language import Value, bitcast, cast, const, eq, ne, quo, sqrt, where
 from .rewrite import rewrite_kernel
 from .soft_fma64 import soft_fma64
 from .target import Capabilities
+
+if TYPE_CHECKING:
+    from .builder import Kernel
 
 # (two significands, True if the first is the lower) -> 26 bits of the quotient, and the remainder
 DivisionRule = Callable[[Value, Value, Value], tuple[Value, Value]]
@@ -56,7 +60,7 @@ def _divide_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
         return None
     if v.op == "sqrt":
         return _integer_sqrt(*args)
-    return _integer_quotient(*args, divide=_divide_directly)
+    return integer_quotient(*args, divide=divide_directly)
 
 
 def _divide_in_words(v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -65,14 +69,14 @@ def _divide_in_words(v: Value, args: tuple[Value, ...]) -> Value | None:
         return None
     if v.op == "sqrt":
         return _integer_sqrt(*args)
-    return _integer_quotient(*args, divide=_divide_by_digits)
+    return integer_quotient(*args, divide=divide_by_digits)
 
 
 _INFINITY, _NAN = 0x7F800000, 0x7FC00000
 
 
-def _significand_and_exponent(x: Value) -> tuple[Value, Value]:
-    """Return the 24-bit significand (uint64) and the biased exponent (int32) of a finite float32.
+def significand_and_exponent(x: Value) -> tuple[Value, Value]:
+    """Return the 24-bit significand (uint32) and the biased exponent (int32) of a finite float32.
 
     A denormal is its bits times 2^-149; the float32 that equals its bits is free of leading zeros.
     """
@@ -80,10 +84,16 @@ def _significand_and_exponent(x: Value) -> tuple[Value, Value]:
     tiny = size < 0x800000
     bits = where(tiny, bitcast(cast(size, float32), uint32), size)
     exponent = cast(bits >> 23, int32) - where(tiny, const(149, int32), 0)
-    return cast((bits & 0x7FFFFF) | 0x800000, uint64), exponent
+    return (bits & 0x7FFFFF) | 0x800000, exponent
 
 
-def _assemble_float32(significand: Value, exponent: Value) -> Value:
+def _wide_significand_and_exponent(x: Value) -> tuple[Value, Value]:
+    """Return what `significand_and_exponent` returns, with the significand as uint64."""
+    significand, exponent = significand_and_exponent(x)
+    return cast(significand, uint64), exponent
+
+
+def assemble_float32(significand: Value, exponent: Value) -> Value:
     """Return the bits of the float32 nearest (ties to even) a 27-bit significand.
 
     The last bit of the significand is sticky.
@@ -104,14 +114,14 @@ def _append_sticky_bit(root: Value, remainder: Value) -> Value:
     return cast((root << 1) | cast(ne(remainder, 0), uint64), uint32)
 
 
-def _divide_directly(ma: Value, mb: Value, below: Value) -> tuple[Value, Value]:
+def divide_directly(ma: Value, mb: Value, below: Value) -> tuple[Value, Value]:
     """Return 26 bits of ma / mb as uint64, and the remainder."""
     dividend = where(below, ma << 26, ma << 25)
     quotient = quo(dividend, mb)
     return quotient, dividend - quotient * mb
 
 
-def _divide_by_digits(ma: Value, mb: Value, below: Value) -> tuple[Value, Value]:
+def divide_by_digits(ma: Value, mb: Value, below: Value) -> tuple[Value, Value]:
     """Return 26 bits of ma / mb and the remainder, in steps of 8 bits.
 
     A remainder of 24 bits and a digit of 8 fit a word.
@@ -126,13 +136,13 @@ def _divide_by_digits(ma: Value, mb: Value, below: Value) -> tuple[Value, Value]
     return cast(quotient, uint64), remainder
 
 
-def _integer_quotient(a: Value, b: Value, *, divide: DivisionRule) -> Value:
+def integer_quotient(a: Value, b: Value, *, divide: DivisionRule) -> Value:
     """Return a / b for float32, correctly rounded, by integer arithmetic."""
-    (ma, ea), (mb, eb) = _significand_and_exponent(a), _significand_and_exponent(b)
+    (ma, ea), (mb, eb) = map(_wide_significand_and_exponent, (a, b))
     below = ma < mb  # in that case the quotient's first bit is one place lower
     quotient, remainder = divide(ma, mb, below)
     exponent = ea - eb + where(below, const(126, int32), 127)
-    bits = _assemble_float32(_append_sticky_bit(quotient, remainder), exponent)
+    bits = assemble_float32(_append_sticky_bit(quotient, remainder), exponent)
     sizes = [bitcast(x, uint32) & 0x7FFFFFFF for x in (a, b)]
     (a_zero, b_zero), (a_inf, b_inf) = ([eq(s, n) for s in sizes] for n in (0, _INFINITY))
     bits = where(a_inf | b_zero, _INFINITY, where(a_zero | b_inf, 0, bits))
@@ -146,7 +156,7 @@ def _integer_sqrt(x: Value) -> Value:
 
     The device's root is off by at most 3 units in the last place, as in OpenCL.
     """
-    m, e = _significand_and_exponent(x)
+    m, e = _wide_significand_and_exponent(x)
     odd = eq(e & 1, 0)  # of the unbiased exponent
     m = where(odd, m << 1, m)
     target = m << 27  # its root has 26 bits
@@ -156,7 +166,7 @@ def _integer_sqrt(x: Value) -> Value:
         more = root + step
         root = where(more * more <= target, more, root)
     exponent = ((e - where(odd, const(128, int32), 127)) >> 1) + 127
-    bits = _assemble_float32(_append_sticky_bit(root, target - root * root), exponent)
+    bits = assemble_float32(_append_sticky_bit(root, target - root * root), exponent)
     plain = (x > 0.0) & (x < math.inf)
     return bitcast(where(plain, bits, where(x < 0.0, _NAN, bitcast(x, uint32))), float32)
 
@@ -173,7 +183,8 @@ def lower_fma(kernel: Kernel, capabilities: Capabilities) -> Kernel:
         kernel = rewrite_kernel(kernel, _soft_fma64)
     if capabilities.fma or not any(_is_fma(v) for v in values(kernel.body)):
         return kernel
-    return rewrite_kernel(kernel, _fma_in_float64 if capabilities.float64 else _fma_in_integers)
+    integers = partial(_fma_in_integers, flushes=not capabilities.denormals)
+    return rewrite_kernel(kernel, _fma_in_float64 if capabilities.float64 else integers)
 
 
 def _soft_fma64(v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -205,13 +216,19 @@ def _fma_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
     return cast(bitcast(bits + away, float64), float32)
 
 
-def _fma_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
-    """Return a float32 fma, correctly rounded by 64-bit integers; None for other values."""
-    if not _is_fma(v):
-        return None
+def _fma_in_integers(v: Value, args: tuple[Value, ...], flushes: bool) -> Value | None:
+    """Return a float32 fma by 64-bit integers; None for other values."""
+    return integer_fma(args, flushes) if _is_fma(v) else None
+
+
+def integer_fma(args: Sequence[Value], flushes: bool) -> Value:
+    """Return a * b + c for float32, rounded once, by 64-bit integers.
+
+    flushes: the device flushes subnormals, also those that meet an infinity.
+    """
     sizes = [bitcast(x, uint32) & 0x7FFFFFFF for x in args]
     signs = [bitcast(x, uint32) >> 31 for x in args]
-    (ma, ea), (mb, eb), (mc, ec) = map(_significand_and_exponent, args)
+    (ma, ea), (mb, eb), (mc, ec) = map(_wide_significand_and_exponent, args)
     product_is_zero = eq(sizes[0], 0) | eq(sizes[1], 0)
     addend_is_zero = eq(sizes[2], 0)
     # the product and the addend as 61 or 62 bits, times a power of two
@@ -231,11 +248,22 @@ def _fma_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
         total, power = where(low, total << k, total), where(low, power - k, power)
     has_remainder = ne(total & ((1 << 36) - 1), 0)
     significand = cast((total >> 36) | cast(has_remainder, uint64), uint32)
-    bits = where(eq(total, 0), 0, _assemble_float32(significand, power + 189))
+    bits = where(eq(total, 0), 0, assemble_float32(significand, power + 189))
     result = bitcast(bits | (sign << 31), float32)
     special = [size >= _INFINITY for size in sizes]
     result = where(special[2], args[2], result)
-    return where(special[0] | special[1], args[0] * args[1] + args[2], result)
+    a, b, c = map(normal_stand_in, args) if flushes else args
+    return where(special[0] | special[1], a * b + c, result)
+
+
+def normal_stand_in(x: Value) -> Value:
+    """Return `x` if it is zero, infinite or NaN, else 1 with its sign.
+
+    Where an operand is infinite or NaN, the other one's size does not matter.
+    """
+    bits = bitcast(x, uint32)
+    ordinary = (bits & 0x7FFFFFFF) - 1 < _INFINITY - 1
+    return bitcast(where(ordinary, (bits & 0x80000000) | 0x3F800000, bits), float32)
 
 
 def _shift_right_sticky(x: Value, places: Value) -> Value:

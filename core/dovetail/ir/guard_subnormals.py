@@ -1,0 +1,378 @@
+"""The pass of `legalize` for devices that flush subnormal float32 numbers to zero.
+
+A *segment* is a run of statements without effects. Its fast form uses the device's floats, and
+computes a flag: True if a subnormal number may have made a result differ from IEEE 754. A branch, a
+fold of 0 or 1 iterations, then computes the results again with soft floats (`soft_subnormals`). So
+all values outside of segments are exact. Loops without effects are a part of a segment: a fold
+carries its flag, and a reduction combines the flag beside its values.
+
+Effects stay where they are: a branch repeats none, and reads no memory that an effect has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ..dtypes import bool_, float32, float64
+from .analysis import values
+from .builder import FLAGGED_SUFFIX, Kernel
+from .language import (
+    OPERANDS,
+    Atomic,
+    Block,
+    Loop,
+    Statement,
+    Store,
+    Value,
+    cast,
+    const,
+    eq,
+    ne,
+    walk,
+)
+from .rewrite import Cloner
+from .soft_subnormals import (
+    EXACT_SUFFIX,
+    LEAST_NORMAL,
+    exact_operation,
+    flip_sign,
+    magnitude_bits,
+)
+from .subnormal_analysis import SubnormalAnalysis
+from .target import Capabilities
+
+
+def guard_subnormals(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """Return a kernel that keeps float32 subnormals on a device that flushes them."""
+    if capabilities.denormals or not any(_has_float32(v) for v in values(kernel.body)):
+        return kernel
+    return kernel.with_body(_GuardCloner(kernel, capabilities).guard_block(kernel.body, ()))
+
+
+def _has_float32(v: Value) -> bool:
+    """Return True if an operand or the result is a float32."""
+    return any(x.dtype is float32 for x in (v, *v.args))
+
+
+def _is_pure(s: Statement) -> bool:
+    """Return True for a value, and for a loop without effects."""
+    if isinstance(s, Loop):
+        return not any(isinstance(x, (Store, Atomic)) for x in walk(s.body))
+    return isinstance(s, Value)
+
+
+def _definitions(s: Statement) -> tuple[Value, ...]:
+    """Return the values that a statement defines for those after it."""
+    return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
+
+
+def _uses(s: Statement) -> Iterator[Value]:
+    """Yield the values that a statement and those in it use."""
+    for inner in walk((s,)):
+        if isinstance(inner, Value):
+            yield from inner.args
+        elif isinstance(inner, Loop):
+            yield from (inner.start, inner.stop, *inner.init, *inner.update)
+        else:
+            yield from (inner.index, inner.value, *(() if inner.when is None else (inner.when,)))
+
+
+class _SharingCloner(Cloner):
+    """A cloner that computes equal values of a block once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[object, Value] = {}  # a value, or its operation -> the shared one
+
+    def value(self, v: Value) -> None:
+        """Append a value's copy or replacement, without the operations that the block has."""
+        args = self.operands(v.args)
+        new = self.rewrite_value(v, args) or self.copy_with_args(v, args)
+        self.replacements[v] = new = self.share(new)
+        self.emit(new)
+
+    def share(self, v: Value) -> Value:
+        """Return an equal value of the open blocks, or the value with shared operands."""
+        known = self._known
+        if v.op in OPERANDS or v.op == "load":
+            return v
+        if v not in known:
+            args = tuple(map(self.share, v.args))
+            key = (v.op, v.dtype, v.attr, *args)
+            if key not in known:
+                known[key] = v if args == v.args else Value(v.op, v.dtype, args, v.attr)
+            known[v] = known[known[key]] = known[key]
+        return known[v]
+
+    @contextmanager
+    def open_block(self) -> Iterator[list[Statement]]:
+        """Return a context in which statements go to a new block, the list that it yields."""
+        outer, known = self.statements, self._known
+        self.statements, self._known = [], known.copy()
+        yield self.statements
+        self.statements, self._known = outer, known
+
+    def block(self, block: Block) -> Block:
+        """Return the copy of a block."""
+        with self.open_block():
+            return super().block(block)
+
+
+class _GuardCloner(_SharingCloner):
+    """A cloner that makes a segment fast, and appends the branch that repairs its results."""
+
+    def __init__(self, kernel: Kernel, capabilities: Capabilities) -> None:
+        super().__init__()
+        self.index, self.capabilities = kernel.index, capabilities
+        self.exact = SubnormalAnalysis({}, exact=True)  # of all statements so far
+        self.fast = SubnormalAnalysis({})  # of the segment
+        self.flags: list[Value] = []  # of the open block
+
+    def guard_block(self, block: Block, live_out: Sequence[Value]) -> Block:
+        """Return a block with its segments guarded; `live_out` are its values that are used later.
+
+        It is the kernel's block, or that of a loop with effects.
+        """
+        segment: list[Statement] = []
+        with self.open_block() as statements:
+            for k, s in enumerate(block):
+                if _is_pure(s):
+                    segment.append(s)
+                    continue
+                self._guard_segment(segment, block[k:], live_out)
+                segment = []
+                statements.append(
+                    self._loop_with_effects(s) if isinstance(s, Loop) else self.effect(s)
+                )
+            self._guard_segment(segment, (), live_out)
+        return tuple(statements)
+
+    def _loop_with_effects(self, old: Loop) -> Loop:
+        """Return the copy of a map or fold with effects, whose body is guarded on its own."""
+        new = self.copy_loop_head(old)
+        new.carry = self.bind_loop_values("carry", new, old.carry)
+        self.replacements[old.var] = new.var
+        new.body = self.guard_block(old.body, old.update)
+        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
+        new.update = self.operands(old.update)
+        new.results = self.bind_loop_values("result", new, old.results)
+        return new
+
+    # --- a segment
+
+    def _guard_segment(
+        self, segment: Sequence[Statement], rest: Block, live_out: Sequence[Value]
+    ) -> None:
+        """Append the statements of a segment, and their repair.
+
+        rest: the statements after it.
+        """
+        used = {*live_out, *(v for s in rest for v in _uses(s))}
+        self.fast = SubnormalAnalysis(self.exact.scales.copy())
+        for analysis in (self.fast, self.exact):
+            analysis.visit_block(tuple(segment))
+            analysis.use([*used])
+        before = self.replacements.copy()
+        self.flags = []
+        defined = {v for s in segment for v in _definitions(s)}
+        inner = {v for s in segment if isinstance(s, Loop) for v in _inner_values(s)}
+        for v in self.fast.checks:
+            if v not in defined and v not in inner:
+                self._flag_subnormal(v)
+        for s in segment:
+            self._fast_statement(s)
+        repaired = self._flagged_statements(segment)
+        outs = tuple(v for s in segment if s in repaired for v in _definitions(s) if v in used)
+        if outs and self.flags:
+            self._append_branch(segment, repaired, outs, before)
+
+    def _flagged_statements(self, segment: Sequence[Statement]) -> set[Statement]:
+        """Return the statements of a segment whose results a set flag makes invalid."""
+        invalid: set[Value] = set()
+        found: set[Statement] = set()
+        for s in segment:
+            own = [x for x in walk((s,)) if isinstance(x, Value)]
+            if (
+                any(self._is_fallible(v) for v in own)
+                or any(v in invalid for v in _uses(s))
+                or (isinstance(s, Loop) and any(map(self._has_fallible_combine, walk((s,)))))
+            ):
+                found.add(s)
+                invalid.update(_definitions(s))
+        return found
+
+    def _is_fallible(self, v: Value) -> bool:
+        """Return True if an operation relies on a check or has a flag."""
+        return self.exact.is_wrong(v)
+
+    def _has_fallible_combine(self, s: Statement) -> bool:
+        """Return True for a reduction whose fast combination relies on a check."""
+        return isinstance(s, Loop) and s in self.exact.unsafe and s not in self.fast.unsafe
+
+    def _append_branch(
+        self,
+        segment: Sequence[Statement],
+        repaired: set[Statement],
+        outs: tuple[Value, ...],
+        before: dict[Value, Value],
+    ) -> None:
+        """Append the fold of 0 or 1 iterations that computes values again with soft floats."""
+        flag = self._join_flags()
+        stop = cast(flag, self.index)
+        self.emit(stop)
+        branch = Loop("fold", const(0, self.index), stop, None, self.operands(outs))
+        branch.carry = tuple(Value("carry", v.dtype, (), (branch, k)) for k, v in enumerate(outs))
+        soft = _SoftCloner(self.exact, self.capabilities)
+        valid = {v for s in segment if s not in repaired for v in _definitions(s)}
+        soft.replacements = before | {v: self.replacements[v] for v in valid}
+        soft.emitted = self.emitted.copy()
+        branch.body = soft.block(tuple(s for s in segment if s in repaired))
+        branch.effects = tuple(s for s in branch.body if not isinstance(s, Value))
+        branch.update = soft.operands(outs)
+        self.statements.append(branch)
+        branch.results = self.bind_loop_values("result", branch, outs)
+
+    # --- fast statements
+
+    def _fast_statement(self, s: Statement) -> None:
+        """Append a pure statement with its flags."""
+        if isinstance(s, Value):
+            self._fast_value(s)
+            return
+        assert isinstance(s, Loop)
+        self.statements.append(self._fast_loop(s))
+        for v in s.results:
+            self._flag_checked(v)
+
+    def _fast_value(self, v: Value) -> None:
+        """Append a value, with the flags of its result."""
+        self.value(v)
+        new = self.replacements[v]
+        if self.fast.needs_flag(v):
+            self._add_flag(_is_flushed(new, new.args))
+        self._flag_checked(v)
+
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Return a change of sign by the bits, which no device flushes; None for other values."""
+        return flip_sign(*args) if v.op == "neg" and v.dtype is float32 else None
+
+    def _flag_checked(self, v: Value) -> None:
+        """Append the check of a value, if it has one."""
+        if v in self.fast.checks:
+            self._flag_subnormal(v)
+
+    def _flag_subnormal(self, v: Value) -> None:
+        """Append the check that a value is 0 or not below its threshold."""
+        least = LEAST_NORMAL + ((self.fast.checks[v] + 126) << 23)
+        self._add_flag(magnitude_bits(self.operand(v)) - 1 < least - 1)
+
+    def _add_flag(self, flag: Value) -> None:
+        """Append a flag to the open block."""
+        flag = self.share(flag)
+        self.emit(flag)
+        self.flags.append(flag)
+
+    def _join_flags(self) -> Value:
+        """Return True if any flag of the open block is set."""
+        joined = self.flags[0]
+        for flag in self.flags[1:]:
+            joined = joined | flag
+        self.emit(joined)
+        return joined
+
+    def _fast_loop(self, old: Loop) -> Loop:
+        """Return the copy of a pure loop, which also gives the flag of its iterations."""
+        new = self.copy_loop_head(old)
+        if old in self.fast.unsafe:
+            assert new.combine is not None
+            new.combine += EXACT_SUFFIX
+        outer_flags, self.flags = self.flags, []
+        new.carry = self.bind_loop_values("carry", new, old.carry)
+        self.replacements[old.var] = new.var
+        with self.open_block() as statements:
+            for v in old.carry:
+                self._flag_checked(v)
+            for s in old.body:
+                self._fast_statement(s)
+            new.update = self.operands(old.update)
+            new.results = self.bind_loop_values("result", new, old.results)
+            if self.flags:
+                self._carry_flag(new)
+                outer_flags.append(new.results[-1])
+        new.body = tuple(statements)
+        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
+        self.flags = outer_flags
+        return new
+
+    def _carry_flag(self, loop: Loop) -> None:
+        """Make the joined flags of an iteration one more result of a loop."""
+        flag = self._join_flags()
+        if loop.kind == "fold":
+            carry = Value("carry", bool_, (), (loop, len(loop.carry)))
+            flag = flag | carry
+            self.emit(flag)
+            loop.init, loop.carry = (*loop.init, const(False, bool_)), (*loop.carry, carry)
+        else:
+            assert loop.combine is not None
+            loop.combine += FLAGGED_SUFFIX
+        loop.update = (*loop.update, flag)
+        loop.results = (*loop.results, Value("result", bool_, (), (loop, len(loop.results))))
+
+
+def _inner_values(loop: Loop) -> Iterator[Value]:
+    """Yield the values that are defined in a loop and are not known after it."""
+    for s in walk((loop,)):
+        if isinstance(s, Loop):
+            yield from s.carry
+            if s is not loop:
+                yield from s.results
+        elif isinstance(s, Value):
+            yield s
+
+
+def _is_flushed(v: Value, args: Sequence[Value]) -> Value:
+    """Return True if the result of an operation may have been flushed; never False if it was."""
+    tiny = magnitude_bits(v) < LEAST_NORMAL
+    if v.op in ("add", "sub"):
+        return tiny & ne(*map(magnitude_bits, args))
+    if v.op == "cast":
+        return tiny & ne(args[0], const(0.0, float64))
+    if v.op == "fma":
+        a, b, c = args
+        zero_product = [_is_zero(x) for x in (a, b) if x.op != "const"]
+        if not zero_product or (c.op == "const" and c.number != 0):
+            return tiny
+        product = zero_product[0] if len(zero_product) == 1 else zero_product[0] | zero_product[1]
+        return tiny & ~(product if c.op == "const" else product & _is_zero(c))
+    nonzero = [~_is_zero(x) for x in (args if v.op == "mul" else args[:1]) if x.op != "const"]
+    for flag in nonzero:
+        tiny = tiny & flag
+    return tiny
+
+
+def _is_zero(x: Value) -> Value:
+    """Return True for both zeros."""
+    return eq(magnitude_bits(x), 0)
+
+
+class _SoftCloner(_SharingCloner):
+    """A cloner that computes with soft floats where the device's may be wrong."""
+
+    def __init__(self, analysis: SubnormalAnalysis, capabilities: Capabilities) -> None:
+        super().__init__()
+        self.analysis, self.capabilities = analysis, capabilities
+
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Return the soft operation; None for a value that is right as it is."""
+        if self.analysis.is_wrong(v) or v.op == "neg":
+            return exact_operation(v, args, self.capabilities)
+        return None
+
+    def copy_loop_head(self, old: Loop) -> Loop:
+        """Return the copy of a loop without its body; a combine keeps subnormals if it must."""
+        new = super().copy_loop_head(old)
+        if old in self.analysis.unsafe:
+            assert new.combine is not None
+            new.combine += EXACT_SUFFIX
+        return new

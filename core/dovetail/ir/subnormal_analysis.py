@@ -1,0 +1,377 @@
+"""Analysis of the float32 values of a kernel: which may be subnormal, or come of subnormals.
+
+The scale of a value bounds its size and the place of its last bit. It is the interval analysis of
+exponents: a sum of multiples of 2^-126 is one of them, so it is 0 or a normal number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from ..dtypes import DType, float16, float32, float64
+from .language import Atomic, Block, Loop, Store, Value
+
+LEAST_EXPONENT = -126  # of a normal number
+SUM_THRESHOLD = -103  # numbers from 2^-103 on are multiples of 2^-126
+PRODUCT_THRESHOLD = -40  # products of two numbers from 2^-40 on are multiples of 2^-126
+_LAST_BIT = -149  # of the least subnormal
+_ANY = 1000  # the grain of 0, a multiple of every number
+_LOOP_ROUNDS_MAX = 4  # until the scales of carried values must have settled
+COMPARISONS = ("lt", "le", "eq", "ne")
+
+
+class Scale(NamedTuple):
+    """Bounds of a float32 x that is not NaN.
+
+    - `grain`: x is infinite or a multiple of 2^grain.
+    - `low`: |x| is 0 or at least 2^low.
+    - `least`, `most`: x is between them; they are infinite if x may be.
+    """
+
+    grain: int
+    low: int
+    least: float = -math.inf
+    most: float = math.inf
+
+    @property
+    def nonzero(self) -> bool:
+        """Return True if x is certainly not 0."""
+        return self.least > 0 or self.most < 0
+
+    @property
+    def high(self) -> int:
+        """Return an exponent: |x| is below its power of 2 if it is finite; 128 if unknown."""
+        size = max(abs(self.least), abs(self.most))
+        return math.frexp(size)[1] if size < math.inf else 128
+
+    def join(self, other: Scale) -> Scale:
+        """Return the bounds of a value that is either of two."""
+        a, b = self, other
+        lows = min(a.grain, b.grain), min(a.low, b.low)
+        return Scale(*lows, min(a.least, b.least), max(a.most, b.most))
+
+    def within(self, least: float, most: float) -> Scale:
+        """Return the bounds of a value that also is between two numbers."""
+        return self._replace(least=max(self.least, least), most=min(self.most, most))
+
+
+_UNKNOWN = Scale(_LAST_BIT, _LAST_BIT)
+_FLOAT16 = Scale(-24, -24)
+
+
+class SubnormalAnalysis:
+    """The guards that a kernel's fast statements need, and the statements that need soft floats.
+
+    - `checks`: a value -> an exponent: the guard checks that the value is 0 or not below its power
+      of 2. Later operations rely on that.
+    - `risky`: operations whose result may be subnormal or flushed although their operands are not.
+    - `unsafe`: the operations that subnormal operands make wrong.
+    - `exact`: True for statements that keep subnormals: nothing is checked.
+    """
+
+    def __init__(self, scales: dict[Value, Scale], exact: bool = False) -> None:
+        self.scales, self.exact = scales, exact
+        self.threshold = LEAST_EXPONENT
+        self.checks: dict[Value, int] = {}
+        self.risky: set[Value] = set()
+        self.unsafe: set[Value | Loop] = set()
+        self._sensitive: set[Value] = set()  # used by an operation that a flushed operand changes
+
+    def needs_flag(self, v: Value) -> bool:
+        """Return True if a guard must find out if the result of `v` was flushed."""
+        return v in self.risky and v in self._sensitive
+
+    def is_wrong(self, v: Value) -> bool:
+        """Return True if the device may compute `v` wrongly from exact operands."""
+        return v in self.unsafe or self.needs_flag(v)
+
+    # --- statements
+
+    def visit_block(self, block: Block) -> None:
+        """Analyse statements in order; loops must be pure."""
+        for s in block:
+            if isinstance(s, Loop):
+                self._visit_outer_loop(s)
+            elif isinstance(s, Value):
+                self._visit_value(s)
+
+    def use(self, values: Sequence[Value]) -> None:
+        """Record uses that need the value as it is."""
+        self._sensitive.update(values)
+
+    def use_effect(self, s: Store | Atomic | Loop) -> None:
+        """Record the uses of an effect's operands."""
+        if isinstance(s, Loop):
+            self.use((s.start, s.stop, *s.init))
+        else:
+            self.use((s.index, s.value, *(() if s.when is None else (s.when,))))
+
+    def _visit_outer_loop(self, loop: Loop) -> None:
+        """Analyse a loop with the lowest threshold at which no operation in it needs a flag."""
+        before = self._copy_state()
+        for threshold in (LEAST_EXPONENT, SUM_THRESHOLD, PRODUCT_THRESHOLD, LEAST_EXPONENT):
+            self._restore_state(before)
+            self.threshold = threshold
+            self._visit_loop(loop)
+            if self.exact or not any(map(self.needs_flag, self.risky - before[2])):
+                break
+        self.threshold = LEAST_EXPONENT
+
+    def _copy_state(self) -> tuple[dict[Value, Scale], dict[Value, int], set[Value], set[Value]]:
+        """Return a copy of what the analysis of a loop changes."""
+        return self.scales.copy(), self.checks.copy(), self.risky.copy(), self._sensitive.copy()
+
+    def _restore_state(
+        self, state: tuple[dict[Value, Scale], dict[Value, int], set[Value], set[Value]]
+    ) -> None:
+        """Undo the analysis of a loop."""
+        self.scales, self.checks = state[0].copy(), state[1].copy()
+        self.risky, self._sensitive = state[2].copy(), state[3].copy()
+
+    def _visit_loop(self, loop: Loop) -> None:
+        """Analyse a pure loop; the scales of carried values are found by iteration."""
+        self.use((loop.start, loop.stop, *loop.init))
+        carried = [self.scale(v) for v in loop.init]
+        for k in range(_LOOP_ROUNDS_MAX):
+            self.scales.update(zip(loop.carry, carried, strict=True))
+            self._visit_body(loop)
+            joined = [a.join(self.scale(u)) for a, u in zip(carried, loop.update, strict=False)]
+            if loop.kind != "fold" or joined == carried:
+                break
+            carried = joined if k < _LOOP_ROUNDS_MAX - 2 else [_UNKNOWN] * len(carried)
+        if loop.kind == "fold":
+            self.use(loop.update)
+            self.scales.update(zip(loop.results, carried, strict=True))
+        else:
+            self._visit_combine(loop)
+
+    def _visit_body(self, loop: Loop) -> None:
+        """Analyse the statements of a loop's body."""
+        for s in loop.body:
+            if isinstance(s, Loop):
+                self._visit_loop(s)
+            elif isinstance(s, Value):
+                self._visit_value(s)
+
+    def _visit_combine(self, loop: Loop) -> None:
+        """Analyse the combination of a reduction's elements."""
+        self.use(loop.update)
+        for u, result in zip(loop.update, loop.results, strict=True):
+            if u.dtype is not float32:
+                continue
+            if loop.combine == "add":
+                if self.scale(u).grain < LEAST_EXPONENT:
+                    self._check(u, SUM_THRESHOLD, loop)
+                grain = max(self.scale(u).grain, _LAST_BIT)
+                self.scales[result] = Scale(grain, grain)
+            elif loop.combine in ("max", "min", "argmax", "argmin"):
+                self.scales[result] = Scale(*self._operand(u, loop)[:2])
+            else:  # a product, which no check makes safe
+                self.unsafe.add(loop)
+
+    # --- values
+
+    def scale(self, v: Value) -> Scale:
+        """Return the bounds of a value."""
+        if v.op == "const" and v.dtype is float32:
+            return _constant_scale(v.number)
+        return self.scales.get(v, _UNKNOWN)
+
+    def _operand(self, v: Value, user: Value | Loop) -> Scale:
+        """Return the bounds of an operand which must not be flushed; have it checked."""
+        self._sensitive.add(v)
+        is_lower = self.checks.get(v, self.threshold) < self.threshold
+        if self.scale(v).low < LEAST_EXPONENT or is_lower:
+            self._check(v, self.threshold, user)
+        return self.scale(v)
+
+    def _check(self, v: Value, threshold: int, user: Value | Loop) -> None:
+        """Have a value checked, unless subnormals are kept."""
+        if self.exact:
+            self.unsafe.add(user)
+            return
+        self.checks[v] = max(threshold, self.checks.get(v, threshold))
+        grain, low = self.scale(v)[:2]
+        least = self.checks[v]
+        self.scales[v] = self.scale(v)._replace(grain=max(least - 23, grain), low=max(least, low))
+
+    def _visit_value(self, v: Value) -> None:
+        """Record the bounds of an operation's result, and the checks of its operands."""
+        if v.op in COMPARISONS and v.args[0].dtype is float32:
+            self._visit_comparison(v)
+        elif v.op == "cast" and float32 in (v.dtype, v.args[0].dtype):
+            self._visit_cast(v)
+        elif v.dtype is float32 and v.op in _RULES:
+            self._record(v, _rounded_result(_RULES[v.op](self, v)))
+        else:
+            self.use(v.args)
+            if v.dtype is float32 and v.op in _MOVES:
+                self.scales[v] = _MOVES[v.op](self, v)
+
+    def _record(self, v: Value, scale: Scale) -> None:
+        """Record the bounds of arithmetic; a result that may be subnormal is risky."""
+        if scale.low < LEAST_EXPONENT:
+            self.risky.add(v)
+            if not self.exact:
+                scale = scale._replace(low=LEAST_EXPONENT)
+        self.scales[v] = scale
+
+    def _visit_comparison(self, v: Value) -> None:
+        """Have the operands of a comparison checked, unless it is with a normal constant."""
+        a, b = v.args
+        if a is b:
+            return
+        for x, other in ((a, b), (b, a)):
+            bound = self.scale(other)
+            if not (bound.nonzero and bound.low >= LEAST_EXPONENT):
+                self._operand(x, v)
+
+    def _visit_cast(self, v: Value) -> None:
+        """Record the bounds of a cast to float32, or have the operand of one from it checked."""
+        (x,) = v.args
+        self.use(v.args)
+        if x.dtype is float64:
+            self._record(v, _UNKNOWN)
+        elif v.dtype is float32:
+            self.scales[v] = _FLOAT16 if x.dtype is float16 else _integer_scale(x.dtype)
+        elif v.dtype is float64 or v.dtype.kind == "b":
+            self._operand(x, v)
+
+    # --- values that are moved
+
+    def _choice(self, v: Value) -> Scale:
+        """Return the bounds of a `where`; a comparison with a bound limits the value."""
+        c, *sides = v.args
+        scales = [self.scale(x) for x in sides]
+        if c.op in ("lt", "le") and c.args[0].dtype is float32:
+            smaller, larger = c.args
+            for k, (small, large) in enumerate(((smaller, larger), (larger, smaller))):
+                if sides[k] is small:
+                    scales[k] = scales[k].within(-math.inf, self.scale(large).most)
+                if sides[k] is large:
+                    scales[k] = scales[k].within(self.scale(small).least, math.inf)
+        return scales[0].join(scales[1])
+
+    def _negated(self, v: Value) -> Scale:
+        """Return the bounds of -x."""
+        x = self.scale(v.args[0])
+        return x._replace(least=-x.most, most=-x.least)
+
+    def _from_bits(self, v: Value) -> Scale:
+        """Return the bounds of a float from bits; a mask may have removed the sign."""
+        (bits,) = v.args
+        is_positive = bits.op == "and" and any(
+            x.op == "const" and 0 <= x.number <= 0x7FFFFFFF for x in bits.args
+        )
+        return _UNKNOWN.within(0.0, math.inf) if is_positive else _UNKNOWN
+
+    # --- arithmetic
+
+    def _sum(self, v: Value) -> Scale:
+        """Return the bounds of a sum or a difference."""
+        a, b = v.args
+        operands = [self.scale(x) for x in v.args]
+        for big, other in (operands, operands[::-1]):
+            if big.nonzero and big.low >= -100:  # a flushed `other` does not change the sum
+                grain = max(min(big.grain, other.grain), LEAST_EXPONENT)
+                break
+        else:
+            operands = [self._operand(x, v) for x in (a, b)]
+            grain = min(x.grain for x in operands)
+        x, y = operands
+        y = y if v.op == "add" else y._replace(least=-y.most, most=-y.least)
+        return Scale(grain, grain, x.least + y.least, x.most + y.most)
+
+    def _product(self, v: Value) -> Scale:
+        """Return the bounds of a product."""
+        a, b = (self._operand(x, v) for x in v.args)
+        return Scale(a.grain + b.grain, a.low + b.low, *_product_bounds(a, b))
+
+    def _fma(self, v: Value) -> Scale:
+        """Return the bounds of a * b + c."""
+        a, b, c = (self.scale(x) for x in v.args)
+        if c.nonzero and c.low >= -78:  # no cancellation leaves a subnormal
+            for x, other in ((v.args[0], b), (v.args[1], a)):
+                if other.high - 126 > c.low - 26:  # a flushed factor may change the sum
+                    self._operand(x, v)
+            grain = max(min(a.grain + b.grain, c.grain), LEAST_EXPONENT)
+        else:
+            a, b, c = (self._operand(x, v) for x in v.args)
+            grain = min(a.grain + b.grain, c.grain)
+        least, most = _product_bounds(a, b)
+        return Scale(grain, grain, least + c.least, most + c.most)
+
+    def _quotient(self, v: Value) -> Scale:
+        """Return the bounds of a quotient."""
+        a, b = (self._operand(x, v) for x in v.args)
+        low = a.low - b.high
+        if not b.nonzero:
+            return Scale(low - 23, low)
+        ends = [x / y if abs(x) < math.inf else x * y for x in a[2:] for y in b[2:]]
+        return Scale(low - 23, low, min(ends), max(ends))
+
+    def _root(self, v: Value) -> Scale:
+        """Return the bounds of a square root."""
+        a = self._operand(v.args[0], v)
+        low = a.low // 2
+        return Scale(low - 23, low, 0.0, math.sqrt(max(a.most, 0.0)))
+
+    def _rounded(self, v: Value) -> Scale:
+        """Return the bounds of a number without fraction."""
+        a = self._operand(v.args[0], v)
+        return Scale(max(a.grain, 0), 0, a.least - 1, a.most + 1)
+
+
+Rule: TypeAlias = Callable[[SubnormalAnalysis, Value], Scale]
+_RULES: dict[str, Rule] = {
+    "add": SubnormalAnalysis._sum,
+    "sub": SubnormalAnalysis._sum,
+    "mul": SubnormalAnalysis._product,
+    "fma": SubnormalAnalysis._fma,
+    "div": SubnormalAnalysis._quotient,
+    "sqrt": SubnormalAnalysis._root,
+    "trunc": SubnormalAnalysis._rounded,
+    "floor": SubnormalAnalysis._rounded,
+    "rint": SubnormalAnalysis._rounded,
+}
+_MOVES: dict[str, Rule] = {
+    "where": SubnormalAnalysis._choice,
+    "neg": SubnormalAnalysis._negated,
+    "bitcast": SubnormalAnalysis._from_bits,
+}
+
+
+def _rounded_result(exact: Scale) -> Scale:
+    """Return the bounds of a result that is rounded to float32, which may overflow."""
+    least, most = (x + side * abs(x) * 2.0**-22 for x, side in zip(exact[2:], (-1, 1), strict=True))
+    least, most = (x if abs(x) < 2.0**127 else math.copysign(math.inf, x) for x in (least, most))
+    if not least <= most:  # NaN: a difference of infinite bounds
+        least, most = -math.inf, math.inf
+    grain = max(exact.grain, _LAST_BIT)
+    low = max(exact.low, grain)
+    if least > 0 or most < 0:
+        low = max(low, math.frexp(min(abs(least), abs(most)))[1] - 1)
+    return Scale(max(grain, low - 23), low, least, most)
+
+
+def _product_bounds(a: Scale, b: Scale) -> tuple[float, float]:
+    """Return the least and the largest product; infinite ones if they are not known."""
+    ends = [x * y for x in a[2:] for y in b[2:]]
+    return (min(ends), max(ends)) if not any(map(math.isnan, ends)) else (-math.inf, math.inf)
+
+
+def _integer_scale(d: DType) -> Scale:
+    """Return the bounds of an integer or bool as float32."""
+    return Scale(0, 0, -(2.0**64) if d.kind == "i" else 0.0, 2.0**64)
+
+
+def _constant_scale(x: float) -> Scale:
+    """Return the bounds of a constant."""
+    if x == 0 or not math.isfinite(x):
+        return Scale(_ANY, _ANY, x, x) if x == x else Scale(_ANY, _ANY)
+    size = math.frexp(x)[1]
+    odd, divisor = abs(x).as_integer_ratio()
+    grain = (odd & -odd).bit_length() - divisor.bit_length()
+    return Scale(grain, size - 1, x, x)
