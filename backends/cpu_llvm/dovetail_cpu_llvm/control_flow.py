@@ -150,25 +150,22 @@ class ControlFlow:
         would multiply the code of a long body.
         """
         exprs, w = self.exprs, self.writer
-        condition = loop.stop.args[0]
+        condition, width, mask = loop.stop.args[0], w.width, w.mask
         slots = [w.slot(w.vector_type(scalar_type(v.dtype))) for v in loop.results]
         w.store_all(slots, map(exprs.vector, loop.init))
-        exprs.lane(condition)
-        envs, index, width, mask = exprs.snapshot(), list(exprs.index), w.width, w.mask
         needed = exprs.active(condition)
         assert needed is not None
-        with w.if_then(needed if width == 1 else w.any_lane(needed)):
+        with w.if_then(needed if width == 1 else w.any_lane(needed)), exprs.branch():
             if width == 1:
-                w.store_all(slots, self._render_iteration(loop, "0"))
+                w.store_all(slots, self._render_iteration(loop))
             else:
                 self._render_lanes(loop, needed, slots)
-        exprs.restore(envs)
-        exprs.index, w.width, w.mask = index, width, mask
+        w.width, w.mask = width, mask
         exprs.bind_slots(loop.results, slots)
 
-    def _render_iteration(self, loop: Loop, i: str) -> list[str]:
+    def _render_iteration(self, loop: Loop) -> list[str]:
         """Render a branch's body; return the registers of its results."""
-        self.exprs.env[id(loop.var)] = Lane(i)
+        self.exprs.env[id(loop.var)] = Lane("0")
         self.render_block(loop.body, loop.update)
         return [self.exprs.vector(u) for u in loop.update]
 
@@ -186,10 +183,11 @@ class ControlFlow:
             scalars = {k: self._lane_of(x, j) for k, x in lanes.items() if x.form != "vector"}
             exprs.index = [scalars[axis] for axis in range(len(exprs.index))]
             with w.if_then(self._load_element(bool_, mask, j)):
-                exprs.restore([{k: scalars[k] for k in used if k in scalars}])
+                exprs.env.clear()
+                exprs.env.update((k, scalars[k]) for k in used if k in scalars)
                 for v in vectors:
                     exprs.env[id(v)] = Lane(self._load_element(v.dtype, arrays[id(v)], j))
-                results = self._render_iteration(loop, "0")
+                results = self._render_iteration(loop)
                 for v, array, text in zip(loop.results, outs, results, strict=True):
                     m, text = memory_type(v.dtype), exprs.memory.to_memory(v.dtype, text, 1)
                     pointer = w.let(f"getelementptr {m}, ptr {array}, i64 {j}")

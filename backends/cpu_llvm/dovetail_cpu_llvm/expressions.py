@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from dovetail.extend import LANES, OPERANDS, Atomic, DType, Kernel, Value, bool_, int64
@@ -122,6 +123,17 @@ class Expressions:
         """Replace the environments: values of another block do not dominate the next one."""
         self._envs = [dict(e) for e in envs]
         self.env = self._envs[0]
+        self._rendered.clear()
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        """Return a context that renders the current row alone, in a copy of its environment."""
+        outer = self.env, self._envs, self.index, self.jam
+        self.env, self.index, self.jam = dict(self.env), list(self.index), 1
+        self._envs = [self.env]
+        self._rendered.clear()
+        yield
+        self.env, self._envs, self.index, self.jam = outer
         self._rendered.clear()
 
     # --- values by name

@@ -183,9 +183,14 @@ class _GuardCloner(_SharingCloner):
         for s in segment:
             self._fast_statement(s)
         repaired = self._flagged_statements(segment)
-        outs = tuple(v for s in segment if s in repaired for v in _definitions(s) if v in used)
+        wanted = [v for s in segment if s in repaired for v in _definitions(s) if v in used]
+        # a loop carries no value of a dtype that is only stored
+        stored = [v for v in wanted if v.dtype.compute is not v.dtype]
+        outs = tuple(dict.fromkeys(v.args[0] if v in stored else v for v in wanted))
         if outs and self.flags:
             self._append_branch(segment, repaired, outs, before)
+            for v in stored:
+                self.value(v)
 
     def _flagged_statements(self, segment: Sequence[Statement]) -> set[Statement]:
         """Return the statements of a segment whose results a set flag makes invalid."""

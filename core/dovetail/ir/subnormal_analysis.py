@@ -208,7 +208,7 @@ class SubnormalAnalysis:
         else:
             self.use(v.args)
             if v.dtype is float32 and v.op in _MOVES:
-                self.scales[v] = _MOVES[v.op](self, v)
+                self.scales[v] = _tightened(_MOVES[v.op](self, v))
 
     def _record(self, v: Value, scale: Scale) -> None:
         """Record the bounds of arithmetic; a result that may be subnormal is risky."""
@@ -219,14 +219,15 @@ class SubnormalAnalysis:
         self.scales[v] = scale
 
     def _visit_comparison(self, v: Value) -> None:
-        """Have the operands of a comparison checked, unless it is with a normal constant."""
+        """Have the operands of a comparison checked, unless it is a test for NaN.
+
+        A compiler may make a minimum of a comparison and a choice, which then flushes the result:
+        so no constant makes a comparison safe.
+        """
         a, b = v.args
-        if a is b:
-            return
-        for x, other in ((a, b), (b, a)):
-            bound = self.scale(other)
-            if not (bound.nonzero and bound.low >= LEAST_EXPONENT):
-                self._operand(x, v)
+        if a is not b:
+            self._operand(a, v)
+            self._operand(b, v)
 
     def _visit_cast(self, v: Value) -> None:
         """Record the bounds of a cast to float32, or have the operand of one from it checked."""
@@ -349,11 +350,15 @@ def _rounded_result(exact: Scale) -> Scale:
     least, most = (x if abs(x) < 2.0**127 else math.copysign(math.inf, x) for x in (least, most))
     if not least <= most:  # NaN: a difference of infinite bounds
         least, most = -math.inf, math.inf
-    grain = max(exact.grain, _LAST_BIT)
-    low = max(exact.low, grain)
-    if least > 0 or most < 0:
-        low = max(low, math.frexp(min(abs(least), abs(most)))[1] - 1)
-    return Scale(max(grain, low - 23), low, least, most)
+    return _tightened(Scale(max(exact.grain, _LAST_BIT), exact.low, least, most))
+
+
+def _tightened(scale: Scale) -> Scale:
+    """Return bounds in which each of the numbers limits the others."""
+    low = max(scale.low, scale.grain)
+    if scale.nonzero:
+        low = max(low, math.frexp(min(abs(scale.least), abs(scale.most)))[1] - 1)
+    return scale._replace(grain=max(scale.grain, low - 23), low=low)
 
 
 def _product_bounds(a: Scale, b: Scale) -> tuple[float, float]:

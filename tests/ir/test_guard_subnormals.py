@@ -1,0 +1,288 @@
+"""Kernels for devices that flush subnormals: exact soft floats, and guards around fast ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import float_devices as devices
+import numpy as np
+import pytest
+from dovetail.backend.reference import interpret
+from dovetail.dtypes import DType, bool_, float16, float32, float64, int32, int64, uint32
+from dovetail.ir.analysis import is_branch, values
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.language import (
+    Atomic,
+    Loop,
+    Value,
+    bitcast,
+    cast,
+    eq,
+    floor,
+    fma,
+    fold_loop,
+    load,
+    map_loop,
+    ne,
+    reduce_loop,
+    rint,
+    sqrt,
+    trunc,
+    walk,
+    where,
+)
+from dovetail.ir.language import Store as StoreTo
+from dovetail.ir.legalize import legalize
+from dovetail.ir.rewrite import rewrite_kernel
+from dovetail.ir.soft_subnormals import exact_operation
+from dovetail.ir.target import Capabilities
+from dovetail.ir.verify import verify
+
+FLUSHES = Capabilities(denormals=False, native_halves=frozenset((float16,)))
+WORDS = Capabilities(denormals=False, float64=False, int64=False, index_bits=32)
+N = 6000
+
+
+def kernel(
+    rule: Callable[..., Value], count: int, d: DType = float32, out: DType = float32
+) -> Kernel:
+    b = KernelBuilder("k")
+    ins = [b.buffer(f"x{k}", d, "r") for k in range(count)]
+    into = b.buffer("out", out, "w")
+    i = b.axis(b.int("n"))
+    b.store(into, i, rule(*[load(x, i) for x in ins]))
+    return b.build()
+
+
+def floats(seed: int, n: int = N) -> np.ndarray:
+    """Return float32 of all sizes, many of them subnormal or with subnormal products."""
+    rng = np.random.default_rng(seed)
+    sign = rng.integers(0, 2, n, dtype=np.uint32) << 31
+    any_ = rng.integers(0, 1 << 32, n, dtype=np.uint32)
+    tiny = rng.integers(0, 1 << 25, n, dtype=np.uint32) | sign
+    small = rng.integers(40 << 23, 90 << 23, n, dtype=np.uint32) | sign
+    edges = np.array(
+        [0.0, 1e-45, 1.1754944e-38, 1.1754942e-38, 0.5, 1.0, 3.4e38, np.inf, np.nan], np.float32
+    )
+    edges = np.concatenate([edges, -edges])[rng.integers(0, 18, n)].view(np.uint32)
+    return np.choose(rng.integers(0, 4, n), [any_, tiny, small, edges]).astype("u4").view("f4")
+
+
+def flushed(k: Kernel) -> Kernel:
+    """Return a kernel whose float32 operations flush operands and results."""
+    rule = partial(devices.Flushing.rule, object.__new__(devices.Flushing))
+    return rewrite_kernel(k, lambda v, args: rule(v, args))
+
+
+def check(k: Kernel, guarded: Kernel, *inputs: np.ndarray) -> None:
+    """Check that a kernel gives on a flushing device what it gives on others."""
+    verify(guarded)
+    d = k.buffers[-1].dtype
+    expected, found = (np.zeros(inputs[0].size, str(d.__numpy_dtype__)) for _ in range(2))
+    n = inputs[0].size
+    interpret(k, [*inputs, expected], [n], [], [n])
+    interpret(flushed(guarded), [*inputs, found], [n], [], [n])
+    bits = f"u{found.itemsize}"
+    both_nan = (found != found) & (expected != expected)
+    wrong = np.flatnonzero((found.view(bits) != expected.view(bits)) & ~both_nan)[:3]
+    assert not wrong.size, [x[wrong] for x in (*inputs, expected, found)]
+
+
+OPERATIONS: dict[str, tuple[Callable[..., Value], int, DType]] = {
+    "add": (lambda a, b: a + b, 2, float32), "sub": (lambda a, b: a - b, 2, float32),
+    "mul": (lambda a, b: a * b, 2, float32), "div": (lambda a, b: a / b, 2, float32),
+    "fma": (fma, 3, float32), "sqrt": (sqrt, 1, float32), "neg": (lambda a: -a, 1, float32),
+    "floor": (floor, 1, float32), "trunc": (trunc, 1, float32), "rint": (rint, 1, float32),
+    "lt": (lambda a, b: a < b, 2, bool_), "le": (lambda a, b: a <= b, 2, bool_),
+    "eq": (eq, 2, bool_), "ne": (ne, 2, bool_), "to bool": (lambda a: cast(a, bool_), 1, bool_),
+    "to float64": (lambda a: cast(a, float64), 1, float64),
+}  # fmt: skip
+
+
+def inputs_of(count: int) -> list[np.ndarray]:
+    """Return operands, of which a sixth cancel."""
+    arrays = [floats(k) for k in range(count)]
+    if count > 1:
+        arrays[-1][: N // 6] = -arrays[0][: N // 6]
+    return arrays
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_soft_operation_is_exact_where_all_floats_are_flushed(name: str) -> None:
+    rule, count, out = OPERATIONS[name]
+    k = kernel(rule, count, out=out)
+    soft = rewrite_kernel(k, lambda v, args: exact_operation(v, args, FLUSHES))
+    check(k, soft, *inputs_of(count))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("can", [FLUSHES, WORDS], ids=("int64", "words"))
+def test_guarded_operation_is_exact(name: str, can: Capabilities) -> None:
+    rule, count, out = OPERATIONS[name]
+    if out is float64 and not can.float64:
+        return  # `legalize` refuses it
+    k = kernel(rule, count, out=out)
+    check(k, legalize(k, can), *inputs_of(count))
+
+
+def test_narrowing_rounds_to_subnormals() -> None:
+    k = kernel(lambda a: cast(a, float32), 1, float64)
+    rng = np.random.default_rng(1)
+    x = np.ldexp(rng.standard_normal(N), rng.integers(-160, -120, N))
+    x[:1000] = np.ldexp(rng.integers(-9, 10, 1000) + 0.5, -149)
+    check(k, legalize(k, FLUSHES), x)
+
+
+def random_expression(seed: int) -> Callable[..., Value]:
+    """Return a rule of three operands: a few operations in a row, with constants and choices."""
+
+    def rule(a: Value, b: Value, c: Value) -> Value:
+        rng = np.random.default_rng(seed)
+        pool = [a, b, c]
+        for _ in range(7):
+            x, y, z = (pool[k] for k in rng.integers(0, len(pool), 3))
+            n = float(np.float32(rng.choice([1.0, -0.5, 2.0**-100, 2.0**80, 3e-39, 0.1])))
+            pool.append(
+                [
+                    lambda: x * y, lambda: x + y, lambda: x - y, lambda: fma(x, y, z),
+                    lambda: x * n, lambda: x + n, lambda: fma(x, y, x * 0.0 + n),
+                    lambda: where(x < y, z, x), lambda: -x, lambda: where(x < n, n, x),
+                    lambda: x * cast(cast(where(y < 9.0, y, 2.0), int32), float32),
+                ][rng.integers(11)]()
+            )  # fmt: skip
+        return pool[-1] + pool[-2]
+
+    return rule
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_guarded_expression_is_exact(seed: int) -> None:
+    k = kernel(random_expression(seed), 3)
+    check(k, legalize(k, FLUSHES), *inputs_of(3))
+
+
+def branches(k: Kernel) -> list[Loop]:
+    return [s for s in walk(k.body) if isinstance(s, Loop) and is_branch(s)]
+
+
+@pytest.mark.parametrize(
+    "rule, d",
+    [
+        (lambda a: a + 1.0, float32),
+        (lambda a: a + 1.0 - 2.5, float32),
+        (lambda a: cast(a, float32) * 0.25 + 3.0, int32),
+        (lambda a: cast(a, float32) * cast(a, float32) + cast(a, float32), float16),
+        (lambda a: bitcast(bitcast(a, uint32) + 1, float32), float32),
+        (lambda a: where(cast(a, float32) < 2.0, 2.0, cast(a, float32)) * 2.0**-100, int32),
+    ],
+)
+def test_nothing_is_guarded_where_no_subnormal_can_matter(
+    rule: Callable[[Value], Value], d: DType
+) -> None:
+    assert not branches(legalize(kernel(rule, 1, d), FLUSHES))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda a: a * 0.5, lambda a: where(a < 2.0, a, 2.0), lambda a: a + 1e-37,
+        lambda a: where(a < 2.0, 2.0, a) * 2.0**-127,
+    ],
+)  # fmt: skip
+def test_what_a_subnormal_changes_is_guarded(rule: Callable[[Value], Value]) -> None:
+    assert len(branches(legalize(kernel(rule, 1), FLUSHES))) == 1
+
+
+def test_other_devices_get_the_kernel_itself() -> None:
+    k = kernel(lambda a, b: a * b, 2)
+    assert legalize(k, Capabilities()) is k
+
+
+# --- loops
+
+
+def reduction(combine: str, rule: Callable[[Value], Value], d: DType = float32) -> Kernel:
+    """Return a kernel that reduces rows of 100 elements."""
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", d, "w")
+    i = b.axis(b.int("n"))
+    at = i * 100
+    if combine.startswith("arg"):
+        result = reduce_loop(combine, 0, 100, lambda k: (rule(load(x, at + k)), k))[1]
+    else:
+        result = reduce_loop(combine, 0, 100, lambda k: rule(load(x, at + k)))[0]
+    b.store(out, i, result)
+    return b.build()
+
+
+@pytest.mark.parametrize("combine", ["add", "mul", "max", "min", "argmax", "argmin"])
+@pytest.mark.parametrize("factor", [1.0, 1e-3])
+def test_reduction_of_subnormals_is_exact(combine: str, factor: float) -> None:
+    d = int64 if combine.startswith("arg") else float32
+    k = reduction(combine, lambda x: x * factor, d)
+    guarded = legalize(k, FLUSHES)
+    verify(guarded)
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 1 << 24, (90, 100), dtype=np.uint32).view(np.float32)
+    x *= rng.choice([-1, 1], x.shape).astype("f4")
+    x[::3] = rng.standard_normal(x[::3].shape)  # rows without subnormals
+    x[1::3, 5] = 1e-30
+    expected, found = np.zeros((2, 90), str(d.__numpy_dtype__))
+    interpret(k, [x.ravel(), expected], [90], [], [90])
+    interpret(flushed(guarded), [x.ravel(), found], [90], [], [90])
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_sum_checks_its_elements_alone() -> None:
+    """Numbers from 2^-103 on are multiples of 2^-126, and so are their sums."""
+    body = legalize(reduction("add", lambda x: x), FLUSHES).body
+    fast = next(s for s in body if isinstance(s, Loop))
+    assert fast.combine == "add_flagged"
+    assert [v.op for v in values(fast.body) if v.dtype.kind == "f"] == ["load"]
+
+
+def test_product_checks_the_loads_and_no_result() -> None:
+    """Products of two numbers from 2^-40 on are multiples of 2^-126."""
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    i, zero = b.axis(b.int("n")), cast(b.int("z") * 0, float32)
+    loop = fold_loop(0, 64, [zero], lambda k, s: [fma(load(x, k), load(x, i + k), s)])
+    b.store(out, i, loop.results[0])
+    guarded = legalize(b.build(), FLUSHES)
+    verify(guarded)
+    fast = next(s for s in guarded.body if isinstance(s, Loop))
+    assert [v.op for v in values(fast.body)].count("lt") == 2
+    rng = np.random.default_rng(3)
+    for scale in (1.0, 1e-18, 1e-22, 1e-40):
+        data = (rng.standard_normal(200) * scale).astype("f4")
+        expected, found = np.zeros((2, 90), "f4")
+        interpret(b.build(), [data, expected], [90, 0], [], [90])
+        interpret(flushed(guarded), [data, found], [90, 0], [], [90])
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_effects_are_neither_repeated_nor_lost() -> None:
+    """A store reads what an earlier iteration wrote; an atomic counts each point once."""
+    b = KernelBuilder("k")
+    x, y = b.buffer("x", float32, "r"), b.buffer("y", float32, "rw")
+    count = b.buffer("count", int32, "rw")
+    i, zero = b.axis(b.int("n")), b.int("zero")
+    tiny = load(x, i) * 0.5
+    b.effect(Atomic("add", count, zero, where(tiny < 1e-39, cast(i * 0 + 1, int32), 0)))
+    first = load(y, i) * 0.5
+    b.effect(StoreTo(y, i, first + tiny))
+    b.effect(map_loop(0, 3, lambda k: [StoreTo(y, i, load(y, i) * 0.75)]))
+    step = fold_loop(0, 3, [tiny], lambda k, s: ([s * 0.5], [StoreTo(y, i, load(y, i) + s)]))
+    b.effect(step)
+    k = b.build()
+    guarded = legalize(k, FLUSHES)
+    verify(guarded)
+    results = []
+    for each in (k, flushed(guarded)):
+        data = floats(5, 500)
+        y_data, counted = floats(6, 500), np.zeros(1, "i4")
+        interpret(each, [data, y_data, counted], [500, 0], [], [500])
+        y_data[y_data != y_data] = 0
+        results.append((y_data.tobytes(), counted.tolist()))
+    assert results[0] == results[1]
