@@ -210,48 +210,53 @@ def test_products_of_reductions_are_hidden_on_contracting_devices(d: DType) -> N
     assert found.tobytes() == expected.tobytes() and found.any()
 
 
-# --- denormals and NaN
+# --- NaN
 
-FLUSHES, FINITE = (replace(ALL, **{name: False}) for name in ("denormals", "nan"))
-KEPT = {  # ops that are exact despite flushed denormals, and those that see no NaN
-    "moved": (kernel(lambda a, b, c: a), True, True),
-    "chosen": (kernel(lambda a, b, c: where(eq(bitcast(a, int32), 3), b, c)), True, True),
-    "from integers": (kernel(lambda a, b, c: cast(a, float32), uint32, float32), True, True),
-    "to integers": (kernel(lambda a, b, c: cast(a, int32), float32, int32), True, True),
-    "to bool": (kernel(lambda a, b, c: cast(a, bool_), float32, bool_), False, False),
-    "a test for NaN": (kernel(lambda a, b, c: ne(a, a), float32, bool_), True, False),
-    "compared": (kernel(lambda a, b, c: a < b, float32, bool_), False, False),
-    "added": (kernel(lambda a, b, c: a + b), False, False),
-    "rounded": (kernel(lambda a, b, c: floor(a)), False, False),
-    "widened": (kernel(lambda a, b, c: cast(a, float64), float32, float64), False, False),
-    "of float64": (kernel(lambda a, b, c: a * b + c, float64), True, False),
-    "of integers": (kernel(lambda a, b, c: a * b + c, int32), True, True),
+FINITE = replace(ALL, nan=False)
+KEPT = {  # operations, and True for those that see no NaN
+    "moved": (kernel(lambda a, b, c: a), True),
+    "chosen": (kernel(lambda a, b, c: where(eq(bitcast(a, int32), 3), b, c)), True),
+    "from integers": (kernel(lambda a, b, c: cast(a, float32), uint32, float32), True),
+    "to integers": (kernel(lambda a, b, c: cast(a, int32), float32, int32), True),
+    "to bool": (kernel(lambda a, b, c: cast(a, bool_), float32, bool_), False),
+    "a test for NaN": (kernel(lambda a, b, c: ne(a, a), float32, bool_), False),
+    "compared": (kernel(lambda a, b, c: a < b, float32, bool_), False),
+    "added": (kernel(lambda a, b, c: a + b), False),
+    "rounded": (kernel(lambda a, b, c: floor(a)), False),
+    "widened": (kernel(lambda a, b, c: cast(a, float64), float32, float64), False),
+    "of float64": (kernel(lambda a, b, c: a * b + c, float64), False),
+    "of integers": (kernel(lambda a, b, c: a * b + c, int32), True),
 }
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_lacking_names_the_arithmetic_that_a_device_misses(name: str) -> None:
-    k, flushed, finite = KEPT[name]
+    k, finite = KEPT[name]
     assert find_missing_feature(legalize(k, ALL), ALL) == ""
-    assert (find_missing_feature(legalize(k, FLUSHES), FLUSHES) == "") == flushed
     assert (find_missing_feature(legalize(k, FINITE), FINITE) == "") == finite
 
 
-@pytest.mark.parametrize("can", (FLUSHES, FINITE), ids=("denormals", "nan"))
-def test_lacking_considers_reductions(can: Capabilities) -> None:
+def test_lacking_considers_reductions() -> None:
     b = KernelBuilder("k")
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
     i = b.axis(n)
     b.store(out, i, reduce_loop("max", 0, n, lambda k: load(x, k))[0])
-    assert find_missing_feature(legalize(b.build(), can), can)
+    assert find_missing_feature(legalize(b.build(), FINITE), FINITE)
 
 
 def test_missing_companion_raises_with_the_reason() -> None:
-    info = replace(devices.Flushing.info, type="lonely", capabilities=FLUSHES)
-    opened = open_with_companion(dt.device("lonely"), devices.Flushing(info), None, {})
-    assert opened.backend.accepts(legalize(KEPT["moved"][0], FLUSHES))
-    with pytest.raises(CompileError, match="which needs float32 arithmetic with denormals, and"):
-        opened.backend.compile(legalize(KEPT["added"][0], FLUSHES))
+    info = replace(devices.WithoutNan.info, type="lonely", capabilities=FINITE)
+    opened = open_with_companion(dt.device("lonely"), devices.WithoutNan(info), None, {})
+    assert opened.backend.accepts(legalize(KEPT["moved"][0], FINITE))
+    with pytest.raises(CompileError, match="which needs float arithmetic with infinities and NaN"):
+        opened.backend.compile(legalize(KEPT["added"][0], FINITE))
+
+
+def test_device_that_flushes_needs_no_companion() -> None:
+    info = replace(devices.Flushing.info, type="alone", capabilities=replace(ALL, denormals=False))
+    backend = devices.Flushing(info)
+    opened = open_with_companion(dt.device("alone"), backend, None, {})
+    assert opened.backend is backend
 
 
 def test_copy_to_a_companion_is_explained() -> None:

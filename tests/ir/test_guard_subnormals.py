@@ -134,23 +134,24 @@ def test_narrowing_rounds_to_subnormals() -> None:
     check(k, legalize(k, FLUSHES), x)
 
 
+STEPS: tuple[Callable[[Value, Value, Value, float], Value], ...] = (
+    lambda x, y, z, n: x * y, lambda x, y, z, n: x + y, lambda x, y, z, n: x - y,
+    lambda x, y, z, n: fma(x, y, z), lambda x, y, z, n: x * n, lambda x, y, z, n: x + n,
+    lambda x, y, z, n: fma(x, y, x * 0.0 + n), lambda x, y, z, n: where(x < y, z, x),
+    lambda x, y, z, n: -x, lambda x, y, z, n: where(x < n, n, x),
+    lambda x, y, z, n: x * cast(cast(where(y < 9.0, y, 2.0), int32), float32),
+)  # fmt: skip
+
+
 def random_expression(seed: int) -> Callable[..., Value]:
     """Return a rule of three operands: a few operations in a row, with constants and choices."""
 
-    def rule(a: Value, b: Value, c: Value) -> Value:
-        rng = np.random.default_rng(seed)
-        pool = [a, b, c]
+    def rule(*operands: Value) -> Value:
+        rng, pool = np.random.default_rng(seed), [*operands]
         for _ in range(7):
             x, y, z = (pool[k] for k in rng.integers(0, len(pool), 3))
             n = float(np.float32(rng.choice([1.0, -0.5, 2.0**-100, 2.0**80, 3e-39, 0.1])))
-            pool.append(
-                [
-                    lambda: x * y, lambda: x + y, lambda: x - y, lambda: fma(x, y, z),
-                    lambda: x * n, lambda: x + n, lambda: fma(x, y, x * 0.0 + n),
-                    lambda: where(x < y, z, x), lambda: -x, lambda: where(x < n, n, x),
-                    lambda: x * cast(cast(where(y < 9.0, y, 2.0), int32), float32),
-                ][rng.integers(11)]()
-            )  # fmt: skip
+            pool.append(STEPS[rng.integers(len(STEPS))](x, y, z, n))
         return pool[-1] + pool[-2]
 
     return rule

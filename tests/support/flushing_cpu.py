@@ -107,3 +107,4 @@ class LyingFlushingCpu(FlushingCpu):
 FlushingCpu.plugin = FlushingPlugin(FlushingCpu, "cpu_ftz")
 FlushingCpuWithoutFma.plugin = FlushingPlugin(FlushingCpuWithoutFma, "cpu_ftz_no_fma")
 LyingFlushingCpu.plugin = FlushingPlugin(LyingFlushingCpu, "cpu_ftz_lying")
+DEVICES = (FlushingCpu, FlushingCpuWithoutFma, LyingFlushingCpu)

@@ -12,6 +12,7 @@ from typing import Any
 
 import broken_backends
 import float_devices as floats
+import flushing_cpu
 import limited
 import partial_devices as partial
 import pytest
@@ -34,6 +35,7 @@ BACKENDS = (
     *floats.BROKEN,
     *floats.HONEST,
     *limited.BROKEN,
+    *flushing_cpu.DEVICES,
     *limited.LIMITED,
 )
 
@@ -106,7 +108,14 @@ EXHAUSTIVE = [
 
 @pytest.mark.parametrize(
     "lie",
-    [*broken_backends.BROKEN, *partial.BROKEN, *floats.BROKEN, *limited.BROKEN, *EXHAUSTIVE],
+    [
+        *broken_backends.BROKEN,
+        *partial.BROKEN,
+        *floats.BROKEN,
+        *limited.BROKEN,
+        flushing_cpu.LyingFlushingCpu,
+        *EXHAUSTIVE,
+    ],
     ids=lambda c: getattr(c, "__name__", None),
 )
 def test_broken_backend_is_caught(site: Path, lie: type[broken_backends.Honest]) -> None:
@@ -201,6 +210,22 @@ def test_limited_device_passes(
 ) -> None:
     """A sample of each: the core does not use what they lack."""
     run_sample(site, device.plugin.type, is_plain)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        flushing_cpu.FlushingCpu,
+        pytest.param(flushing_cpu.FlushingCpuWithoutFma, marks=pytest.mark.exhaustive),
+    ],
+    ids=lambda c: c.plugin.type,
+)
+def test_cpu_that_flushes_passes_without_a_companion(
+    site: Path, device: type[flushing_cpu.FlushingCpu], is_plain: bool
+) -> None:
+    """A sample of the kit: the device computes float32 itself, and keeps subnormals."""
+    _, certificate = run_sample(site, device.plugin.type, is_plain)
+    assert "companion" not in certificate
 
 
 @pytest.mark.exhaustive

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ..dtypes import bool_, float32, float64
+from ..dtypes import bool_, float32, float64, uint32
 from .analysis import values
 from .builder import FLAGGED_SUFFIX, Kernel
 from .language import (
@@ -25,6 +25,7 @@ from .language import (
     Statement,
     Store,
     Value,
+    bitcast,
     cast,
     const,
     eq,
@@ -34,6 +35,7 @@ from .language import (
 from .rewrite import Cloner
 from .soft_subnormals import (
     EXACT_SUFFIX,
+    EXPONENT_BITS,
     LEAST_NORMAL,
     exact_operation,
     flip_sign,
@@ -338,7 +340,7 @@ def _inner_values(loop: Loop) -> Iterator[Value]:
 
 def _is_flushed(v: Value, args: Sequence[Value]) -> Value:
     """Return True if the result of an operation may have been flushed; never False if it was."""
-    tiny = magnitude_bits(v) < LEAST_NORMAL
+    tiny = eq(bitcast(v, uint32) & EXPONENT_BITS, 0)
     if v.op in ("add", "sub"):
         return tiny & ne(*map(magnitude_bits, args))
     if v.op == "cast":
