@@ -420,9 +420,9 @@ def _combine_in_canonical_order(
             x[np.minimum(k, chunks - 1)] for x in partial
         ]
 
-    return _combine_in_canonical_order(
-        rule, start, chunk_counts, shape, pick
-    )  # leaves a single chunk's result as it is
+    whole = _combine_in_canonical_order(rule, start, chunk_counts, shape, pick)
+    # a single chunk's result is not combined with the identity
+    return [np.where(chunk_counts > 1, x, y[0]) for x, y in zip(whole, partial, strict=True)]
 
 
 def _combine_chunks(
