@@ -329,6 +329,8 @@ def test_buffer_limit_below_the_minimum_raises() -> None:
         ArgumentError, match=r"max_buffers must be 0 .no limit. or at least 8, got 7"
     ):
         Capabilities(max_buffers=BUFFERS_MIN - 1)
+    with pytest.raises(ArgumentError, match="at least 9, got 8"):  # parts have one buffer more
+        Capabilities(max_buffers=BUFFERS_MIN, max_iterations=1 << 16)
 
 
 # --- offsets and grids
@@ -533,6 +535,10 @@ def test_alignment_counts_in_elements_against_32_bit_indices(
         (
             {"offset_alignment": 1 << 21, "index_bits": 32},
             "offset_alignment must be at most 1048576 with index_bits=32, got 2097152",
+        ),
+        (
+            {"max_iterations": 4096},
+            r"max_iterations must be 0 .no limit. or at least 8192, got 4096",
         ),
         ({"max_grid": (4, 0)}, r"max_grid must hold a positive number for each axis, got \(4, 0\)"),
     ],

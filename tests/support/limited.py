@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from operator import gt
 from typing import Any, ClassVar
@@ -17,8 +18,8 @@ from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32, int64, uint64
 from dovetail.ir.builder import Kernel, combine
 from dovetail.ir.language import CHUNK, Atomic, Block, Loop, Value, walk
-from dovetail.ir.split_iterations import CHUNK_OVERHEAD
 from dovetail.ir.target import Capabilities
+from dovetail.ir.trip_counts import CHUNK_OVERHEAD
 from dovetail.ir.verify import verify
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.device_handle import OpenedDevice
@@ -36,6 +37,52 @@ class Plugin(broken_backends.Plugin):
     @hookimpl
     def dovetail_probe(self, config: Mapping[str, str]) -> Sequence[DeviceInfo]:
         return [self.backend.described()]
+
+
+class CountingRun(reference._BlockRun):
+    """A run of a block that counts the iterations of each point, all loops together."""
+
+    most: ClassVar[int]
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.done, self.shape = np.zeros(1, np.int64), (1,)
+
+    def block(self, block: Block, shape: tuple[int, ...], active: Any) -> None:
+        outer, self.shape = self.shape, shape
+        super().block(block, shape, active)
+        self.shape = outer
+
+    def trip_counts(self, loop: Loop, active: Any) -> tuple[Any, int]:
+        n, _ = super().trip_counts(loop, active)
+        n = np.broadcast_to(np.asarray(n, np.int64), self.shape)
+        overhead = CHUNK_OVERHEAD * (loop.kind == "reduce") * -(-np.maximum(n, 1) // CHUNK)
+        if active is not None:
+            overhead = np.where(active, overhead, 0)
+        cells = (n + overhead).reshape(-1, self.shape[-1])  # iterations of outer loops; points
+        done = self.done + np.cumsum(cells, axis=0)
+        self.done = done[-1]
+        n = self.limit(n, (done - cells).reshape(self.shape))
+        return n, int(n.max())
+
+    def limit(self, n: Any, done: Any) -> Any:
+        """Return how many of `n` iterations run after `done`. Raises: RuntimeError."""
+        if self.done.max() > self.most:
+            raise RuntimeError(f"{self.done.max()} iterations of a point, more than {self.most}")
+        return n
+
+
+class EndingRun(CountingRun):
+    """A run whose loops end in silence at the limit, as those of llvmpipe."""
+
+    def limit(self, n: Any, done: Any) -> Any:
+        return np.minimum(n, np.maximum(self.most - done, 0))
+
+
+def counting(run: type[CountingRun], most: int) -> AbstractContextManager[object]:
+    """Count iterations while kernels are interpreted; without a limit do nothing."""
+    limited_run = type(run.__name__, (run,), {"most": most})
+    return mock.patch.object(reference, "_BlockRun", limited_run) if most else nullcontext()
 
 
 class Limited(broken_backends.Honest):
@@ -86,7 +133,8 @@ class Limited(broken_backends.Honest):
         most = can.max_grid
         if most and (len(grid) > len(most) or any(map(gt, grid[::-1], most[::-1]))):
             raise RuntimeError(f"a grid of {tuple(grid)}, more than {most}")
-        super().launch(program, buffers, ints, scalars, grid, stream)
+        with counting(CountingRun, can.max_iterations):
+            super().launch(program, buffers, ints, scalars, grid, stream)
 
 
 def has_int64(kernel: Kernel) -> bool:
@@ -142,73 +190,10 @@ class Words(Limited):
     capabilities = replace(OF_REFERENCE, index_bits=32, int64=False)
 
 
-class CountingRun(reference._BlockRun):
-    """A run of a block that counts the iterations of each point, all loops together."""
-
-    most: ClassVar[int]
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.done, self.shape = np.zeros(1, np.int64), (1,)
-
-    def block(self, block: Block, shape: tuple[int, ...], active: Any) -> None:
-        outer, self.shape = self.shape, shape
-        super().block(block, shape, active)
-        self.shape = outer
-
-    def trip_counts(self, loop: Loop, active: Any) -> tuple[Any, int]:
-        n, _ = super().trip_counts(loop, active)
-        n = np.broadcast_to(np.asarray(n, np.int64), self.shape)
-        overhead = CHUNK_OVERHEAD * (loop.kind == "reduce") * -(-np.maximum(n, 1) // CHUNK)
-        if active is not None:
-            overhead = np.where(active, overhead, 0)
-        cells = (n + overhead).reshape(-1, self.shape[-1])  # iterations of outer loops; points
-        done = self.done + np.cumsum(cells, axis=0)
-        self.done = done[-1]
-        n = self.limit(n, (done - cells).reshape(self.shape))
-        return n, int(n.max())
-
-    def limit(self, n: Any, done: Any) -> Any:
-        """Return how many of `n` iterations run after `done`. Raises: RuntimeError."""
-        if self.done.max() > self.most:
-            raise RuntimeError(f"{self.done.max()} iterations of a point, more than {self.most}")
-        return n
-
-
-class EndingRun(CountingRun):
-    """A run whose loops end in silence at the limit, as those of llvmpipe."""
-
-    def limit(self, n: Any, done: Any) -> Any:
-        return np.minimum(n, np.maximum(self.most - done, 0))
-
-
 class ShortLoops(Limited):
     """A backend with at most 8192 iterations of a point in a launch."""
 
     capabilities = replace(OF_REFERENCE, max_iterations=1 << 13)
-    most: ClassVar[int] = 1 << 13
-    run: ClassVar[type[CountingRun]] = CountingRun
-
-    def launch(self, *given: Any) -> None:
-        counting = type("Counting", (self.run,), {"most": self.most})
-        with mock.patch.object(reference, "_BlockRun", counting):
-            super().launch(*given)
-
-
-class EndsLoops(ShortLoops):
-    """Declare no limit, and end all loops of a point after 65,535 iterations."""
-
-    capabilities = OF_REFERENCE
-    most = 65_535
-    run = EndingRun
-    shown_by = "test_limits and long_fold"
-    sign = "buffer y"
-
-
-class EndsReductions(EndsLoops):
-    """The same, shown by the loops over lanes of many reductions."""
-
-    shown_by = "test_limits and many_reductions"
 
 
 class NarrowAtomics(Limited):
@@ -226,7 +211,12 @@ class Small(Limited):
     """A backend with all of these limits."""
 
     capabilities = replace(
-        OF_REFERENCE, max_buffers=8, offset_alignment=256, max_grid=(7, 100), index_bits=32
+        OF_REFERENCE,
+        max_buffers=9,
+        offset_alignment=256,
+        max_grid=(7, 100),
+        index_bits=32,
+        max_iterations=1 << 13,
     )
 
 
@@ -251,4 +241,23 @@ LIMITED = (
     Small,
     SmallWords,
 )
+
+
+class EndsLoops(Limited):
+    """Declare no limit, and end all loops of a point after 65,535 iterations."""
+
+    shown_by = "test_limits and long_fold"
+    sign = "buffer y"
+
+    def launch(self, *given: Any) -> None:
+        with counting(EndingRun, 65_535):
+            super().launch(*given)
+
+
+class EndsReductions(EndsLoops):
+    """The same, shown by the loops over lanes of many reductions."""
+
+    shown_by = "test_limits and many_reductions"
+
+
 BROKEN = (EndsLoops, EndsReductions)

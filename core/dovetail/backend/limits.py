@@ -29,7 +29,7 @@ from .interface import (
     Scalar,
     StreamHandle,
 )
-from .iteration_parts import PartedLaunch, PartResources, bind_iterations
+from .iteration_parts import PARTED_LAUNCHES, PartResources, bind_iterations
 
 ALIGNED_LAUNCHES_MAX = 64  # cached launches per bound launch, for other offsets of its buffers
 
@@ -104,7 +104,7 @@ def adopt(backend: Backend, address: int, nbytes: int) -> Handle:
 
 def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | None:
     """Return the replay of a sequence of bound launches, or None to run them one by one."""
-    if any(isinstance(q.launch, _SplitLaunch | PartedLaunch) for q in launches):
+    if any(isinstance(q.launch, _SplitLaunch | PARTED_LAUNCHES) for q in launches):
         return None  # the backend cannot adjust these launches
     return backend.sequence(launches)
 

@@ -138,7 +138,7 @@ def _create_plan_graph(
         frozenset(opened.library_calls),
         target,
         can.near,
-        can.max_buffers,
+        can.plan_buffers,
         opened.ordered_calls,
         opened.scaling_calls,
     )

@@ -368,7 +368,7 @@ def run_each_example(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
             mark_index_check(result, e.check_line)
         pieces.append(pending_view(result, ("reshape", (1, *e.spec.shape))))
     joined_max = (
-        open_device(e.spec.device).backend.info.capabilities.max_buffers or ELEMENTS_MAX
+        open_device(e.spec.device).backend.info.capabilities.plan_buffers or ELEMENTS_MAX
     ) - 1
     while len(pieces) > joined_max:  # in stages, where kernels have few buffers
         pieces = [

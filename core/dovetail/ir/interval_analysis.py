@@ -306,10 +306,9 @@ class _TripBounds(_IndexIntervals):
                 with suppress(UnboundedIndexError):
                     replaced = self.add_terms(side, factor, others)
                     bounds.append(self.upper_bound(replaced, substitutions - 1))
-        known = [b for b in bounds if b is not None]
-        if not known:
+        if bounds == [None]:
             raise UnboundedIndexError(self.kernel.name)
-        return min(known)
+        return min(b for b in bounds if b is not None)
 
     def sum_of_bounds(self, total: _Sum) -> int | None:
         """Return the sum of the bounds of a sum's terms; None if a term has any value."""
@@ -318,10 +317,6 @@ class _TripBounds(_IndexIntervals):
             low, high = self.value(v, {})
             if factor and (low, high) == dtype_interval(v.dtype):
                 return None
-            if factor > 0 and v.op == "shr" and v.args[1].op == "const":
-                high = min(
-                    high, self.upper_bound(self.add_terms(v.args[0])) >> int(v.args[1].number)
-                )
             bound += factor * (high if factor > 0 else low)
         return bound
 
@@ -335,16 +330,22 @@ class _Sum(NamedTuple):
 
 def _sides_of_minimum(v: Value) -> tuple[Value, ...]:
     """Return the operands of which a value is the minimum, as `where(a < b, a, b)`; () if none."""
-    if v.op == "where" and v.args[0].op in ("lt", "le") and v.args[0].args == v.args[1:]:
-        return v.args[1:]
-    return ()
+    sides = v.args[1:]
+    return sides if v.op == "where" and _compares(v.args[0], sides) else ()
 
 
 def _sides_of_maximum(v: Value) -> tuple[Value, ...]:
     """Return the operands of which a value is the maximum, as `where(a < b, b, a)`; () if none."""
-    if v.op == "where" and v.args[0].op in ("lt", "le") and v.args[0].args == v.args[:0:-1]:
-        return v.args[1:]
-    return ()
+    sides = v.args[1:]
+    return sides if v.op == "where" and _compares(v.args[0], sides[::-1]) else ()
+
+
+def _compares(c: Value, pair: Sequence[Value]) -> bool:
+    """Return True for a condition a < b or a <= b of this pair."""
+    return c.op in ("lt", "le") and all(
+        a is b or (a.op == b.op and a.op in ("param", "index", "const") and a.attr == b.attr)
+        for a, b in zip(c.args, pair, strict=True)
+    )
 
 
 class _Int32Check(_IndexIntervals):

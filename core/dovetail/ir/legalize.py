@@ -91,7 +91,7 @@ def check_buffer_count(kernel: Kernel, capabilities: Capabilities) -> None:
 
     Raises: DeviceError. Only kernels that users write can reach it: plans respect the limit.
     """
-    count, buffers_max = len(kernel.buffers), capabilities.max_buffers
+    count, buffers_max = len(kernel.buffers), capabilities.plan_buffers
     if buffers_max and count > buffers_max:
         raise DeviceError(
             f"kernel {kernel.name} must have at most {buffers_max} buffers on this device, got "

@@ -77,6 +77,11 @@ class Capabilities:
         """Return True if the device has an fma of float64."""
         return self.fma if self.fma64 is None else self.fma64
 
+    @property
+    def plan_buffers(self) -> int:
+        """The most buffers of a kernel that is not in parts, which have one buffer more."""
+        return self.max_buffers - (self.max_iterations > 0 < self.max_buffers)
+
     def __post_init__(self) -> None:
         if self.algebra not in ("exact", "zeros", "free"):
             raise ArgumentError(
@@ -116,9 +121,10 @@ class Capabilities:
             raise ArgumentError(
                 f"Capabilities: atomic_bits must be 32 or 64, got {self.atomic_bits}"
             )
-        if self.max_buffers and self.max_buffers < BUFFERS_MIN:
+        if self.max_buffers and self.plan_buffers < BUFFERS_MIN:
+            least = BUFFERS_MIN + self.max_buffers - self.plan_buffers
             raise ArgumentError(
-                f"Capabilities: max_buffers must be 0 (no limit) or at least {BUFFERS_MIN}, got "
+                f"Capabilities: max_buffers must be 0 (no limit) or at least {least}, got "
                 f"{self.max_buffers}"
             )
         if self.max_iterations and self.max_iterations < ITERATIONS_MIN:

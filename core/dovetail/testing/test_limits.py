@@ -155,7 +155,7 @@ def test_indices(kit: Kit) -> None:
             kit.bind(pick_rows(), [4, 7, INT64_INDEX_STRIDE], (7, INT64_INDEX_STRIDE))
 
 
-def blended() -> Kernel:
+def blending_fold() -> Kernel:
     """Build a fold of n steps for each point, with two carried values and a store in each step."""
     b = KernelBuilder("blended")
     x, y, last = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("y", "rw"), ("last", "w")))
@@ -178,7 +178,7 @@ def test_long_fold(kit: Kit) -> None:
     """Check a fold of 70,000 steps, which does not end before its last one."""
     x = np.random.default_rng(3).standard_normal(LONG_FOLD_STEPS).astype("f4")
     arrays = [x, np.zeros(2 * x.size, "f4"), np.zeros(2, "f4")]
-    kit.check(blended(), arrays, [2, x.size], [], (2,))
+    kit.check(blending_fold(), arrays, [2, x.size], [], (2,))
 
 
 def rows_of_reductions() -> Kernel:

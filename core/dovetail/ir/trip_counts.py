@@ -1,0 +1,161 @@
+"""Counts of the iterations of a kernel's loops, and kernels that find those that depend on data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ..dtypes import uint32
+from .builder import Kernel
+from .language import (
+    CHUNK,
+    LANES,
+    Atomic,
+    Block,
+    Buffer,
+    Loop,
+    Statement,
+    Value,
+    cast,
+    const,
+    walk,
+    where,
+)
+from .rewrite import Cloner, fresh_names
+
+Trips: TypeAlias = Mapping[Loop, int]  # the most iterations of each loop whenever it runs
+CHUNK_OVERHEAD = 3 * LANES  # iterations that each chunk of a reduction counts besides its values
+
+
+class UnknownTripsError(Exception):
+    """The length of a loop depends on data that no other kernel can find."""
+
+
+def count_iterations(block: Block, trips: Trips) -> int:
+    """Return the most iterations of a block, all loops together."""
+    return sum(count_of_loop(s, trips) for s in block if isinstance(s, Loop))
+
+
+def count_of_loop(loop: Loop, trips: Trips) -> int:
+    """Return the most iterations of a loop and of those in it."""
+    count, chunks = trips[loop], 0
+    if loop.kind == "reduce":
+        values = chunks = max(1, -(-count // CHUNK))
+        while values > 1:
+            values = -(-values // CHUNK)
+            chunks += values
+    return count * (1 + count_iterations(loop.body, trips)) + chunks * CHUNK_OVERHEAD
+
+
+@dataclass(frozen=True)
+class TripProbe:
+    """A kernel that finds how many iterations `loops` of another kernel have.
+
+    It has the arguments of that kernel, and one buffer more. Element k of it becomes the most
+    iterations of loop k. `origins`: the loop of that kernel for each loop of the probe.
+    """
+
+    kernel: Kernel
+    loops: tuple[Loop, ...]
+    origins: Mapping[Loop, Loop]
+
+
+def build_trip_probe(kernel: Kernel, trips: Mapping[Loop, int | None]) -> TripProbe:
+    """Return the probe for the loops of unknown length that are in no other such loop.
+
+    - `trips`: the most iterations of each loop; None if they are unknown.
+
+    Raises: UnknownTripsError if a length depends on what the kernel writes or carries.
+    """
+    cells = Buffer(fresh_names(kernel, ["trips"])[0], uint32, "rw")
+    builder = _ProbeBuilder(cells, trips)
+    builder.visit(kernel.body)
+    body, buffers = tuple(builder.statements), (*kernel.buffers, cells)
+    probe = replace(kernel, buffers=buffers, body=body, before=None)
+    return TripProbe(probe, tuple(builder.loops), builder.origins)
+
+
+class _ProbeBuilder(Cloner):
+    """A cloner that keeps what the lengths of loops depend on."""
+
+    def __init__(self, cells: Buffer, trips: Mapping[Loop, int | None]) -> None:
+        super().__init__()
+        self.cells, self.trips = cells, trips
+        self.loops: list[Loop] = []
+        self.origins: dict[Loop, Loop] = {}
+
+    def copy_loop_head(self, old: Loop) -> Loop:
+        """Return the copy of a loop without its body, and record the old one."""
+        new = super().copy_loop_head(old)
+        self.origins[new] = old
+        return new
+
+    def visit(self, block: Block) -> None:
+        """Append what finds the lengths of a block's loops, and of those in loops of it."""
+        for s in block:
+            if not isinstance(s, Loop):
+                continue
+            if self.trips[s] is None:
+                self.measure(s)
+            elif any(isinstance(x, Loop) and self.trips[x] is None for x in walk(s.body)):
+                self.fetch((s.start, s.stop))
+                new = Loop("map", self.operand(s.start), self.operand(s.stop))
+                self.origins[new] = s
+                self.replacements[s.var] = new.var
+                outer, self.statements = self.statements, []
+                self.visit(s.body)
+                new.body, self.statements = tuple(self.statements), outer
+                new.effects = tuple(x for x in new.body if not isinstance(x, Value))
+                self.statements.append(new)
+
+    def measure(self, loop: Loop) -> None:
+        """Append the atomic that raises a cell to a loop's length."""
+        self.fetch((loop.start, loop.stop))
+        start, stop = self.operand(loop.start), self.operand(loop.stop)
+        length = cast(where(start < stop, stop - start, 0), uint32)
+        self.emit(length)
+        cell = const(len(self.loops), start.dtype)
+        self.statements.append(Atomic("max", self.cells, cell, length))
+        self.loops.append(loop)
+
+    def fetch(self, values: Iterable[Value]) -> None:
+        """Append the operations that give values. Raises: UnknownTripsError."""
+        for v in values:
+            if v in self.replacements or v.op in ("const", "param", "index"):
+                continue
+            if v.op == "carry" or (v.op == "load" and v.buffer.access != "r"):
+                raise UnknownTripsError
+            if v.op != "result":
+                self.fetch(v.args)
+                self.value(v)
+                continue
+            loop, _ = v.place
+            if any(not isinstance(x, Value | Loop) for x in walk(loop.body)):
+                raise UnknownTripsError
+            self.fetch(outer_operands([loop]))
+            self.statements.append(self.loop(loop))
+
+
+def outer_operands(statements: Iterable[Statement]) -> list[Value]:
+    """Return the operands of statements that these do not define, in order of use."""
+    defined: set[Value] = set()
+    used: dict[Value, None] = {}
+
+    def visit(block: Iterable[Statement]) -> None:
+        """Add the operands of a block's statements."""
+        for s in block:
+            if isinstance(s, Value):
+                used.update(dict.fromkeys(s.args))
+                defined.add(s)
+            elif isinstance(s, Loop):
+                defined.update((s.var, *s.carry, *s.results))
+                used.update(dict.fromkeys((s.start, s.stop, *s.init)))
+                visit(s.body)
+                used.update(dict.fromkeys(s.update))
+            else:
+                used.update(dict.fromkeys((s.index, s.value)))
+                used.update({} if s.when is None else {s.when: None})
+
+    visit(statements)
+    return [v for v in used if v not in defined]
