@@ -19,7 +19,7 @@ from dovetail.device_class import Device
 from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.events import counters
 from dovetail.engine.programs import get_program
-from dovetail.errors import ArgumentError, DeviceError, DTypeError, LayoutError
+from dovetail.errors import ArgumentError, DeviceError, DTypeError, LayoutError, OutOfMemoryError
 from dovetail.ir.analysis import values
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.language import cast, const, load
@@ -410,6 +410,14 @@ def test_raw_kernel_with_unaligned_memory_raises() -> None:
     with pytest.raises(LayoutError, match=r"the offset of x .* multiple of 256 bytes .* got 12"):
         fill(x[3:], grid=9)
     assert len(given) == 2
+
+
+def test_tensor_beyond_the_largest_buffer_raises() -> None:
+    device = limited.SmallBlocks.device()
+    x = dt.ones((3, 1 << 20), device=device)
+    with pytest.raises(OutOfMemoryError, match=r"16777216 bytes there, and this one has 25165824"):
+        dt.evaluate(dt.concat([x, x]) + 1)
+    assert dt.sum(dt.exp(x)).item() == dt.sum(dt.exp(dt.ones((3, 1 << 20)))).item()
 
 
 # --- indices of 32 bits

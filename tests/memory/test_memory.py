@@ -326,6 +326,29 @@ def test_cycles_that_hold_memory_are_collected_before_an_error() -> None:
     assert allocator.allocate(90 * MIB).nbytes == 90 * MIB
 
 
+def test_out_of_memory_error_ends_with_the_reason_of_the_device() -> None:
+    _, allocator = make(capacity=100 * MIB)
+    with pytest.raises(OutOfMemoryError, match=r"memory was freed: 104857600 bytes are free\.\n"):
+        allocator.allocate(160 * MIB)
+    allocator.set_limit(50 * MIB)
+    with pytest.raises(OutOfMemoryError, match=r"\(limit: 50.0 MiB\), .* memory was freed\.\n"):
+        allocator.allocate(60 * MIB)
+
+
+def test_no_segment_is_larger_than_the_largest_buffer() -> None:
+    backend, allocator = make(max_buffer=4 * MIB)
+    held = [allocator.allocate(n) for n in (100, MIB, 2 * MIB, 2 * MIB, 3 * MIB + 1, 4 * MIB)]
+    assert max(backend.live.values()) == 4 * MIB
+    assert len(backend.live) == 4  # the two of 2 MiB share one
+    calls = backend.calls
+    with pytest.raises(
+        OutOfMemoryError, match=r"could not allocate 4.0 MiB: .* 4194304 bytes there, .* 4194816"
+    ):
+        allocator.allocate(4 * MIB + 1)
+    assert backend.calls == calls and not allocator.stats().retries
+    check(backend, allocator, held)
+
+
 def test_out_of_memory_error_names_the_largest_holders() -> None:
     backend, allocator = make(capacity=100 * MIB)
     held = [allocator.allocate(50 * MIB)]

@@ -9,8 +9,9 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from dovetail.backend.interface import Backend
+from dovetail.backend.interface import Backend, DeviceInfo
 from dovetail.device_class import Device
+from dovetail.ir.target import Capabilities
 from dovetail.memory import CachingAllocator, DataPtr
 
 FAKE = Device("fake", 0)
@@ -23,7 +24,8 @@ class FakeBackend(Backend):
     are those of `allocate`, `every_call` those of any method that may fail.
     """
 
-    def __init__(self, capacity: int = 1 << 60) -> None:
+    def __init__(self, capacity: int = 1 << 60, max_buffer: int = 0) -> None:
+        self.info = DeviceInfo("fake", 0, "fake", "fake", Capabilities(max_buffer=max_buffer))
         self.capacity, self.used, self.calls, self.every_call = capacity, 0, 0, 0
         self.live: dict[int, int] = {}
         self.refuse: set[int] = set()  # numbers of the calls of `allocate` to refuse
@@ -42,7 +44,7 @@ class FakeBackend(Backend):
         self._call()
         self.calls += 1
         if self.calls in self.refuse or self.used + nbytes > self.capacity:
-            raise MemoryError
+            raise MemoryError(f"{self.capacity - self.used} bytes are free.")
         self.live[self.calls] = nbytes
         self.used += nbytes
         return self.calls
@@ -79,8 +81,8 @@ class FakeBackend(Backend):
         raise NotImplementedError
 
 
-def make(capacity: int = 1 << 60) -> tuple[FakeBackend, CachingAllocator]:
-    backend = FakeBackend(capacity)
+def make(capacity: int = 1 << 60, max_buffer: int = 0) -> tuple[FakeBackend, CachingAllocator]:
+    backend = FakeBackend(capacity, max_buffer)
     return backend, CachingAllocator(backend, FAKE)
 
 

@@ -109,6 +109,12 @@ class Limited(broken_backends.Honest):
             made.opened = OpenedDevice(backend, CachingAllocator(backend, made), made, {})
         return made
 
+    def allocate(self, nbytes: int) -> Any:
+        most = self.capabilities.max_buffer
+        if most and nbytes > most:
+            raise RuntimeError(f"an allocation of {nbytes} bytes, more than {most}")
+        return super().allocate(nbytes)
+
     def compile(self, kernel: Kernel) -> Any:
         most = self.capabilities.max_buffers
         if most and len(kernel.buffers) > most:
@@ -207,6 +213,12 @@ class NarrowAtomics(Limited):
         return super().compile(kernel)
 
 
+class SmallBlocks(Limited):
+    """A backend whose allocations have at most 16 MiB, as the bindings of WebGPU 128 MiB."""
+
+    capabilities = replace(OF_REFERENCE, max_buffer=16 << 20)
+
+
 class Small(Limited):
     """A backend with all of these limits."""
 
@@ -234,6 +246,7 @@ LIMITED = (
     Aligned,
     SmallGrids,
     ShortLoops,
+    SmallBlocks,
     SmallIndices,
     Packed,
     Words,
@@ -260,4 +273,17 @@ class EndsReductions(EndsLoops):
     shown_by = "test_limits and many_reductions"
 
 
-BROKEN = (EndsLoops, EndsReductions)
+class OverstatesItsBlocks(Limited):
+    """Declare allocations of 16 MiB, and refuse more than 15."""
+
+    capabilities = SmallBlocks.capabilities
+    shown_by = "test_allocator and largest"
+    sign = "15 MiB at most"
+
+    def allocate(self, nbytes: int) -> Any:
+        if nbytes > 15 << 20:
+            raise MemoryError("15 MiB at most")
+        return super().allocate(nbytes)
+
+
+BROKEN = (EndsLoops, EndsReductions, OverstatesItsBlocks)

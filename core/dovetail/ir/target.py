@@ -9,6 +9,7 @@ from ..dtypes import FLOATS, INTEGERS, DType, bool_
 from ..errors import ArgumentError
 
 BUFFERS_MIN = 8  # buffers that the ops with kernels of their own need in one kernel
+BUFFER_BYTES_MIN = 1 << 22  # bytes of a buffer: small tensors share buffers of half of them
 ITERATIONS_MIN = 1 << 13  # iterations of a launch: a chunk of a reduction takes half of them
 NARROW_ALIGNMENT_MAX = 1 << 20  # bytes, with 32-bit indices: an index begins with a part of it
 
@@ -35,6 +36,7 @@ class Capabilities:
     - `near`: the bytes of a first-level cache that a grid point has for itself; 0 if points share
       it.
     - `max_buffers`: the most buffers of a kernel; 0 is no limit.
+    - `max_buffer`: the most bytes of a buffer, which is one allocation; 0 is no limit.
     - `offset_alignment`: the offsets of a launch's buffers are multiples of it, in bytes.
     - `max_grid`: the most points of a launch along each axis, the last axis last; () is no limit.
     - `max_iterations`: the most iterations of a point in a launch, all loops together; 0 is no
@@ -61,6 +63,7 @@ class Capabilities:
     # loops are as quick as neighbouring points. 0 if points share such memory.
     near: int = 0
     max_buffers: int = 0  # the most that a kernel may have; 0: no limit, else BUFFERS_MIN or more
+    max_buffer: int = 0  # bytes of the largest buffer; 0: no limit, else BUFFER_BYTES_MIN or more
     offset_alignment: int = 1  # bytes: the offsets of a launch's buffers are multiples of it
     # Most points of a launch along each axis, the last axis last; no more axes. (): no limit
     max_grid: tuple[int, ...] = ()
@@ -126,6 +129,11 @@ class Capabilities:
             raise ArgumentError(
                 f"Capabilities: max_buffers must be 0 (no limit) or at least {least}, got "
                 f"{self.max_buffers}"
+            )
+        if self.max_buffer and self.max_buffer < BUFFER_BYTES_MIN:
+            raise ArgumentError(
+                f"Capabilities: max_buffer must be 0 (no limit) or at least {BUFFER_BYTES_MIN} "
+                f"bytes, got {self.max_buffer}"
             )
         if self.max_iterations and self.max_iterations < ITERATIONS_MIN:
             raise ArgumentError(

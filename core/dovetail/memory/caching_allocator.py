@@ -18,7 +18,7 @@ from .blocks import LIVE, SMALL_BYTES_MAX, WAITING, MemoryBlock, Pool, Segment, 
 from .fast_path import BROKEN, BUSY, IDLE, FastPath
 from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
 from .recovery import rebuild
-from .slow_path import DeferredFrees, RawMemory, Segments, UncachedMemory
+from .slow_path import DeferredFrees, RawMemory, Segments, UncachedMemory, format_reason
 from .tracing.trace import Timeline
 from .units import MIB, format_bytes
 
@@ -167,7 +167,8 @@ class CachingAllocator(Allocator):
 
         Raises: OutOfMemoryError after two retries, which free the cache and collect garbage.
         """
-        want = segment_bytes(size)
+        self._segments.check_size(self.device, size)
+        want = self._segments.fit(segment_bytes(size))
         # a device may never refuse: host memory seems endless
         excess = self._segments.nbytes + want - self._find_reserved_limit(want)
         if excess > 0:
@@ -189,7 +190,7 @@ class CachingAllocator(Allocator):
         limited = "" if limit is None else f" (limit: {format_bytes(limit)})"
         refusal = (
             f"{self.device} could not allocate {format_bytes(size)}{limited}, after all unused "
-            "memory was freed"
+            f"memory was freed{format_reason(self._segments.refusal)}"
         )
         usage = describe_usage(self._collect_stats(), self._collect_segments())
         raise OutOfMemoryError("\n".join([f"{refusal}.", *usage]))
@@ -213,7 +214,7 @@ class CachingAllocator(Allocator):
 
         A loop whose sizes take each other's memory would merge them in each round.
         """
-        want = segment_bytes(size)
+        want = self._segments.fit(segment_bytes(size))
         is_within = self._segments.nbytes + want <= self._find_reserved_limit(want)
         return not self._retries and is_within
 

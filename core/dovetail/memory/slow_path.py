@@ -31,6 +31,8 @@ class Segments:
         )
         self._serial = 0
         self.limit: int | None = None
+        self.buffer_limit = backend.info.capabilities.max_buffer  # bytes of a segment; 0: no limit
+        self.refusal = ""  # the device's reason for the last allocation that it refused
         self.nbytes = self.peak = self.allocations = self.frees = 0
 
     def next_serial(self) -> int:
@@ -40,11 +42,13 @@ class Segments:
 
     def allocate(self, owner: object, pool: Pool, nbytes: int) -> Segment | None:
         """Allocate a segment on the device; return None if the device or the limit refuses."""
+        self.refusal = ""
         if nbytes >= ELEMENTS_MAX or (self.limit is not None and self.nbytes + nbytes > self.limit):
             return None
         try:
             self._unlisted_memory = raw = (self.backend.allocate(nbytes), nbytes)
-        except MemoryError:
+        except MemoryError as error:
+            self.refusal = str(error)
             return None
         segment = Segment(owner, raw[0], nbytes, pool)
         segment.first = first = MemoryBlock(segment, 0, nbytes, self.next_serial())
@@ -56,6 +60,19 @@ class Segments:
         if self.nbytes > self.peak:
             self.peak = self.nbytes
         return segment
+
+    def check_size(self, device: Device, nbytes: int) -> None:
+        """Raise OutOfMemoryError if no buffer of the device has so many bytes."""
+        if self.buffer_limit and nbytes > self.buffer_limit:
+            raise OutOfMemoryError(
+                f"{device} could not allocate {format_bytes(nbytes)}: a buffer has at most "
+                f"{self.buffer_limit} bytes there, and this one has {nbytes}; split the tensor, or "
+                "use another device"
+            )
+
+    def fit(self, nbytes: int) -> int:
+        """Return a segment's bytes, reduced to those of the device's largest buffer."""
+        return min(nbytes, self.buffer_limit) if self.buffer_limit else nbytes
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
         """Return (start, end) of the block at an offset of a handle's memory, or None."""
@@ -142,7 +159,7 @@ class UncachedMemory:
             handle = self.backend.allocate(size)
         except MemoryError as error:
             raise OutOfMemoryError(
-                f"{self.device} could not allocate {format_bytes(size)}"
+                f"{self.device} could not allocate {format_bytes(size)}{format_reason(error)}"
             ) from error
         return DataPtr(handle, 0, nbytes, self.device, (handle, size), self.freed.append)
 
@@ -153,3 +170,9 @@ class UncachedMemory:
             handle, size = self.freed[0]
             del self.freed[0]
             self.backend.free(handle, size)
+
+
+def format_reason(error: object) -> str:
+    """Return the device's reason as the end of a sentence; "" if it gives none."""
+    reason = str(error).rstrip(".")
+    return f": {reason}" if reason else ""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ..device_class import device
+from ..errors import OutOfMemoryError
 from ..memory import CachingAllocator, Stats
 from ..memory.tracing.replay import TraceStep, replay_trace
 from ..plugins.device_handle import OpenedDevice
@@ -198,6 +199,26 @@ def test_every_block_of_the_allocator_goes_back(kit: Kit) -> None:
     assert (stats.live_bytes, stats.reserved_bytes) == (0, 0), stats
     assert stats.device_allocations == stats.device_frees > 0
     kit.comparisons += 1
+
+
+def test_the_largest_buffer_is_as_large_as_declared(kit: Kit) -> None:
+    """Check a block of the largest size that is declared, and the error for one byte more."""
+    info = kit.backend.info
+    limit = info.capabilities.max_buffer
+    nbytes = min(limit, info.total_memory // 2 or limit) or MIB
+    try:
+        handle = kit.backend.allocate(nbytes)
+    except MemoryError as error:
+        pytest.fail(kit.failure(f"{nbytes} bytes of {limit} were refused: {error}", ""))
+    for offset in (0, nbytes - 100):
+        data = pattern(100, offset)
+        kit.backend.copy_in(handle, offset, bytes_view(data))
+        expect_bytes(kit, read(kit, handle, offset, 100), data, f"bytes from {offset}")
+    kit.backend.free(handle, nbytes)
+    if limit:
+        allocator = CachingAllocator(kit.backend, kit.device)
+        with pytest.raises(OutOfMemoryError, match=f"{limit} bytes there, and this one has"):
+            allocator.allocate(limit + 1)
 
 
 def random_steps(seed: int, count: int) -> list[TraceStep]:
