@@ -6,7 +6,8 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     the device: Backend, BindingBackend, Program, Launch, Entry, QueuedLaunch, Replay, LibraryCall,
         mark_ordered, RawLaunch, RawArgument, Grid, Process, HOST_MEMORY
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
-    the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument
+    the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument,
+        place_offsets
     locks that a child of fork() finds free: Lock, register_lock
     binaries on disk: cache_binary, cached_binary, source_digest; the system's compilers:
         find_compiler, run_compiler, load_library, find_included
@@ -92,7 +93,7 @@ from .backend.interface import (
     Unavailable,
     mark_ordered,
 )
-from .backend.launches import BindingBackend, scalar_argument
+from .backend.launches import BindingBackend, place_offsets, scalar_argument
 from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
@@ -416,6 +417,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "ne",
         "order_of",
         "parse_kernel",
+        "place_offsets",
         "print_kernel",
         "publish_all",
         "put_rows",

@@ -382,6 +382,25 @@ def test_launches_are_cached_per_offset(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(bound) == 2
 
 
+def test_whole_bindings_bind_a_launch_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = limited.WholeBindings.device()
+    x = dt.asarray(numbers(500), device=whole)
+    kernels: list[Kernel] = []
+    assert whole.opened is not None
+    plain = whole.opened.backend.bind
+
+    def counted(program: Any, *given: Any) -> object:
+        kernels.append(program.kernel)
+        return plain(program, *given)
+
+    monkeypatch.setattr(whole.opened.backend, "bind", counted)
+    for k in (0, 3, 64, 67, 131, 195):
+        assert dt.asarray(x[k : k + 90] * 3).tolist() == (x.numpy()[k : k + 90] * 3).tolist()
+    assert 1 <= len(kernels) <= 2  # a plan may be bound again, for its cache
+    kernel = kernels[0]
+    assert kernel.offset_ints == (("at0", 4), ("at1", 4)) and kernel.ints[-2:] == ("at0", "at1")
+
+
 def test_saved_functions_load_on_devices_with_aligned_offsets(tmp_path: Path) -> None:
     for of in (limited.Aligned, limited.SmallGrids):
         device = of.device()

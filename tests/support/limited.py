@@ -13,6 +13,7 @@ import broken_backends
 import numpy as np
 from dovetail.backend import reference
 from dovetail.backend.interface import DeviceInfo, Handles
+from dovetail.backend.launches import place_offsets
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32, int64, uint64
@@ -219,6 +220,29 @@ class SmallBlocks(Limited):
     capabilities = replace(OF_REFERENCE, max_buffer=16 << 20)
 
 
+class WholeBindings(Limited):
+    """A backend that binds whole allocations and passes the first element of each buffer."""
+
+    capabilities = replace(OF_REFERENCE, offset_params=True)
+
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: broken_backends.Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        placed = place_offsets(program.kernel, ints, buffers)
+        whole = tuple(x for handle in buffers[::2] for x in (handle, 0))
+        super().launch(program, whole, placed, scalars, grid, stream)
+
+
+class WholeWords(WholeBindings):
+    """A backend that binds whole allocations of words, in few buffers and short launches."""
+
+    capabilities = replace(
+        OF_REFERENCE, offset_params=True, max_buffer=64 << 20, max_buffers=9, max_grid=(7, 100),
+        index_bits=32, int64=False, storage_bits=32, max_iterations=1 << 13,
+    )  # fmt: skip
+
+
 class Small(Limited):
     """A backend with all of these limits."""
 
@@ -247,6 +271,8 @@ LIMITED = (
     SmallGrids,
     ShortLoops,
     SmallBlocks,
+    WholeBindings,
+    WholeWords,
     SmallIndices,
     Packed,
     Words,
@@ -286,4 +312,21 @@ class OverstatesItsBlocks(Limited):
         return super().allocate(nbytes)
 
 
-BROKEN = (EndsLoops, EndsReductions, OverstatesItsBlocks)
+class KeepsItsPlaces(WholeBindings):
+    """Pass the first elements of a bound launch's first call in all of its calls."""
+
+    shown_by = "test_limits and places"
+    sign = "place 2"
+
+    def bind(self, program: Any, ints: Sequence[int], grid: Sequence[int]) -> Any:
+        placed: list[int] = []
+
+        def launch(buffers: Handles, scalars: broken_backends.Numbers, stream: Any) -> None:
+            placed[:] = placed or place_offsets(program.kernel, ints, buffers)
+            whole = tuple(x for handle in buffers[::2] for x in (handle, 0))
+            Limited.launch(self, program, whole, placed, scalars, grid, stream)
+
+        return launch
+
+
+BROKEN = (EndsLoops, EndsReductions, OverstatesItsBlocks, KeepsItsPlaces)

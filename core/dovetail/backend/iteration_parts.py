@@ -52,9 +52,11 @@ class _Binder(NamedTuple):
         kernel: equal to the program's, with the loops that are counted in `trips`.
         """
         limit = self.backend.info.capabilities.max_iterations
+        more = len(kernel.ints) - len(self.ints)  # the first element of a buffer that was added
+        binder = self._replace(ints=(*self.ints, *[0] * more))
         if count_iterations(kernel.body, trips) <= limit:
-            return self.backend.bind(program, self.ints, self.grid)
-        return PartedLaunch(self, kernel, trips)
+            return self.backend.bind(program, binder.ints, self.grid)
+        return PartedLaunch(binder, kernel, trips)
 
     def allocate(self, words: int, stream: StreamHandle) -> tuple[Any, tuple[Any, int]]:
         """Allocate words of 32 bits; return the owner, and the handle and the aligned offset."""

@@ -52,3 +52,18 @@ def scalar_argument(dtype: DType) -> Callable[[Scalar], np.generic]:
         return numpy
     below, low = 1 << dtype.bits, int(dtype.min)
     return lambda x: numpy((int(x) - low) % below + low)
+
+
+def place_offsets(kernel: Kernel, ints: Sequence[int], buffers: Handles) -> list[int]:
+    """Return the integers of a launch, with the first element of each buffer.
+
+    A backend with `offset_params` calls it at each launch, and binds whole allocations.
+
+    - `kernel`: the compiled kernel.
+    - `ints`: the integers that `bind` got, with 0 in place of each first element.
+    - `buffers`: handle and byte offset of each buffer.
+    """
+    placed = list(ints)
+    for (name, itemsize), offset in zip(kernel.offset_ints, buffers[1::2], strict=True):
+        placed[kernel.ints.index(name)] = offset // itemsize
+    return placed

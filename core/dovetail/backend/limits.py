@@ -63,7 +63,9 @@ def bind_within_limits(
     _check_index_width(backend, program, ints, grid)
     if has_limits(backend):
         return _SplitLaunch(backend, program, ints, grid, resources)
-    return bind_iterations(backend, program, ints, grid, resources)
+    return bind_iterations(
+        backend, program, (*ints, *_offset_placeholders(program)), grid, resources
+    )
 
 
 def launch_within_limits(
@@ -77,7 +79,7 @@ def launch_within_limits(
     if has_limits(backend):
         _SplitLaunch(backend, program, ints, grid, None)(buffers, (), None)
     else:
-        backend.launch(program, buffers, ints, (), grid)
+        backend.launch(program, buffers, (*ints, *_offset_placeholders(program)), (), grid)
 
 
 def buffer_starts(capabilities: Capabilities, kernel: Kernel, ints: Sequence[int]) -> list[int]:
@@ -109,6 +111,11 @@ def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | Non
     return backend.sequence(launches)
 
 
+def _offset_placeholders(program: Compiled) -> tuple[int, ...]:
+    """Return a 0 for each integer that the backend replaces by a buffer's first element."""
+    return (0,) * len(program.kernel.offset_ints)
+
+
 def _check_index_width(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
@@ -118,6 +125,8 @@ def _check_index_width(
         return
     grid = grid if kernel.grid else ()  # without a grid the kernel computes all points
     spans = [(n, n) for n in (*ints, *hiding_zeros(can))]
+    if can.offset_params:
+        spans += [(0, 0)] * len(kernel.buffers)  # `max_buffer` keeps all indices within 32 bits
     if can.offset_alignment > 1:
         spans += [(0, (can.offset_alignment - 1) // b.dtype.itemsize) for b in kernel.buffers]
     if can.max_grid and grid:
@@ -170,7 +179,7 @@ class _SplitLaunch:
         self._launch_cache: LRUCache[tuple[int, ...], list[Launch]] = LRUCache(ALIGNED_LAUNCHES_MAX)
 
     def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
-        starts: tuple[int, ...] = ()
+        starts = _offset_placeholders(self._program)
         if self._alignment > 1:
             args, remainders = list(buffers), [offset % self._alignment for offset in buffers[1::2]]
             for k, remainder in enumerate(remainders):

@@ -56,6 +56,8 @@ class Kernel:
     - `index`: the dtype of ints, grid, loops and indices: int64, and int32 after legalisation.
     - `before`: the kernel from which a pass made 32-bit words.
     - `fast_math`: True permits contraction and approximate division.
+    - `offset_ints`: for devices with `offset_params`: for each buffer the name of the integer that
+      is its first element, and the bytes of an element.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Kernel:
     index: DType = int64  # dtype of the ints, grid, loops and indices; int32 after legalisation
     before: Kernel | None = None  # the kernel from which a pass made 32-bit words
     fast_math: bool = False  # it may be compiled with contraction and approximate division
+    offset_ints: tuple[tuple[str, int], ...] = ()  # of each buffer, on devices that want these
 
     def __str__(self) -> str:
         text: str | None = self.__dict__.get(
@@ -85,12 +88,13 @@ class Kernel:
         index: DType | None = None,
         scalars: tuple[tuple[str, DType], ...] | None = None,
         before: Kernel | None = None,
+        offset_ints: tuple[tuple[str, int], ...] | None = None,
     ) -> Kernel:
         """Return this kernel with another body, and other fields if a pass has changed them.
 
         - `body`: the new statements.
-        - `buffers`, `ints`, `grid`, `index`, `scalars`, `before`: the other fields; None keeps this
-          kernel's.
+        - `buffers`, `ints`, `grid`, `index`, `scalars`, `before`, `offset_ints`: the other fields;
+          None keeps this kernel's.
         """
         return Kernel(
             self.name,
@@ -102,6 +106,7 @@ class Kernel:
             self.index if index is None else index,
             self.before if before is None else before,
             self.fast_math,
+            self.offset_ints if offset_ints is None else offset_ints,
         )
 
 

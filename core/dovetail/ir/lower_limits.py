@@ -8,21 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..dtypes import DType
 from .analysis import grid_index
 from .builder import Kernel
-from .language import Atomic, Store, Value, quo, rem
+from .language import Atomic, Buffer, Store, Value, const, quo, rem
 from .rewrite import Cloner, fresh_names
 from .target import Capabilities
 
 
 def lower_buffer_offsets(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Return a kernel whose buffers begin at aligned offsets plus an index, a new integer."""
-    if capabilities.offset_alignment == 1:
+    """Return a kernel whose buffers begin at aligned offsets plus an index, a new integer.
+
+    With `offset_params` each begins at its whole allocation.
+    """
+    if capabilities.offset_alignment == 1 and not capabilities.offset_params:
         return kernel
     names = fresh_names(kernel, [f"at{k}" for k in range(len(kernel.buffers))])
     starts = [Value("param", kernel.index, (), n) for n in names]
     cloner = _OffsetCloner({b.name: s for b, s in zip(kernel.buffers, starts, strict=True)})
-    return kernel.with_body(cloner.block(kernel.body), ints=(*kernel.ints, *names))
+    units = [b.dtype.itemsize for b in kernel.buffers]
+    offset_ints = tuple(zip(names, units, strict=True)) if capabilities.offset_params else ()
+    return kernel.with_body(
+        cloner.block(kernel.body), ints=(*kernel.ints, *names), offset_ints=offset_ints
+    )
+
+
+def append_buffer(kernel: Kernel, name: str, dtype: DType) -> tuple[Kernel, Buffer, Value]:
+    """Return a legalised kernel with one buffer more, the buffer, and its first element's index.
+
+    The index is a new integer, or 0 on devices without `offset_params`.
+    """
+    buffer = Buffer(fresh_names(kernel, [name])[0], dtype, "rw")
+    kernel = kernel.with_body(kernel.body, buffers=(*kernel.buffers, buffer))
+    if not kernel.offset_ints:
+        return kernel, buffer, const(0, kernel.index)
+    (start,) = fresh_names(kernel, [f"at{len(kernel.offset_ints)}"])
+    offset_ints = (*kernel.offset_ints, (start, dtype.itemsize))
+    ints = (*kernel.ints, start)
+    kernel = kernel.with_body(kernel.body, ints=ints, offset_ints=offset_ints)
+    return kernel, buffer, Value("param", kernel.index, (), start)
 
 
 class _OffsetCloner(Cloner):

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 
 from ..dtypes import DType, float32, uint32, uint64
 from .builder import Kernel
-from .language import Buffer, Store, Value, bitcast, cast, const, load
-from .rewrite import fresh_names
+from .language import Store, Value, bitcast, cast, const, load
+from .lower_limits import append_buffer
 
 WORD_BYTES = 4
 
 
 class PointState:
-    """A buffer of words of 32 bits, in which each word of all points is contiguous."""
+    """A buffer of words of 32 bits, in which each word of all points is contiguous.
+
+    `kernel`: the kernel with this buffer. `start`: the index of its first word.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
-        self.buffer = Buffer(fresh_names(kernel, ["state"])[0], uint32, "rw")
+        self.kernel, self.buffer, self.start = append_buffer(kernel, "state", uint32)
         self.points, self.point = const(1, kernel.index), const(0, kernel.index)
         for axis, extent in enumerate(kernel.grid):
             self.points = self.points * extent
@@ -34,7 +37,7 @@ class PointState:
 
     def _locate(self, word: Value | int) -> Value:
         """Return the index of a word of this point."""
-        return self.points * word + self.point
+        return self.start + (self.points * word + self.point)
 
 
 def word_count(d: DType) -> int:

@@ -99,7 +99,8 @@ def split_iterations(kernel: Kernel, trips: Trips, limit: int) -> SplitKernel:
     - `limit`: the most iterations of one point in one launch, all loops together.
     """
     state = PointState(kernel)
-    kernel = kernel.with_body(kernel.body, buffers=(*kernel.buffers, state.buffer))
+    placeholders = [0] * (len(state.kernel.ints) - len(kernel.ints))  # of the state's first word
+    kernel = state.kernel
     rooms: list[int] = []
     while long := find_long_reductions(kernel.body, trips, limit):
         names = fresh_names(kernel, [f"room{len(rooms) + k}" for k in range(len(long))])
@@ -109,7 +110,7 @@ def split_iterations(kernel: Kernel, trips: Trips, limit: int) -> SplitKernel:
     division = _Division(kernel, state, trips, limit)
     steps = division.run()
     *firsts, words = accumulate(rooms, initial=division.words)
-    return SplitKernel(steps, tuple(firsts), words)
+    return SplitKernel(steps, (*placeholders, *firsts), words)
 
 
 # --- the division ---------------------------------------------------------------------------------

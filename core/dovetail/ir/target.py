@@ -38,6 +38,7 @@ class Capabilities:
     - `max_buffers`: the most buffers of a kernel; 0 is no limit.
     - `max_buffer`: the most bytes of a buffer, which is one allocation; 0 is no limit.
     - `offset_alignment`: the offsets of a launch's buffers are multiples of it, in bytes.
+    - `offset_params`: True if kernels get the first element of each buffer as an integer.
     - `max_grid`: the most points of a launch along each axis, the last axis last; () is no limit.
     - `max_iterations`: the most iterations of a point in a launch, all loops together; 0 is no
       limit.
@@ -65,6 +66,8 @@ class Capabilities:
     max_buffers: int = 0  # the most that a kernel may have; 0: no limit, else BUFFERS_MIN or more
     max_buffer: int = 0  # bytes of the largest buffer; 0: no limit, else BUFFER_BYTES_MIN or more
     offset_alignment: int = 1  # bytes: the offsets of a launch's buffers are multiples of it
+    # True: the backend binds whole allocations, and gives kernels the first element of each buffer
+    offset_params: bool = False
     # Most points of a launch along each axis, the last axis last; no more axes. (): no limit
     max_grid: tuple[int, ...] = ()
     # Most iterations of one point in one launch, all loops together, and CHUNK_OVERHEAD for each
@@ -115,10 +118,21 @@ class Capabilities:
             raise ArgumentError(
                 f"Capabilities: index_bits must be 32 if int64 is False, got {self.index_bits}"
             )
-        if self.storage_bits not in (8, 32) or (self.storage_bits == 32 and alignment < 4):
+        if self.offset_params and alignment != 1:
             raise ArgumentError(
-                "Capabilities: storage_bits must be 8, or 32 with offset_alignment 4 or more, got "
-                f"storage_bits={self.storage_bits}, offset_alignment={alignment}"
+                "Capabilities: offset_alignment must be 1 if offset_params is True, got "
+                f"{alignment}"
+            )
+        if self.offset_params and self.index_bits == 32 and not 0 < self.max_buffer <= 1 << 31:
+            raise ArgumentError(
+                "Capabilities: max_buffer must be at most 1 << 31 bytes with offset_params and "
+                f"index_bits=32, whose indices reach all of it, got {self.max_buffer}"
+            )
+        aligned = alignment >= 4 or self.offset_params
+        if self.storage_bits not in (8, 32) or (self.storage_bits == 32 and not aligned):
+            raise ArgumentError(
+                "Capabilities: storage_bits must be 8, or 32 with offset_alignment 4 or more or "
+                f"offset_params, got storage_bits={self.storage_bits}, offset_alignment={alignment}"
             )
         if self.atomic_bits not in (32, 64):
             raise ArgumentError(

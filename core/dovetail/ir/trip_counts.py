@@ -18,11 +18,11 @@ from .language import (
     Statement,
     Value,
     cast,
-    const,
     walk,
     where,
 )
-from .rewrite import Cloner, fresh_names
+from .lower_limits import append_buffer
+from .rewrite import Cloner
 
 Trips: TypeAlias = Mapping[Loop, int]  # the most iterations of each loop whenever it runs
 CHUNK_OVERHEAD = 3 * LANES  # iterations that each chunk of a reduction counts besides its values
@@ -68,20 +68,19 @@ def build_trip_probe(kernel: Kernel, trips: Mapping[Loop, int | None]) -> TripPr
 
     Raises: UnknownTripsError if a length depends on what the kernel writes or carries.
     """
-    cells = Buffer(fresh_names(kernel, ["trips"])[0], uint32, "rw")
-    builder = _ProbeBuilder(cells, trips)
+    probe, cells, start = append_buffer(kernel, "trips", uint32)
+    builder = _ProbeBuilder(cells, start, trips)
     builder.visit(kernel.body)
-    body, buffers = tuple(builder.statements), (*kernel.buffers, cells)
-    probe = replace(kernel, buffers=buffers, body=body, before=None)
+    probe = replace(probe, body=tuple(builder.statements), before=None)
     return TripProbe(probe, tuple(builder.loops), builder.origins)
 
 
 class _ProbeBuilder(Cloner):
     """A cloner that keeps what the lengths of loops depend on."""
 
-    def __init__(self, cells: Buffer, trips: Mapping[Loop, int | None]) -> None:
+    def __init__(self, cells: Buffer, start: Value, trips: Mapping[Loop, int | None]) -> None:
         super().__init__()
-        self.cells, self.trips = cells, trips
+        self.cells, self.start, self.trips = cells, start, trips
         self.loops: list[Loop] = []
         self.origins: dict[Loop, Loop] = {}
 
@@ -115,7 +114,8 @@ class _ProbeBuilder(Cloner):
         start, stop = self.operand(loop.start), self.operand(loop.stop)
         length = cast(where(start < stop, stop - start, 0), uint32)
         self.emit(length)
-        cell = const(len(self.loops), start.dtype)
+        cell = self.start + len(self.loops)
+        self.emit(cell)
         self.statements.append(Atomic("max", self.cells, cell, length))
         self.loops.append(loop)
 

@@ -33,11 +33,13 @@ from ..ir.language import (
 from ..tensor.tensor import Tensor
 from .cases import dense
 from .kit import Kit
+from .values import bytes_view
 
 UNLIMITED_TENSORS = 40  # tensors, where nothing limits the buffers of a kernel
 AXIS_POINTS_MAX = 1 << 22  # points along an axis, at most
 LONG_FOLD_STEPS = 70_000  # a driver ended all loops of a point after 65,535 iterations
 MANY_REDUCTIONS = 777  # of one point: 65,535 iterations are 84 for each
+PLACES = 10  # at which a bound launch finds its buffers
 INT64_INDEX_STRIDE = 3_000_000_000  # more than 32 bits index
 
 
@@ -126,6 +128,35 @@ def test_launches(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
     assert launched and not wrong, kit.failure(
         f"offsets {wrong}, not multiples of {can.offset_alignment}", ""
     )
+
+
+def test_places(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check one launch with its buffers at ten places, of which `offset_params` binds one."""
+    can, bind = kit.backend.info.capabilities, kit.backend.bind
+    kernel, n = scaling_kernel(1), 300
+    data = np.arange(2 * PLACES * n, dtype=np.int64).astype("i1")
+    memory = kit.opened.allocator.allocate(data.size)
+    bound: list[Compiled] = []
+
+    def watch(program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """Bind a program, and count it."""
+        bound.append(program)
+        launch: Launch = bind(program, ints, grid)
+        return launch
+
+    monkeypatch.setattr(kit.backend, "bind", watch)
+    launch = kit.bind(kernel, (n,), (n,))
+    kit.backend.copy_in(memory.handle, memory.offset, bytes_view(data))
+    for k in range(PLACES):
+        source, target = 2 * k * n + k, (2 * k + 1) * n
+        offsets = memory.offset + source, memory.offset + target
+        launch((memory.handle, offsets[0], memory.handle, offsets[1]), (), None)
+        data[target : target + n] = data[source : source + n] * 2 + 1
+        actual = np.empty_like(data)
+        kit.backend.copy_out(bytes_view(actual), memory.handle, memory.offset)
+        kit.check_same_bits(actual, data, int8, f"place {k + 1}", lambda: str(kernel))
+    once = can.offset_params and not can.max_grid
+    assert len(bound) == 1 or not once, kit.failure(f"{len(bound)} calls of bind", str(kernel))
 
 
 def pick_rows() -> Kernel:
