@@ -44,6 +44,27 @@ def test_overlapping_write_stores_no_intermediates(u: dt.Tensor) -> None:
     assert moved == [4 * 4 * (N - 2), 2 * 4 * (N - 2)]
 
 
+@pytest.mark.parametrize("captures", [False, True])
+def test_update_by_few_of_its_elements_copies_nothing(
+    device: dt.Device, captures: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = dt.asarray(np.arange(5000, dtype="f4"), device=device)
+    i = dt.asarray([7, 4000, 3], device=device)
+
+    def update(x: dt.Tensor, i: dt.Tensor) -> None:
+        x[i] = x[i + 1] * 2
+
+    f = dt.jit(update) if captures else update
+    f(x, i)
+    with dt.profile() as p:
+        f(x, i)
+    expected = np.arange(5000, dtype="f4")
+    for _ in range(2):
+        expected[[7, 4000, 3]] = expected[[8, 4001, 4]] * 2
+    np.testing.assert_array_equal(x.numpy(), expected)
+    assert not [e for e in p.events if e["name"] == "launch copy"]
+
+
 def test_value_of_an_overlapping_write_is_unchanged(u: dt.Tensor) -> None:
     value = u[:-1] * 2
     u[1:] = value

@@ -72,6 +72,14 @@ class Program:
         self.x[self.mask] = 0.0
         dt.evaluate(self.x[self.places] * 2)
 
+    def indices_of_indices(self) -> None:
+        self.x[self.places] += 0.5
+        self.u[self.places[:4], self.places[:4]] = self.u[0, self.places[:4]] * 2
+
+    def view_of_a_pending_value(self) -> None:
+        inner = (self.x + 1)[1:-1]
+        self.x[1:-1] = inner * 0.5
+
     def exchange(self) -> None:
         self.v[1:-1, 1:-1] = self.u[1:-1, 1:-1] * 2
         self.u, self.v = self.v, self.u

@@ -232,13 +232,13 @@ def update(value: Expr, target: Expr) -> None:
 def _update_memory(value: Expr, target: Expr) -> None:
     """Do `update` under the engine lock: run a matching cached graph, else plan the op."""
     storage = _prepare_storage(target)
-    if (
-        not _is_observed()
-        and not has_other_reader(target, value)
-        and try_cached_update(value, target) == HIT
-    ):
-        _wait_if_visible(storage)
-        return
+    if not _is_observed() and not has_other_reader(target, value):
+        outcome = try_cached_update(value, target)
+        if outcome == NEEDS_TEMP and _evaluate_operands(value):
+            outcome = try_cached_update(value, target)
+        if outcome == HIT:
+            _wait_if_visible(storage)
+            return
     _store([value], target)
 
 
@@ -279,10 +279,32 @@ def _store(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
     """Evaluate pending readers, then write a boxed value, by a temporary if it reads the target."""
     storage = storage_of(target)
     _evaluate_readers(target, value[0])
-    if _store_directly(value[0], target, other_references):
+    if _store_directly(value[0], target, other_references) or (
+        _evaluate_operands(value[0]) and _store_directly(value[0], target, other_references)
+    ):
         _wait_if_visible(storage)
     else:
         _store_through_temp([_source_of_copy(pop(value))], target)
+
+
+def _evaluate_operands(value: Expr) -> bool:
+    """Evaluate what an op that updates its first operand reads; return False for other nodes.
+
+    The op then writes a few elements of a target that its operands read. Otherwise a copy of the
+    target is written, and copied back.
+    """
+    if value.op is None or not value.op.updates:
+        return False
+    operands = [_find_viewed(e) for e in value.args[1:] if type(e) is Expr]
+    evaluate([e for e in operands if e.op is not None])
+    return True
+
+
+def _find_viewed(e: Expr) -> Expr:
+    """Return the node behind views."""
+    while e.op is not None and e.op.kind == "view":
+        e = e.args[0]
+    return e
 
 
 def _store_through_temp(value: Box[Expr], target: Expr) -> None:

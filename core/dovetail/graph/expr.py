@@ -427,12 +427,18 @@ def is_disjoint(a: Expr, b: Expr) -> bool:
 
 
 def _is_needed_by(e: Expr, writer: Expr, needed_by: set[Expr]) -> bool:
-    """Return True if `writer` depends on `e`; fill an empty `needed_by` with dependencies."""
+    """Return True if `writer` depends on `e`; fill an empty `needed_by` with dependencies.
+
+    These are also found behind leaves with a lazy storage.
+    """
     if not needed_by:
         stack = [writer]
         while stack:
             a = stack.pop()
-            if a.op is not None and a not in needed_by:
+            if a.op is None:
+                if a.storage.pending is not None:
+                    stack.append(a.storage.pending)
+            elif a not in needed_by:
                 needed_by.add(a)
                 stack += [b for b in a.args if type(b) is Expr]
     return e in needed_by
