@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import operator
 import random
+from functools import partial
 from typing import Any
 
 import dovetail as dt
@@ -13,10 +14,17 @@ import numpy
 import pytest
 from dovetail.engine.events import counters
 from dovetail.tensor import host_arithmetic
+from dovetail.tensor.host_reductions import OPS as HOST_REDUCTIONS
 
 OPERATORS = [
     operator.add, operator.sub, operator.mul, operator.truediv, operator.lt, operator.le,
-    operator.eq, operator.ne, operator.gt, operator.ge,
+    operator.eq, operator.ne, operator.gt, operator.ge, np.maximum, np.minimum, operator.floordiv,
+    operator.mod,
+]  # fmt: skip
+BITWISE = [operator.and_, operator.or_, operator.xor]
+UNARY = [
+    operator.neg, abs, np.sqrt, np.square, np.floor, np.ceil, np.rint, np.trunc, np.negative,
+    np.absolute,
 ]  # fmt: skip
 UPDATES = [operator.iadd, operator.isub, operator.imul, operator.itruediv]
 FLOATS = [0.0, -0.0, 1.5, -2.25, 5e-324, 1e308, numpy.inf, -numpy.inf, 1 / 3, 3.0]
@@ -40,20 +48,41 @@ def by_kernel(function: Any, *operands: Any) -> Any:
     return result
 
 
-def random_operands(draw: random.Random) -> tuple[Any, Any]:
+def random_array(draw: random.Random, sizes: tuple[int, ...], values: list[Any]) -> Any:
+    """Return an array of random values."""
+    dtype = {bool: bool, int: int}.get(type(values[0]), float)
+    count = int(numpy.prod(sizes))
+    return np.array([draw.choice(values) for _ in range(count)], dtype=dtype).reshape(sizes)
+
+
+def random_shape(draw: random.Random) -> tuple[int, ...]:
+    """Return a shape of up to four axes, or a longer vector."""
+    if draw.random() < 0.3:
+        return (draw.choice([33, 64, 200, 700]),)
+    return tuple(draw.randint(1, 4) for _ in range(draw.randint(0, 4)))
+
+
+def random_operands(draw: random.Random, kinds: list[list[Any]] | None = None) -> tuple[Any, Any]:
     """Return an array, transposed or not, and one that broadcasts to it, or a number."""
-    shape = tuple(draw.randint(1, 4) for _ in range(draw.randint(0, 4)))
-    values = FLOATS if draw.random() < 0.6 else INTEGERS
-    dtype = float if values is FLOATS else int
+    shape, lists = random_shape(draw), kinds or [FLOATS, FLOATS, INTEGERS]
+    values = draw.choice(lists)
+    others = draw.choice(lists)
+    sizes = tuple(draw.choice([1, n]) for n in shape)[draw.randint(0, len(shape)) :]
+    turned = random_array(draw, shape[::-1], values).T
+    x = turned if draw.random() < 0.5 else random_array(draw, shape, values)
+    other = random_array(draw, sizes, others)
+    return x, draw.choice([other, other, *(NUMBERS if kinds is None else [])])
 
-    def array(sizes: tuple[int, ...]) -> Any:
-        """Return an array of random values."""
-        count = int(numpy.prod(sizes))
-        return np.array([draw.choice(values) for _ in range(count)], dtype=dtype).reshape(sizes)
 
-    other = array(tuple(draw.choice([1, n]) for n in shape)[draw.randint(0, len(shape)) :])
-    x = array(shape[::-1]).T if draw.random() < 0.5 else array(shape)
-    return x, draw.choice([other, other, *NUMBERS])
+def equal_bits(function: Any, *operands: Any) -> bool:
+    """Return True if a function raises the same, or has the same bits, at once and by kernels."""
+    try:
+        expected = by_kernel(function, *operands)
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error)):
+            function(*operands)
+        return True
+    return bits(function(*operands)) == bits(expected)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -62,8 +91,39 @@ def test_operators_have_the_bits_of_kernels(seed: int) -> None:
     for _ in range(4):
         x, y = random_operands(draw)
         for function in OPERATORS:
-            assert bits(function(x, y)) == bits(by_kernel(function, x, y)), (function, x, y)
-            assert bits(function(y, x)) == bits(by_kernel(function, y, x)), (function, y, x)
+            assert equal_bits(function, x, y), (function, x, y)
+            assert equal_bits(function, y, x), (function, y, x)
+        for function in UNARY:
+            assert equal_bits(function, x), (function, x)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bitwise_operators_have_the_bits_of_kernels(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(4):
+        x, y = random_operands(draw, [[True, False], INTEGERS])
+        for function in (*BITWISE, operator.lt, operator.eq):
+            assert equal_bits(function, x, y), (function, x, y)
+        assert equal_bits(operator.invert, x), x
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_reductions_have_the_bits_of_kernels(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(6):
+        shape = random_shape(draw)
+        values = draw.choice(
+            [FLOATS, [0.1, -0.7, 1e16, 3.3, -0.0], [-0.0, 0.0], INTEGERS, [False, True]]
+        )
+        x = random_array(draw, shape, values)
+        x = x[::-1].T if shape and draw.random() < 0.5 else x
+        axis = draw.choice([None, *range(-x.ndim, x.ndim)])
+        options = draw.choice([{}, {"keepdims": True}])
+        for name in HOST_REDUCTIONS:
+            function = partial(getattr(np, name), axis=axis, **options)
+            assert equal_bits(function, x), (name, axis, x)
+            if hasattr(x, name):
+                assert equal_bits(operator.methodcaller(name, axis, **options), x), (name, axis, x)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -71,9 +131,11 @@ def test_updates_have_the_bits_of_kernels_and_are_seen_by_views(seed: int) -> No
     draw = random.Random(seed)
     for _ in range(4):
         x, y = random_operands(draw)
-        if not x.ndim or (x.dtype is dt.int64 and isinstance(y, float)):
+        if not x.ndim or (
+            x.dtype is dt.int64 and getattr(y, "dtype", type(y)) in (float, dt.float64)
+        ):
             continue
-        for function in UPDATES if x.dtype is dt.float64 else UPDATES[:3]:
+        for function in UPDATES if x.dtype is dt.float64 else [*UPDATES[:3], operator.ior]:
             whole, expected = np.zeros((2, *x.shape), dtype=x.dtype), x.copy()
             whole[1] = x
             function(whole[1], y)
@@ -95,6 +157,7 @@ def test_small_operands_take_no_launch_and_others_do() -> None:
         """Return results of small arrays."""
         x, y = np.ones(5) + 1, np.ones(5)
         x += 2 * y
+        assert (x.sum(), np.max(x), np.dot(x, y), np.maximum(x, 9)[0]) == (20, 4, 20, 9)
         return ((x @ y) / (x - y)[1:]).tolist(), (x > y).tolist()
 
     gc.collect()  # after errors of indices that a test kept, nothing is done at once
@@ -102,7 +165,7 @@ def test_small_operands_take_no_launch_and_others_do() -> None:
     before = counters.launches + counters.calls
     assert work() == ([20 / 3] * 4, [True] * 5)
     assert counters.launches + counters.calls == before
-    large = np.ones(1000)
+    large = np.ones(2000)
     launches = counters.launches
     dt.evaluate(large + large)
     assert counters.launches == launches + 1

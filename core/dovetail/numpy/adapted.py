@@ -16,9 +16,9 @@ from ..functions.elementwise.op_functions import clip as limit
 from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies
-from ..graph.expr import storage_of
 from ..tensor.c_fields import expr_of
 from ..tensor.host import read_values
+from ..tensor.host_arithmetic import multiply_matrices
 from ..tensor.host_index import MASK_MAX, diagonal_view
 from ..tensor.host_index import concat as concat_on_host
 from ..tensor.tensor import Tensor
@@ -49,6 +49,7 @@ __all__ = [
     "count_nonzero",
     "delete",
     "diag",
+    "dot",
     "dsplit",
     "ediff1d",
     "flatnonzero",
@@ -172,7 +173,19 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 _diag = find_function(host.diag)
-_concatenate = find_function(host.concatenate)
+_concatenate, _dot = find_function(host.concatenate), find_function(host.dot)
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Return the product of matrices, or the sum of the products of two vectors."""
+    if out is None and type(a) is ndarray and type(b) is ndarray:
+        product = multiply_matrices(a, b)
+        if product is not None:
+            return product[()] if product.ndim == 0 else product
+    return _dot(a, b) if out is None else _dot(a, b, out)
+
+
+ndarray.dot = dot  # type: ignore[method-assign]  # with NumPy's parameters
 
 
 def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **options: Any) -> Any:
@@ -275,7 +288,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """Return an array in another shape: a view of an ndarray, of other values a read-only array."""
     result = _broadcast_to(array, shape)
     if find_tensor([array]) is None and isinstance(result, Tensor):
-        storage_of(expr_of(result)).read_only = True
+        expr_of(result).storage.read_only = True
     return result
 
 

@@ -25,6 +25,8 @@ from ..tensor.c_slots import build_array_ufunc, install_element_slots, iterate_e
 from ..tensor.host import evaluate
 from ..tensor.host import from_host as copy_from_host
 from ..tensor.host_index import copy_tensor, transpose
+from ..tensor.host_reductions import OPS as HOST_REDUCTIONS
+from ..tensor.host_reductions import reduce as reduce_on_host
 from ..tensor.operators import promotions
 from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
@@ -533,10 +535,15 @@ def _read_result(result: Any, args: tuple[Any, ...]) -> Any:
 def _read_results(theirs: Callable[..., Any]) -> None:
     """Let the function of the namespace return scalars for results of no dimensions."""
     call = find_function(theirs)
+    op = HOST_REDUCTIONS.get(theirs.__name__)
 
     @wraps(theirs, updated=())
     def reduce(*args: Any, **options: Any) -> Any:
         """Call the function, and read a result of no dimensions."""
+        if op is not None and args and type(args[0]) is ndarray:
+            small = reduce_on_host(op, args, options)
+            if small is not None:
+                return small
         result = call(*args, **options)
         return result if "out" in options else _read_result(result, args)
 
@@ -569,9 +576,18 @@ def _attach_reduction(name: str, codes: str) -> None:
     """Set the method of a reduction: Tensor's for arrays of these dtypes, else NumPy's function."""
     ours, general = getattr(Tensor, name), find_function(getattr(host, name))
     dtypes = {_dtypes[host.dtype(code).type] for code in codes.split()}
+    op = HOST_REDUCTIONS[name]
 
     @wraps(getattr(host.ndarray, name), updated=(), assigned=("__name__", "__doc__"))
-    def method(self: ndarray, axis: Any = None, *args: Any, **options: Any) -> Any:
+    def method(*args: Any, **options: Any) -> Any:
+        if type(args[0]) is ndarray:
+            small = reduce_on_host(op, args, options)
+            if small is not None:
+                return small
+        return reduce(*args, **options)
+
+    def reduce(self: ndarray, axis: Any = None, *args: Any, **options: Any) -> Any:
+        """Call Tensor's method if it takes the arguments as they are, else NumPy's function."""
         is_plain = not args and (axis is None or type(axis) is int)
         s = expr_of(self).spec
         if is_plain and s.dtype in dtypes and (axis is None or s.shape):

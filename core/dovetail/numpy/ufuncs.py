@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as host
@@ -15,6 +16,7 @@ from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import _extra_function, _find_function
 from ..functions.numpy.same_names import UnknownFunctionError
 from ..functions.shape.copies import copy
+from ..tensor import host_arithmetic
 from ..tensor.c_fields import set_class
 from ..tensor.tensor import Tensor
 from .calls import (
@@ -35,6 +37,25 @@ PLANS_MAX = 256  # combinations of operands that a ufunc remembers
 NUMPY_SCALARS = frozenset(d.__numpy_dtype__.type for d in BY_NAME.values() if d.__numpy_dtype__)
 NUMBER_TYPES = NUMPY_SCALARS | {bool, int, float, complex}
 NUMBER = "number"  # the conversion of a NumPy scalar to a Python number
+
+
+# Ufuncs of small arrays that the host computes at once.
+_AT_ONCE: dict[str, Callable[..., Any]] = {
+    name: partial(function, op)
+    for function, names in (
+        (
+            host_arithmetic.compute,
+            "add subtract multiply divide floor_divide remainder maximum minimum bitwise_and "
+            "bitwise_or bitwise_xor",
+        ),
+        (host_arithmetic.compare, "less less_equal equal not_equal greater greater_equal"),
+        (
+            host_arithmetic.compute_unary,
+            "negative absolute sqrt square floor ceil rint trunc invert",
+        ),
+    )
+    for op, name in enumerate(names.split())
+}
 
 
 class Plan(NamedTuple):
@@ -61,7 +82,9 @@ class ufunc:
     def __init__(self, theirs: host.ufunc) -> None:
         self.__wrapped_ufunc__ = theirs
         self.__name__, self.__doc__ = theirs.__name__, theirs.__doc__
+        self.nin: int = theirs.nin
         self._ours: Callable[..., Any] | None = None
+        self._at_once = _AT_ONCE.get(theirs.__name__)
         self._plans: dict[Any, Plan] = {}  # by the kinds of operands, with `dtype=` if given
 
     def __repr__(self) -> str:
@@ -78,6 +101,11 @@ class ufunc:
 
         Raises: TypeError if NumPy has no loop for the dtypes.
         """
+        if self._at_once is not None and not options and len(args) == self.nin:
+            kind = ndarray_class()
+            small = self._at_once(*args) if kind in (type(args[0]), type(args[-1])) else None
+            if small is not None:
+                return small
         ends_are_numbers = args and type(args[0]) in NUMBER_TYPES and type(args[-1]) in NUMBER_TYPES
         if ends_are_numbers and len(args) <= 2 and not options:
             return self.__wrapped_ufunc__(*args)

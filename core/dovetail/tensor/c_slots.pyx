@@ -43,6 +43,10 @@ cdef extern from "Python.h":
         Binary nb_remainder
         Unary nb_negative
         Unary nb_absolute
+        Unary nb_invert
+        Binary nb_and
+        Binary nb_or
+        Binary nb_xor
         Binary nb_matrix_multiply
         Unary nb_float
         Unary nb_int
@@ -51,6 +55,9 @@ cdef extern from "Python.h":
         Binary nb_inplace_subtract
         Binary nb_inplace_multiply
         Binary nb_inplace_true_divide
+        Binary nb_inplace_and
+        Binary nb_inplace_or
+        Binary nb_inplace_xor
     ctypedef Py_ssize_t (*Length "lenfunc")(object) except -1
     ctypedef struct Sequence "PySequenceMethods":
         Length sq_length
@@ -73,6 +80,8 @@ cdef extern from "Python.h":
 
 cdef enum:
     ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, REMAINDER
+    AND = 8, OR = 9, XOR = 10  # and those that `host_arithmetic` has besides
+    NEGATIVE = 0, ABSOLUTE = 1, INVERT = 8
 
 cdef Flags _flags = _process_flags
 cdef Py_ssize_t _NO_ELEMENT = NO_ELEMENT
@@ -92,6 +101,9 @@ cdef object _product = None, _product_reflected = None, _write_at = None
 
 cdef type _array = None  # the subclass of which small arrays are computed at once
 cdef object _array_product = None  # its `__matmul__`
+cdef Unary _default_invert = NULL  # slots that call its methods
+cdef Binary _default_updates[3]
+cdef list _forward_bitwise = [], _reflected_bitwise = []
 
 
 cdef inline bint _computes_at_once(object a, object b) noexcept:
@@ -103,7 +115,7 @@ cdef inline bint _computes_at_once(object a, object b) noexcept:
 
 cdef inline object _binary(int k, object a, object b):
     """Record op `k` of two operands, or call the method; return NotImplemented without a tensor."""
-    if _computes_at_once(a, b) and k <= DIVIDE:
+    if _computes_at_once(a, b):
         if not is_strided(b):
             b = as_number(b, expr_of(a).spec.dtype)
         elif not is_strided(a):
@@ -145,11 +157,58 @@ cdef object _remainder(object a, object b):
 
 
 cdef object _negative(object a):
-    return apply(_negate, (a,))
+    result = host_arithmetic.compute_unary(NEGATIVE, a) if type(a) is _array else None
+    return apply(_negate, (a,)) if result is None else result
 
 
 cdef object _absolute(object a):
-    return apply(_take_absolute, (a,))
+    result = host_arithmetic.compute_unary(ABSOLUTE, a) if type(a) is _array else None
+    return apply(_take_absolute, (a,)) if result is None else result
+
+
+cdef object _invert(object a):
+    result = host_arithmetic.compute_unary(INVERT, a)
+    return _default_invert(a) if result is None else result
+
+
+cdef inline object _bitwise(int k, object a, object b):
+    """Return a bitwise op of small arrays, or call the method; NotImplemented without a tensor."""
+    result = host_arithmetic.compute(k, a, b) if _computes_at_once(a, b) else None
+    if result is not None:
+        return result
+    if is_strided(a):
+        return _forward_bitwise[k - AND](a, b)
+    return _reflected_bitwise[k - AND](b, a) if is_strided(b) else NotImplemented
+
+
+cdef object _and(object a, object b):
+    return _bitwise(AND, a, b)
+
+
+cdef object _or(object a, object b):
+    return _bitwise(OR, a, b)
+
+
+cdef object _xor(object a, object b):
+    return _bitwise(XOR, a, b)
+
+
+cdef inline object _update_bitwise(int k, Binary default, object a, object b):
+    """Write a bitwise op of small arrays into the first one, or call the slot of the class."""
+    cdef Py_ssize_t address = _idle_address(a) if len(expr_of(a).spec.shape) > 0 else 0
+    return a if address != 0 and host_arithmetic.update(k, a, b, address) else default(a, b)
+
+
+cdef object _and_to(object a, object b):
+    return _update_bitwise(AND, _default_updates[0], a, b)
+
+
+cdef object _or_to(object a, object b):
+    return _update_bitwise(OR, _default_updates[1], a, b)
+
+
+cdef object _xor_to(object a, object b):
+    return _update_bitwise(XOR, _default_updates[2], a, b)
 
 
 cdef object _compare(object a, object b, int k):
@@ -168,7 +227,7 @@ cdef object _compare(object a, object b, int k):
 cdef inline object _update(int k, object a, object b):
     """Write op `k` of two operands into the first one, or call the method."""
     cdef Py_ssize_t address
-    if type(a) is _array and k <= DIVIDE:
+    if type(a) is _array:
         b = b if is_strided(b) else as_number(b, expr_of(a).spec.dtype)
         if len(expr_of(a).spec.shape) > 0 and (is_strided(b) or type(b) is float or type(b) is int):
             address = _idle_address(a)
@@ -438,6 +497,7 @@ def install_element_slots(type kind):
     mapping.mp_length = (<Type*>kind).tp_as_sequence.sq_length = _length
     (<Type*>kind).tp_richcompare = _compare
     _set_operators(kind)
+    _set_bitwise_operators(kind)
     kind.__getitem__ = _compiled_method(kind.__dict__["__getitem__"])
     _element_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript_element
     _element_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign_element
@@ -471,6 +531,20 @@ cdef _set_operators(type kind):
     numbers.nb_inplace_add, numbers.nb_inplace_subtract = _add_to, _subtract_from
     numbers.nb_inplace_multiply, numbers.nb_inplace_true_divide = _multiply_by, _divide_by
     numbers.nb_matrix_multiply = _multiply_matrices
+
+
+cdef _set_bitwise_operators(type kind):
+    """Fill the slots of the bitwise operators of the subclass whose small arrays are computed at once."""
+    global _default_invert
+    cdef Numbers* numbers = (<Type*>kind).tp_as_number
+    _default_invert, numbers.nb_invert = numbers.nb_invert, _invert
+    for name in ("and", "or", "xor"):
+        _forward_bitwise.append(getattr(kind, f"__{name}__"))
+        _reflected_bitwise.append(getattr(kind, f"__r{name}__"))
+    numbers.nb_and, numbers.nb_or, numbers.nb_xor = _and, _or, _xor
+    _default_updates[0], numbers.nb_inplace_and = numbers.nb_inplace_and, _and_to
+    _default_updates[1], numbers.nb_inplace_or = numbers.nb_inplace_or, _or_to
+    _default_updates[2], numbers.nb_inplace_xor = numbers.nb_inplace_xor, _xor_to
 
 
 def fill(type tensor):

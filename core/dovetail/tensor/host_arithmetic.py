@@ -15,9 +15,11 @@ from .tensor import Tensor
 def compute(op: int, x: object, y: object) -> Tensor | None:
     """Return an op of two operands, or None for the general path.
 
-    An operand is a tensor in memory, or a Python number; both are float64, or int64.
+    An operand is a tensor in memory, or a Python number. Both are float64, int64 or bool, and
+    integers beside float64 become float64.
 
-    - `op`: 0 to 3: add, subtract, multiply, divide.
+    - `op`: 0 to 10: add, subtract, multiply, divide, and of integers floor_divide and remainder;
+      maximum, minimum; of integers and bools and, or, xor.
     """
     return None
 
@@ -26,6 +28,14 @@ def compare(op: int, x: object, y: object) -> Tensor | None:
     """Return a comparison of two operands, as `compute`, or None for the general path.
 
     - `op`: 0 to 5: <, <=, ==, !=, >, >=.
+    """
+    return None
+
+
+def compute_unary(op: int, x: Tensor) -> Tensor | None:
+    """Return a function of the elements of a tensor in memory, or None for the general path.
+
+    - `op`: 0 to 8: negative, absolute, sqrt, square, floor, ceil, rint, trunc, invert.
     """
     return None
 
