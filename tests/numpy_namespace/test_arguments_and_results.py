@@ -341,3 +341,13 @@ def test_directory_has_public_names_only() -> None:
         names = dir(module)
         assert set(module.__all__) <= {*names}
         assert [n for n in names if n not in module.__all__ and not n.startswith("__")] == []
+
+
+def test_methods_of_generators_share_one_state() -> None:
+    ours, theirs = np.random.default_rng(3), numpy.random.default_rng(3)
+    for _ in range(3):
+        assert ours.random() == theirs.random()
+        assert ours.permutation(np.arange(9)).tolist() == theirs.permutation(9).tolist()
+        assert ours.choice(5, p=[0.1, 0.5, 0.4, 0, 0]) == theirs.choice(5, p=[0.1, 0.5, 0.4, 0, 0])
+        assert type(ours.permuted(np.arange(4))) is type(ours.normal(size=2)) is np.ndarray
+        assert theirs.permuted(numpy.arange(4)).size + theirs.normal(size=2).size == 6

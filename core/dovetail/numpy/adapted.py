@@ -18,10 +18,12 @@ from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies
 from ..tensor.c_fields import expr_of
 from ..tensor.host import read_values
-from ..tensor.host_arithmetic import multiply_matrices
-from ..tensor.host_index import MASK_MAX, diagonal_view
+from ..tensor.host_arithmetic import compute, multiply_matrices
+from ..tensor.host_arithmetic import select as select_on_host
+from ..tensor.host_index import MASK_MAX, find_true
 from ..tensor.host_index import concat as concat_on_host
 from ..tensor.tensor import Tensor
+from . import small_arrays
 from .array_class import ndarray, upload
 from .calls import (
     as_result,
@@ -48,7 +50,6 @@ __all__ = [
     "copyto",
     "count_nonzero",
     "delete",
-    "diag",
     "dot",
     "dsplit",
     "ediff1d",
@@ -74,6 +75,7 @@ __all__ = [
 ]
 
 
+_MAXIMUM, _MINIMUM = 6, 7  # ops of `compute`
 _WEAK = (int, float, bool, complex)
 
 
@@ -136,8 +138,13 @@ def where(condition: Any, *choices: Any) -> Any:
     """Return elements of x or y; without them the indices of true elements."""
     if len(choices) == 2 and type(condition) is ndarray and condition.dtype is bool_:
         x, y = choices
+        chosen = select_on_host(condition, x, y)
+        if chosen is not None:
+            return chosen
         if _have_one_dtype(x, y) or _have_one_dtype(y, x):
             return as_result(select(condition, x, y))
+    if not choices and type(condition) is ndarray:
+        return nonzero(condition)
     if find_tensor([condition, *choices]) is None:
         return call_on_host(host.where, (condition, *choices), {})
     test = condition if type(condition) is ndarray else asarray(condition)
@@ -155,6 +162,10 @@ def _on_host(name: str) -> Callable[..., Any]:
 
     @wraps(theirs, updated=())
     def find(a: Any) -> Any:
+        if type(a) is ndarray and name != "argwhere":
+            found = find_true(a, name == "flatnonzero")
+            if found is not None:
+                return found
         if type(a) is ndarray and a.size <= MASK_MAX and a.ndim and not is_tracing():
             positions = theirs(read_values(name, a))
             return tuple(map(upload, positions)) if type(positions) is tuple else upload(positions)
@@ -164,15 +175,9 @@ def _on_host(name: str) -> Callable[..., Any]:
 
 
 flatnonzero, nonzero, argwhere = map(_on_host, ("flatnonzero", "nonzero", "argwhere"))
+ndarray.nonzero = nonzero  # type: ignore[method-assign]  # of NumPy's results
 
 
-def diag(v: Any, k: int = 0) -> Any:
-    """Return a diagonal of a matrix, or a matrix with a vector as its diagonal."""
-    view = diagonal_view(v, k) if type(v) is ndarray and v.ndim == 2 and type(k) is int else None
-    return _diag(v, k) if view is None else view
-
-
-_diag = find_function(host.diag)
 _concatenate, _dot = find_function(host.concatenate), find_function(host.dot)
 
 
@@ -181,7 +186,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if out is None and type(a) is ndarray and type(b) is ndarray:
         product = multiply_matrices(a, b)
         if product is not None:
-            return product[()] if product.ndim == 0 else product
+            return product
     return _dot(a, b) if out is None else _dot(a, b, out)
 
 
@@ -214,6 +219,11 @@ def clip(
     if (a_min is not None or a_max is not None) and (min is not None or max is not None):
         raise ValueError("clip: pass a_min and a_max, or min and max, but not both")
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    if not options and type(a) is ndarray and low is not None and high is not None:
+        raised = compute(_MAXIMUM, a, low)
+        limited = None if raised is None else compute(_MINIMUM, raised, high)
+        if limited is not None and limited.dtype is a.dtype:
+            return limited if out is None else write_out(out, limited)
     if out is None and not options and all(b is None or _have_one_dtype(a, b) for b in (low, high)):
         return as_result(limit(a, low, high))
     if find_tensor([a, low, high]) is None:
@@ -319,11 +329,10 @@ def interp(
 _OBSERVED = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 
 
-def _keep_integers(theirs: Callable[..., Any]) -> Callable[..., Any]:
+def _keep_integers(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of quantiles that have the dtype of the elements if they are elements."""
-    call = find_function(theirs)
 
-    @wraps(theirs, updated=())
+    @wraps(call, updated=())
     def find_quantiles(a: Any, *args: Any, **options: Any) -> Any:
         method = options.get("method", args[4] if len(args) > 4 else "linear")
         result = call(a, *args, **options)
@@ -334,7 +343,7 @@ def _keep_integers(theirs: Callable[..., Any]) -> Callable[..., Any]:
     return find_quantiles
 
 
-percentile, quantile = map(_keep_integers, (host.percentile, host.quantile))
+percentile, quantile = map(_keep_integers, (small_arrays.percentile, small_arrays.quantile))
 _gradient = find_function(host.gradient)
 
 
@@ -382,7 +391,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     _copyto(dst, src, casting=casting, where=where)
 
 
-_delete, _insert = find_function(host.delete), find_function(host.insert)
+_insert = find_function(host.insert)
 
 
 def _as_positions(obj: Any) -> Any:
@@ -395,7 +404,9 @@ def _as_positions(obj: Any) -> Any:
 
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     """Return an array without the elements or slices at indices, or where a mask is True."""
-    return _delete(arr, _as_positions(obj), axis)
+    if axis is None:
+        return small_arrays.delete(arr, _as_positions(obj))
+    return small_arrays.delete(arr, _as_positions(obj), axis)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:

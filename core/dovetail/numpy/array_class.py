@@ -24,7 +24,7 @@ from ..tensor.c_fields import become, expr_of, register_subclass, set_class
 from ..tensor.c_slots import build_array_ufunc, install_element_slots, iterate_elements
 from ..tensor.host import evaluate
 from ..tensor.host import from_host as copy_from_host
-from ..tensor.host_index import copy_tensor, transpose
+from ..tensor.host_index import copy_tensor, create_from_host, transpose
 from ..tensor.host_reductions import OPS as HOST_REDUCTIONS
 from ..tensor.host_reductions import reduce as reduce_on_host
 from ..tensor.operators import promotions
@@ -84,6 +84,9 @@ def upload(x: Any) -> Any:
     dtype = _FROM_HOST.get(x.dtype) if type(x) is host.ndarray else None
     if dtype is None or x.nbytes >= calls.SHARED_BYTES_MIN:
         return as_result(x)
+    copied = create_from_host(ndarray, x, dtype, default_device())
+    if copied is not None:
+        return copied
     return set_class(copy_from_host(x, dtype, default_device()), ndarray)
 
 
@@ -327,7 +330,7 @@ class ndarray(ArrayMethods):
         """Return the matrix product, of NumPy's dtype."""
         if isinstance(other, Tensor) and other.dtype is not self.dtype:
             return UFUNCS["matmul"](self, other)
-        return _multiply_matrices(self, other)
+        return _read_result(_multiply_matrices(self, other), ())
 
     def astype(
         self,

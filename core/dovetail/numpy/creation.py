@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as host
 
 from ..device_class import default_device
-from ..dtypes import DType, int64
+from ..dtypes import int64
 from ..errors import ArgumentError
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.numpy.like_creation import with_dims
 from ..tensor.c_fields import expr_of, is_strided, set_class
-from ..tensor.host_index import create_filled, stack_rows
+from ..tensor.host_index import create_filled, create_range, stack_rows
 from ..tensor.tensor import Tensor
 from .array_class import as_dtype, ndarray, upload
 from .calls import (
@@ -24,7 +25,6 @@ from .calls import (
     find_function,
     find_tensor,
     from_host,
-    is_tracing,
     join,
     to_host,
 )
@@ -53,9 +53,6 @@ __all__ = [
 ]
 
 
-SMALL_MAX = 4096  # elements that the host creates faster than a kernel
-
-
 def _build(name: str) -> Callable[..., Any]:
     """Build `zeros`, `ones` or `empty`."""
     ours, theirs = getattr(constructors, name), getattr(host, name)
@@ -68,21 +65,15 @@ def _build(name: str) -> Callable[..., Any]:
         if d is None:
             return theirs(shape, dtype)
         target = like.device if device is None and isinstance(like, Tensor) else device
-        sizes = _as_shape(shape)
-        filled = _create_small(sizes, d, value) if target is None else None
-        return set_class(ours(sizes, dtype=d, device=target), ndarray) if filled is None else filled
+        if target is None:
+            filled = create_filled(ndarray, shape, d, default_device(), value)
+            if filled is not None:
+                return filled
+        return set_class(ours(_as_shape(shape), dtype=d, device=target), ndarray)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = theirs.__doc__
     return create
-
-
-def _create_small(shape: int | tuple[int, ...], d: DType, value: object) -> Tensor | None:
-    """Return a small array on the default device, filled with a number, or None for others."""
-    sizes = (shape,) if type(shape) is int else shape
-    if type(sizes) is not tuple or min(sizes, default=0) < 0:
-        return None
-    return create_filled(ndarray, sizes, d, default_device(), value)
 
 
 def _as_shape(shape: Any) -> int | tuple[int, ...]:
@@ -93,7 +84,7 @@ def _as_shape(shape: Any) -> int | tuple[int, ...]:
         tuple([n.__index__() for n in shape])
         if hasattr(shape, "__iter__")
         and not (isinstance(shape, (Tensor, host.ndarray)) and not shape.ndim)
-        else int(shape)
+        else operator.index(shape)
     )
 
 
@@ -120,9 +111,10 @@ def full(
     if isinstance(fill_value, (int, float, complex)):
         value = d.__numpy_dtype__.type(fill_value).item() if d.__numpy_dtype__ else fill_value
         sizes = _as_shape(shape)
-        filled = _create_small(sizes, d, value) if device is None else None
-        if filled is not None:
-            return filled
+        if device is None:
+            filled = create_filled(ndarray, sizes, d, default_device(), value)
+            if filled is not None:
+                return filled
         return set_class(constructors.full(sizes, value, dtype=d, device=device), ndarray)
     result = empty(shape, d, device=device)
     result[...] = fill_value
@@ -191,11 +183,13 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
 
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
     """Return evenly spaced numbers; those of floats have NumPy's bits."""
+    if dtype is None and device is None and 0 < len(args) <= 3:
+        numbers = create_range(ndarray, args, int64, default_device())
+        if numbers is not None:
+            return numbers
     if len(args) == 4:
         *args, dtype = args  # type: ignore[assignment]  # a list from here
     if len(args) <= 3 and dtype in (None, int) and {*map(type, args)} == {int}:
-        if device is None and args[-1] and len(range(*args)) <= SMALL_MAX and not is_tracing():
-            return upload(host.arange(*args))
         return set_class(constructors.arange(*args, dtype=int64, device=device), ndarray)
     return from_host(host.arange(*map(to_host, args), dtype=to_host(dtype)))
 

@@ -31,7 +31,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """Return the factors Q and R; mode "raw" returns LAPACK's, computed by the host."""
     if mode == "raw":
         return _call_on_host(_host.linalg.qr, (a, mode), {})
-    return LINALG["qr"](a, mode)
+    return LINALG["qr"](a) if mode == "reduced" else LINALG["qr"](a, mode)
 
 
 globals().update({k: v for k, v in LINALG.items() if k not in ("matrix_power", "qr")})

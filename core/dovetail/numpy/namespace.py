@@ -9,7 +9,7 @@ from typing import Any
 import numpy as host
 
 from ..tensor.tensor import Tensor
-from . import adapted, creation
+from . import adapted, creation, small_arrays
 from .array_class import flatiter, ndarray
 from .calls import (
     as_result,
@@ -106,6 +106,7 @@ def _eig_as_numpy(ours: Callable[..., Any]) -> Callable[..., Any]:
 # Names that NumPy's own code gives: indices in text, numbers as text, and checks of dtypes.
 _DTYPE_FUNCTIONS = "can_cast result_type promote_types min_scalar_type issubdtype isdtype"
 _OWN: dict[str, Any] = {
+    **{name: getattr(small_arrays, name) for name in small_arrays.FUNCTIONS},
     **{name: getattr(module, name) for module in (adapted, creation) for name in module.__all__},
     "ndarray": ndarray,
     "flatiter": flatiter,
@@ -162,4 +163,5 @@ def build_submodule(module: ModuleType) -> dict[str, Any]:
 
 
 LINALG = build_submodule(host.linalg)
+LINALG |= small_arrays.LINALG
 LINALG |= {name: _eig_as_numpy(LINALG[name]) for name in ("eig", "eigvals")}

@@ -19,6 +19,7 @@ from ..functions.shape.copies import copy
 from ..tensor import host_arithmetic
 from ..tensor.c_fields import set_class
 from ..tensor.tensor import Tensor
+from ..tensor.writes import editable_array
 from .calls import (
     as_ndarray,
     as_result,
@@ -292,6 +293,8 @@ class ufunc:
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Combine elements of `a` at indices with `b`, in place; a repeated index combines all."""
         operands = () if b is None else (b,)
+        if self.__name__ == "add" and _add_at_once(a, indices, b):
+            return
         if isinstance(a, Tensor) and b is not None:
             ours = _find_function(self.__wrapped_ufunc__, "at")
             if ours is not None:
@@ -302,6 +305,26 @@ class ufunc:
                 f"np.{self.__name__}.at: a captured function cannot call it; use dt.index_add"
             )
         call_on_host(self.__wrapped_ufunc__.at, (a, indices, *operands), {})
+
+
+def _add_at_once(a: Any, indices: Any, b: Any) -> bool:
+    """Add values at indices of a small array by the host, in order; return True if done."""
+    if type(a) is not ndarray_class() or find_kind(b) not in (a.dtype, float, int):
+        return False
+    if type(b) is float and a.dtype.kind != "f":
+        return False
+    has_tape = any(isinstance(x, Tensor) and x.requires_grad for x in (indices, b))
+    elements = None if has_tape else editable_array(a)
+    if elements is None:
+        return False
+    with host.errstate(all="ignore"):
+        host.add.at(elements, to_host(indices), to_host(b))
+    return True
+
+
+def find_kind(x: Any) -> Any:
+    """Return the dtype of a tensor, and the type of others."""
+    return x.dtype if isinstance(x, Tensor) else type(x)
 
 
 def _find_kinds(operands: Sequence[Any]) -> tuple[Any, ...]:

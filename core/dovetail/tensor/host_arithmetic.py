@@ -9,6 +9,8 @@ compute everything.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .tensor import Tensor
 
 
@@ -48,6 +50,18 @@ def update(op: int, x: Tensor, y: object, address: int) -> bool:
     return False
 
 
-def multiply_matrices(x: Tensor, y: Tensor) -> Tensor | None:
-    """Return the product of float64 vectors or matrices in memory; None for the general path."""
+def select(condition: Tensor, x: object, y: object) -> Tensor | None:
+    """Return elements of `x` where a condition is True, else of `y`; None for the general path.
+
+    - `condition`: a bool tensor of the result's shape, in memory.
+    - `x`, `y`: operands as in `compute`.
+    """
+    return None
+
+
+def multiply_matrices(x: Tensor, y: Tensor) -> Any:
+    """Return the product of float64 vectors or matrices in memory; None for the general path.
+
+    That of two vectors is NumPy's scalar.
+    """
     return None

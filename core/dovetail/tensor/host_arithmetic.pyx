@@ -10,11 +10,13 @@ from libc.string cimport memcpy
 from dovetail.graph.expr cimport Expr, Spec, spec
 from dovetail.tensor.c_fields cimport expr_of, is_strided, new_tensor
 from dovetail.tensor.host cimport allocate_leaf, reachable_address
+from dovetail.tensor.host_read cimport create_scalar
 from dovetail.tensor.immediate cimport is_observed
 from dovetail.tensor.slicing cimport spec_of_shape
 
 from ..dtypes import bool_ as _bool_dtype
 from ..dtypes import float64 as _float64_dtype
+from ..dtypes import int64 as _int64_dtype
 
 cdef extern from *:
     """
@@ -194,7 +196,7 @@ cdef extern from *:
 
 cdef enum:
     _NDIM = 4
-    _ELEMENTS = 1024
+    _ELEMENTS = 1024  # of 8 bytes
     _MULTIPLIES = 512
     _BLOCK = 256  # products that are summed in one chain
     _DIVIDE = 3
@@ -267,6 +269,52 @@ cpdef object compute_unary(int op, object x):
     return _result(&work, x, kind)
 
 
+cpdef object select(object condition, object x, object y):
+    """Return the elements of `x` where a condition is True, else those of `y`; None for the general path."""
+    cdef Work work, test
+    cdef int kind = _common_kind(x, y)
+    cdef Expr c = expr_of(condition), result
+    cdef Py_ssize_t d
+    cdef char* end
+    if kind == _OTHER or (is_strided(x) and _kind_of(x) != kind) or (is_strided(y) and _kind_of(y) != kind):
+        return None
+    if c.spec.dtype.name is not BOOL or not _prepare(&test, condition, True, _TRUTH):
+        return None
+    if is_strided(x) or is_strided(y):
+        if not _prepare(&work, x, y, kind) or work.ndim != test.ndim:
+            return None
+        for d in range(work.ndim):
+            if work.shape[d] != test.shape[d]:
+                return None
+    elif not _convert(&work.operands[0], x, kind, test.ndim) or not _convert(&work.operands[1], y, kind, test.ndim):
+        return None
+    dtype = _float64_dtype if kind == _REAL else _bool_dtype if kind == _TRUTH else _int64_dtype
+    result = allocate_leaf(spec(c.spec.shape, dtype, c.spec.device))
+    end = <char*><uintptr_t>reachable_address(result)
+    if end == NULL:
+        return None
+    _choose(&test, &work, 0, test.operands[0].at, work.operands[0].at, work.operands[1].at, &end, 1 if kind == _TRUTH else 8)
+    return new_tensor(type(condition), result)
+
+
+cdef void _choose(Work* test, Work* work, Py_ssize_t axis, char* c, char* a, char* b, char** end, Py_ssize_t itemsize) noexcept:
+    """Append the chosen elements in C order."""
+    cdef Py_ssize_t i, n = 1, step = 0, a_step = 0, b_step = 0
+    if axis < test.ndim:
+        n, step, a_step, b_step = test.shape[axis], test.operands[0].steps[axis], work.operands[0].steps[axis], work.operands[1].steps[axis]
+    if axis + 1 < test.ndim:
+        for i in range(n):
+            _choose(test, work, axis + 1, c + i * step, a + i * a_step, b + i * b_step, end, itemsize)
+        return
+    if itemsize == 8:
+        for i in range(n):
+            (<int64_t*>end[0])[i] = (<int64_t*>(a + i * a_step))[0] if c[i * step] else (<int64_t*>(b + i * b_step))[0]
+    else:
+        for i in range(n):
+            end[0][i] = a[i * a_step] if c[i * step] else b[i * b_step]
+    end[0] += n * itemsize
+
+
 cpdef bint update(int op, object x, object y, Py_ssize_t address) except -1:
     """Write an op of two operands into the first; return False with nothing done."""
     cdef Work work
@@ -291,7 +339,10 @@ cpdef bint update(int op, object x, object y, Py_ssize_t address) except -1:
 
 
 cpdef object multiply_matrices(object x, object y):
-    """Return the product of float64 vectors or matrices in memory; None for the general path."""
+    """Return the product of float64 vectors or matrices in memory; None for the general path.
+
+    That of two vectors is NumPy's scalar.
+    """
     cdef Expr a = expr_of(x), b = expr_of(y), result
     cdef Py_ssize_t rows = 1, columns = 1, k, i, j, row_step = 0, column_step = 0, a_step, b_step, ndim = 0, address
     cdef Py_ssize_t first = len(a.spec.shape), second = len(b.spec.shape)
@@ -327,6 +378,8 @@ cpdef object multiply_matrices(object x, object y):
             if value != value:
                 return None
             results[i * columns + j] = value
+    if ndim == 0:
+        return create_scalar(FLOAT64, 8, <Py_ssize_t>results)
     result = allocate_leaf(spec_of_shape(a.spec, shape, ndim))
     address = reachable_address(result)
     if address == 0:
@@ -372,7 +425,7 @@ cdef bint _prepare(Work* work, object x, object y, int kind) except -1:
     work.size = 1
     for d in range(work.ndim):
         work.size *= work.shape[d]
-    if not 0 < work.size <= _ELEMENTS or is_observed():
+    if not 0 < work.size <= (8 * _ELEMENTS if kind == _TRUTH else _ELEMENTS) or is_observed():
         return False
     if not (_locate(work, 0, a, kind) if a is not None else _convert(&work.operands[0], x, kind, work.ndim)):
         return False

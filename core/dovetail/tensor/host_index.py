@@ -7,11 +7,13 @@ To plan and launch a kernel for a few elements takes ten times as long. The comp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ..device_class import Device
 from ..dtypes import DType
 from ..graph.expr import Expr
-from ..layout import Shape
 from .tensor import Tensor
 
 ELEMENTS_MAX = 1 << 14  # elements that the host copies faster than a kernel
@@ -62,9 +64,34 @@ def concat(tensors: Sequence[Tensor], axis: int) -> Tensor | None:
 
 
 def create_filled(
-    kind: type[Tensor], shape: Shape, dtype: DType, device: Device, value: object
+    kind: type[Tensor], shape: object, dtype: DType | None, device: Device, value: object
 ) -> Tensor | None:
-    """Return a small new tensor of a class, filled with a number; None for the general path."""
+    """Return a small new tensor of a class, filled with a number; None for the general path.
+
+    - `shape`: an int or a tuple of ints; others, and negative ones, are for the general path.
+    """
+    return None
+
+
+def create_range(
+    kind: type[Tensor], ends: tuple[object, ...], dtype: DType, device: Device
+) -> Tensor | None:
+    """Return the int64 tensor `range(*ends)` if it is small, or None for the general path."""
+    return None
+
+
+def create_from_host(
+    kind: type[Tensor], values: np.ndarray, dtype: DType, device: Device
+) -> Tensor | None:
+    """Return a tensor of a class with the values of NumPy's array; None for the general path."""
+    return None
+
+
+def find_true(x: Tensor, raveled: bool) -> Any:
+    """Return int64 vectors of the indices of elements other than 0, one per axis, or None.
+
+    - `raveled`: the positions in C order as one vector. None is for the general path.
+    """
     return None
 
 

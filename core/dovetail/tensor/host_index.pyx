@@ -15,11 +15,15 @@ from dovetail.engine.evaluate cimport evaluate as evaluate_nodes
 from dovetail.graph.expr cimport Expr, Spec, leaf, spec
 from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided, new_tensor
 from dovetail.tensor.host cimport allocate_leaf, evaluate_leaf, reachable_address
-from dovetail.tensor.host_read cimport fill_numbers, store_scalar
+from dovetail.tensor.host_read cimport copy_array, fill_numbers, store_scalar
 from dovetail.tensor.immediate cimport is_observed
 from dovetail.tensor.slicing cimport add_step, spec_of_shape
 
+from ..dtypes import int64 as _int64_dtype
+
 ELEMENTS_MAX, MASK_MAX = 1 << 14, 1 << 15
+cdef tuple _TESTED = ("bool", "int64", "float64")
+cdef Py_ssize_t _RANGE_MAX = 1 << 40
 
 cdef enum:
     _AXES = 64
@@ -286,16 +290,109 @@ cpdef object concat(object tensors, Py_ssize_t axis):
     return new_tensor(type(tensors[0]), result)
 
 
-cpdef object create_filled(type kind, tuple shape, object dtype, object device, object value):
+cpdef object create_filled(type kind, object shape, object dtype, object device, object value):
     """Return a small new tensor of a class, filled with a number; None for the general path."""
-    cdef Spec s = spec(shape, dtype, device, "full")
-    if s.size > _COPIED or is_observed():
+    cdef tuple sizes = (shape,) if type(shape) is int else shape if type(shape) is tuple else None
+    cdef Spec s
+    if sizes is None or dtype is None or is_observed():
+        return None
+    for n in sizes:
+        if type(n) is not int or n < 0:
+            return None
+    s = spec(sizes, dtype, device, "full")
+    if s.size * s.itemsize > 8 * _COPIED:
         return None
     cdef Expr e = allocate_leaf(s)
     cdef Py_ssize_t address = reachable_address(e)
     if address == 0 or not fill_numbers(s.dtype.name, address, value, s.size, s.itemsize, s.itemsize):
         return None
     return new_tensor(kind, e)
+
+
+cpdef object create_range(type kind, tuple ends, object dtype, object device):
+    """Return the int64 tensor `range(*ends)` if it is small, or None for the general path."""
+    cdef Py_ssize_t start, stop, step, count, i
+    for end in ends:
+        if type(end) is not int or not -_RANGE_MAX < end < _RANGE_MAX:
+            return None
+    start, step = 0 if len(ends) == 1 else ends[0], ends[2] if len(ends) == 3 else 1
+    stop = ends[0] if len(ends) == 1 else ends[1]
+    if step == 0 or is_observed():
+        return None
+    count = max((stop - start + step - (1 if step > 0 else -1)) // step, 0)
+    if count > _COPIED:
+        return None
+    cdef Expr e = allocate_leaf(spec((count,), dtype, device, "arange"))
+    cdef int64_t* values = <int64_t*><uintptr_t>reachable_address(e)
+    if values == NULL:
+        return None
+    for i in range(count):
+        values[i] = start + i * step
+    return new_tensor(kind, e)
+
+
+cpdef object create_from_host(type kind, object values, object dtype, object device):
+    """Return a tensor of a class with the values of NumPy's array; None for the general path."""
+    if is_observed():
+        return None
+    cdef Expr e = allocate_leaf(spec(values.shape, dtype, device, "asarray"))
+    cdef Py_ssize_t address = reachable_address(e)
+    if address == 0 or not copy_array(address, values):
+        return None
+    return new_tensor(kind, e)
+
+
+cpdef object find_true(object x, bint raveled):
+    """Return int64 vectors of the indices of elements other than 0, one per axis, or None.
+
+    raveled: the positions in C order as one vector. None is for the general path.
+    """
+    cdef Expr e = expr_of(x), result
+    cdef Py_ssize_t ndim = len(e.spec.shape), size = e.spec.size, count = 0, d, rest, i, place, step, address
+    cdef Py_ssize_t* positions
+    cdef int64_t* target
+    cdef Spec vector
+    cdef list results = []
+    cdef str name = e.spec.dtype.name
+    if ndim == 0 or e.tape is not None or size * e.spec.itemsize > 8 * _COPIED or is_observed() or name not in _TESTED:
+        return None
+    if e.op is not None or e.storage.pending is not None:
+        e = evaluate_leaf(x)
+    address = reachable_address(e)
+    if address == 0 or e.strides != e.spec.strides:
+        return None
+    positions = <Py_ssize_t*>PyMem_Calloc(size + 1, sizeof(Py_ssize_t))
+    if positions == NULL:
+        raise MemoryError
+    try:
+        if name == "bool":
+            count = _true_offsets(<uint8_t*><uintptr_t>address, size, 1, positions)
+        elif name == "int64":
+            for i in range(size):
+                positions[count] = i
+                count += (<int64_t*><uintptr_t>address)[i] != 0
+        else:
+            for i in range(size):
+                positions[count] = i
+                count += (<double*><uintptr_t>address)[i] != 0
+        step = size
+        vector = spec((count,), _int64_dtype, e.spec.device)
+        for d in range(1 if raveled else ndim):
+            result = allocate_leaf(vector)
+            target = <int64_t*><uintptr_t>reachable_address(result)
+            if target == NULL:
+                return None
+            if raveled or ndim == 1:
+                memcpy(target, positions, count * sizeof(int64_t))
+            else:
+                rest = e.spec.shape[d]
+                step = step // rest if rest > 0 else 0
+                for i in range(count):
+                    target[i] = positions[i] // step % rest
+            results.append(new_tensor(type(x), result))
+    finally:
+        PyMem_Free(positions)
+    return results[0] if raveled else tuple(results)
 
 
 cpdef object transpose(object x):

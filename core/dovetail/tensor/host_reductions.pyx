@@ -106,7 +106,7 @@ cdef extern from *:
 
 cdef enum:
     _NDIM = 8
-    _ELEMENTS = 1024
+    _ELEMENTS = 2048  # of 8 bytes
     _SUM = 0
     _PROD = 1
     _MAX = 2
@@ -166,7 +166,7 @@ cpdef object reduce(int op, tuple args, dict options):
             return None
     e = expr_of(args[0])
     ndim = len(e.spec.shape)
-    if e.op is not None or e.tape is not None or not 0 < e.spec.size <= _ELEMENTS or ndim > _NDIM or is_observed():
+    if e.op is not None or e.tape is not None or not 0 < e.spec.size * e.spec.itemsize <= 8 * _ELEMENTS or ndim > _NDIM or is_observed():
         return None
     fold.op, fold.real, fold.itemsize, fold.ndim, fold.axis = op, e.spec.dtype.name is FLOAT64, e.spec.itemsize, ndim, -1
     if not fold.real and e.spec.dtype.name is not INT64 and e.spec.dtype.name is not BOOL:
