@@ -1,0 +1,3 @@
+"""dovetail on any Vulkan device."""
+
+__version__ = "0.1.0"

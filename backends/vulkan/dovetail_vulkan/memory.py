@@ -1,0 +1,146 @@
+"""Memory of a device: buffers with addresses, which the host may see, too.
+
+On an integrated GPU and on a CPU, device and host share their memory: a buffer is mapped for as
+long as it lives. Elsewhere copies go through a buffer that both see.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref
+from typing import NamedTuple
+
+from dovetail.extend import Lock
+
+from .loader import (
+    AddressInfo,
+    AllocateFlags,
+    AllocateInfo,
+    BufferInfo,
+    LogicalDevice,
+    Physical,
+    Requirements,
+    VulkanError,
+)
+
+_USAGE = 0x20023  # the source and target of copies, storage, and an address for shaders
+_WITH_ADDRESS = 2  # VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
+_WHOLE = (1 << 64) - 1
+_ADDRESS_MAX = 1 << 63  # bytes: a larger size would wrap in C
+DEVICE_LOCAL, VISIBLE, COHERENT, CACHED = 1, 2, 4, 8  # VkMemoryPropertyFlagBits
+HOST_FLAGS = VISIBLE | COHERENT | CACHED
+_SHARING_TYPES = (1, 4)  # VkPhysicalDeviceType: integrated GPU, CPU
+
+
+class MemoryBlock(NamedTuple):
+    """A buffer with memory of its own. `host`: where the host sees it; 0 if it does not."""
+
+    buffer: int
+    memory: int
+    address: int
+    host: int
+    nbytes: int
+
+
+class Memory:
+    """The memory of one device. `shared`: the host sees all of it."""
+
+    def __init__(self, device: LogicalDevice) -> None:
+        self.device, self.shared = device, shares_memory(device.physical)
+        self.blocks: dict[int, MemoryBlock] = {}  # by address
+        self.pinned: dict[int, MemoryBlock] = {}  # by the host's address
+        self._lock = Lock()
+
+    def allocate(self, nbytes: int) -> int:
+        """Allocate memory of the device; return its address. Raises: MemoryError."""
+        block = self.allocate_block(nbytes, DEVICE_LOCAL | (HOST_FLAGS if self.shared else 0))
+        self.blocks[block.address] = block
+        return block.address
+
+    def free(self, address: int) -> None:
+        """Free memory that no queued work uses."""
+        self.free_block(self.blocks.pop(address))
+
+    def allocate_pinned(self, nbytes: int) -> int:
+        """Allocate memory of the host for copies; return its address. Raises: MemoryError."""
+        block = self.allocate_block(nbytes, HOST_FLAGS)
+        self.pinned[block.host] = block
+        return block.host
+
+    def free_pinned(self, address: int) -> None:
+        """Free memory of `allocate_pinned` that no queued work uses."""
+        self.free_block(self.pinned.pop(address))
+
+    def find_pinned(self, address: int, nbytes: int) -> tuple[MemoryBlock, int] | None:
+        """Return the page-locked block that holds these bytes, and their offset; None if none."""
+        for start, block in tuple(self.pinned.items()):
+            if start <= address and address + nbytes <= start + block.nbytes:
+                return block, address - start
+        return None
+
+    def allocate_block(self, nbytes: int, flags: int) -> MemoryBlock:
+        """Return a new buffer in memory with these properties. Raises: MemoryError."""
+        what = f"{self.device.name} could not allocate {nbytes} bytes"
+        if nbytes > self.device.physical.allocation_bytes_max:
+            most = self.device.physical.allocation_bytes_max
+            raise MemoryError(f"{what}: the driver allows {most} bytes in one allocation")
+        create, call = self.device.create, self.device.functions
+        try:
+            buffer = create("Buffer", BufferInfo(size=nbytes, usage=_USAGE))
+            memory = 0
+            try:
+                memory = self._allocate_memory(buffer, flags)
+                call.BindBufferMemory(self.device.handle, buffer, memory, 0)
+                address = call.GetBufferDeviceAddress(
+                    self.device.handle, byref(AddressInfo(buffer=buffer))
+                )
+                host = ctypes.c_void_p()
+                if flags & VISIBLE:
+                    call.MapMemory(self.device.handle, memory, 0, _WHOLE, 0, byref(host))
+            except BaseException:
+                self.free_block(MemoryBlock(buffer, memory, 0, 0, 0))
+                raise
+        except VulkanError as error:
+            raise MemoryError(f"{what}: {error}") from error
+        return MemoryBlock(buffer, memory, address, host.value or 0, nbytes)
+
+    def _allocate_memory(self, buffer: int, flags: int) -> int:
+        """Allocate memory for a buffer, in a type with these properties. Raises: VulkanError."""
+        call, needed = self.device.functions, Requirements()
+        call.GetBufferMemoryRequirements(self.device.handle, buffer, byref(needed))
+        types = self.device.physical.memory_types
+        for type_ in order_types(types, flags):
+            if needed.types >> type_ & 1:
+                info = AllocateInfo(
+                    next=AllocateFlags(flags=_WITH_ADDRESS), size=needed.size, type=type_
+                )
+                memory = ctypes.c_uint64()
+                call.AllocateMemory(self.device.handle, byref(info), None, byref(memory))
+                return memory.value
+        raise VulkanError(f"vulkan: there is no type of memory with the properties {flags:#x}")
+
+    def free_block(self, block: MemoryBlock) -> None:
+        """Free a buffer and its memory, which also ends its mapping."""
+        self.device.destroy("Buffer", block.buffer)
+        self.device.functions.FreeMemory(self.device.handle, block.memory, None)
+
+
+def shares_memory(physical: Physical) -> bool:
+    """Return True if the host sees the device's own memory, at the same cost as its other memory.
+
+    A discrete GPU's memory may be visible, too, but reading it across the bus takes long.
+    """
+    flags = DEVICE_LOCAL | HOST_FLAGS
+    has_type = any(f & flags == flags for f, _ in physical.memory_types)
+    return physical.properties.kind in _SHARING_TYPES and has_type
+
+
+def order_types(types: list[tuple[int, int]], flags: int) -> list[int]:
+    """Return the numbers of the memory types with these properties, the best ones first.
+
+    Memory of the host is better if it is not the device's, and the other way round. CACHED is a
+    wish.
+    """
+    needed = flags & ~CACHED
+    fitting = [i for i, (has, _) in enumerate(types) if has & needed == needed]
+    return sorted(fitting, key=lambda i: bin(types[i][0] ^ flags).count("1"))
