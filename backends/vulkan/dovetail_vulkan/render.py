@@ -1,0 +1,709 @@
+"""The renderer of kernels as SPIR-V: one work item per point of the grid.
+
+A buffer is an address. The arguments are one struct: addresses, integers, scalars. It is the push
+constant, or, where that is too small, lies in memory, and its address is the push constant.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from dovetail.extend import (
+    CHUNK,
+    LANES,
+    Atomic,
+    Block,
+    Buffer,
+    Combine,
+    CompileError,
+    DType,
+    Kernel,
+    Loop,
+    Store,
+    Value,
+    bool_,
+    combine,
+    float32,
+    float64,
+    settles,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+from .spirv import (
+    ALIGNED,
+    DEVICE_SCOPE,
+    RELAXED,
+    Assembler,
+    BuiltIn,
+    Capability,
+    Decoration,
+    Ext,
+    Mode,
+    Op,
+    Storage,
+)
+
+PUSH_BYTES_MAX = 128  # of push constants, which every device has
+GRID_DIMENSIONS_MAX = 3  # of a dispatch; the first axes are folded into the last dimension
+LEVELS_MAX = 4  # levels of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
+
+
+@dataclass(frozen=True)
+class SpirvFeatures:
+    """The optional features of a device that shaders use, by Vulkan's names.
+
+    - `int8`, `int16`, `int64`, `float64`: shaderInt8, shaderInt16, shaderInt64, shaderFloat64.
+    - `storage8`, `storage16`: storageBuffer8BitAccess, storageBuffer16BitAccess.
+    - `int64_atomics`: shaderBufferInt64Atomics.
+    - `denorm_preserve`, `signed_zero_inf_nan_preserve`, `rounding_mode_rte`: widths of floats for
+      which the device has these float controls.
+    """
+
+    int8: bool = True
+    int16: bool = True
+    int64: bool = True
+    float64: bool = True
+    storage8: bool = True
+    storage16: bool = True
+    int64_atomics: bool = True
+    denorm_preserve: frozenset[int] = frozenset()
+    signed_zero_inf_nan_preserve: frozenset[int] = frozenset()
+    rounding_mode_rte: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A member of the struct of arguments.
+
+    - `kind`: "buffer", "int", "scalar", or "zero" for a word of 0.
+    - `name`: of the kernel's parameter.
+    - `dtype`: of the member; an address is a uint64, a narrow scalar a uint32.
+    - `offset`: in bytes.
+    """
+
+    kind: str
+    name: str
+    dtype: DType
+    offset: int
+
+
+@dataclass(frozen=True)
+class Module:
+    """A rendered kernel.
+
+    - `words`: the SPIR-V module, whose entry point is `spirv.ENTRY`. The size of its workgroups is
+      in the specialisation constants 0, 1 and 2.
+    - `push`: the members of the struct of arguments.
+    - `push_bytes`: its size.
+    - `arguments_in_buffer`: True if the push constant is the address of that struct.
+    """
+
+    words: bytes
+    push: tuple[Argument, ...]
+    push_bytes: int
+    arguments_in_buffer: bool
+
+
+def render(kernel: Kernel, can: SpirvFeatures) -> Module:
+    """Return a kernel as SPIR-V. Raises: CompileError for what the device or SPIR-V lacks.
+
+    - `kernel`: the kernel, legalised.
+    - `can`: the features of the device.
+    """
+    push = _lay_out_arguments(kernel)
+    push_bytes = -(-(push[-1].offset + push[-1].dtype.itemsize) // 8) * 8
+    words = _Renderer(kernel, can, push, push_bytes > PUSH_BYTES_MAX).render()
+    return Module(words, push, push_bytes, push_bytes > PUSH_BYTES_MAX)
+
+
+def _lay_out_arguments(kernel: Kernel) -> tuple[Argument, ...]:
+    """Return the members of the struct of arguments, each aligned to its size."""
+    members = [("buffer", b.name, uint64) for b in kernel.buffers]
+    members += [("int", n, kernel.index) for n in kernel.ints]
+    members += [("scalar", n, d if d.itemsize >= 4 else uint32) for n, d in kernel.scalars]
+    members.append(("zero", "", uint32))
+    push, offset = [], 0
+    for kind, name, dtype in members:
+        offset = -(-offset // dtype.itemsize) * dtype.itemsize
+        push.append(Argument(kind, name, dtype, offset))
+        offset += dtype.itemsize
+    return tuple(push)
+
+
+def dispatch_points(grid: Sequence[int]) -> tuple[int, int, int]:
+    """Return the points along x, y and z: the last axis is x; all from the third on are z.
+
+    Fewer work items are enough: each takes further points at a distance of their number.
+    """
+    sizes = [1, 1, 1]
+    for axis, extent in enumerate(reversed(grid)):
+        sizes[min(axis, GRID_DIMENSIONS_MAX - 1)] *= extent
+    return sizes[0], sizes[1], sizes[2]
+
+
+# op -> its instruction for integers (signed, unsigned), floats, bools; None: there is none
+_INSTRUCTIONS: Mapping[str, tuple[Op | None, Op | None, Op | Ext | None, Op | None]] = {
+    "add": (Op.I_ADD, Op.I_ADD, Op.F_ADD, None),
+    "sub": (Op.I_SUB, Op.I_SUB, Op.F_SUB, None),
+    "mul": (Op.I_MUL, Op.I_MUL, Op.F_MUL, None),
+    "div": (None, None, Op.F_DIV, None),
+    "fma": (None, None, Ext.FMA, None),
+    "neg": (Op.S_NEGATE, None, Op.F_NEGATE, None),
+    "sqrt": (None, None, Ext.SQRT, None),
+    "trunc": (None, None, Ext.TRUNC, None),
+    "floor": (None, None, Ext.FLOOR, None),
+    "rint": (None, None, Ext.ROUND_EVEN, None),
+    "quo": (Op.S_DIV, Op.U_DIV, None, None),
+    "rem": (Op.S_REM, Op.U_MOD, None, None),
+    "shl": (Op.SHIFT_LEFT_LOGICAL, Op.SHIFT_LEFT_LOGICAL, None, None),
+    "shr": (Op.SHIFT_RIGHT_ARITHMETIC, Op.SHIFT_RIGHT_LOGICAL, None, None),
+    "and": (Op.BITWISE_AND, Op.BITWISE_AND, None, Op.LOGICAL_AND),
+    "or": (Op.BITWISE_OR, Op.BITWISE_OR, None, Op.LOGICAL_OR),
+    "xor": (Op.BITWISE_XOR, Op.BITWISE_XOR, None, Op.LOGICAL_NOT_EQUAL),
+    "not": (Op.NOT, Op.NOT, None, Op.LOGICAL_NOT),
+    "lt": (Op.S_LESS_THAN, Op.U_LESS_THAN, Op.F_ORD_LESS_THAN, None),
+    "le": (Op.S_LESS_THAN_EQUAL, Op.U_LESS_THAN_EQUAL, Op.F_ORD_LESS_THAN_EQUAL, None),
+    "eq": (Op.I_EQUAL, Op.I_EQUAL, Op.F_ORD_EQUAL, Op.LOGICAL_EQUAL),
+    "ne": (Op.I_NOT_EQUAL, Op.I_NOT_EQUAL, Op.F_UNORD_NOT_EQUAL, Op.LOGICAL_NOT_EQUAL),
+    "where": (Op.SELECT, Op.SELECT, Op.SELECT, Op.SELECT),
+    "bitcast": (Op.BITCAST, Op.BITCAST, Op.BITCAST, None),
+}
+_COLUMN = {"i": 0, "u": 1, "f": 2, "b": 3}
+_ATOMICS = {
+    "add": (Op.ATOMIC_I_ADD, Op.ATOMIC_I_ADD),
+    "min": (Op.ATOMIC_S_MIN, Op.ATOMIC_U_MIN),
+    "max": (Op.ATOMIC_S_MAX, Op.ATOMIC_U_MAX),
+    "and": (Op.ATOMIC_AND, Op.ATOMIC_AND),
+    "or": (Op.ATOMIC_OR, Op.ATOMIC_OR),
+}
+_ROUNDED = frozenset(
+    (Op.F_ADD, Op.F_SUB, Op.F_MUL, Op.F_DIV, Op.F_NEGATE, Op.EXT_INST, Op.F_CONVERT)
+)
+_NUMPY_FORMATS = {float32: ("<f", "<I"), float64: ("<d", "<Q")}
+
+
+class _Renderer:
+    """A renderer of one kernel."""
+
+    def __init__(
+        self, kernel: Kernel, can: SpirvFeatures, push: Sequence[Argument], in_buffer: bool
+    ) -> None:
+        self.kernel, self.can, self.push, self.in_buffer = kernel, can, push, in_buffer
+        self.asm = Assembler()
+        self.ids: dict[int, int] = {}  # of values, by their identity
+        self.indices: dict[int, int] = {}  # of axes
+        self.arguments: dict[tuple[str, str], int] = {}
+        self.bool = self.asm.type(Op.TYPE_BOOL)
+        self.index_type = self.type(kernel.index)
+        self.uint = self.type(uint32)
+
+    def render(self) -> bytes:
+        """Return the module."""
+        self.declare_arguments()
+        with self.points():
+            self.write_block(self.kernel.body)
+        return self.asm.assemble()
+
+    # --- types and constants
+
+    def require(self, capability: Capability, present: bool) -> None:
+        """Declare a capability. Raises: CompileError if the device lacks it."""
+        if not present:
+            raise CompileError(
+                f"kernel {self.kernel.name} needs {capability.name.lower()} of SPIR-V, which this "
+                "device lacks"
+            )
+        self.asm.require(capability)
+
+    def type(self, dtype: DType) -> int:
+        """Return the type of values of a dtype. Raises: CompileError if there is none."""
+        if dtype is bool_:
+            return self.asm.type(Op.TYPE_BOOL)
+        if dtype.kind == "f" and dtype in _NUMPY_FORMATS:
+            if dtype is float64:
+                self.require(Capability.FLOAT64, self.can.float64)
+            self.declare_float_controls(dtype.bits)
+            return self.asm.type(Op.TYPE_FLOAT, dtype.bits)
+        if dtype.kind not in "iu":
+            raise CompileError(f"SPIR-V has no type for {dtype.name}")
+        if dtype.bits == 64:
+            self.require(Capability.INT64, self.can.int64)
+        elif dtype.bits == 16:
+            self.require(Capability.INT16, self.can.int16)
+        elif dtype.bits == 8:
+            self.require(Capability.INT8, self.can.int8)
+        return self.asm.int_type(dtype.bits)
+
+    def declare_float_controls(self, width: int) -> None:
+        """Ask for IEEE's subnormals, special values and rounding, where the device can be asked."""
+        for mode, capability, widths in (
+            (Mode.DENORM_PRESERVE, Capability.DENORM_PRESERVE, self.can.denorm_preserve),
+            (
+                Mode.SIGNED_ZERO_INF_NAN_PRESERVE,
+                Capability.SIGNED_ZERO_INF_NAN_PRESERVE,
+                self.can.signed_zero_inf_nan_preserve,
+            ),
+            (Mode.ROUNDING_MODE_RTE, Capability.ROUNDING_MODE_RTE, self.can.rounding_mode_rte),
+        ):
+            if width in widths:
+                self.asm.require(capability)
+                self.asm.modes[mode, width] = None
+
+    def constant(self, number: float, dtype: DType) -> int:
+        """Return a constant. A float 0 is hidden from the compiler: gallivm folds x + 0.0."""
+        if dtype is bool_:
+            op = Op.CONSTANT_TRUE if number else Op.CONSTANT_FALSE
+            return self.asm.constant(op, self.bool)
+        if dtype.kind != "f":
+            self.type(dtype)
+            return self.asm.integer(dtype.bits, int(number))
+        if number == 0:
+            return self.hidden_zero(number, dtype)
+        to, of = _NUMPY_FORMATS[dtype]
+        (bits,) = struct.unpack(of, struct.pack(to, number))
+        words = (bits,) if dtype is float32 else (bits & 0xFFFFFFFF, bits >> 32)
+        return self.asm.constant(Op.CONSTANT, self.type(dtype), *words)
+
+    def hidden_zero(self, number: float, dtype: DType) -> int:
+        """Return 0.0 or -0.0 of the arguments' word of 0."""
+        asm, bits = self.asm, dtype.bits
+        key = ("zero" if str(number) == "0.0" else "-zero", dtype.code)
+        if key not in self.arguments:
+            word, type = self.argument("zero", ""), asm.int_type(bits)
+            if bits == 64:
+                self.require(Capability.INT64, self.can.int64)
+                word = asm.at_head(Op.U_CONVERT, type, word)
+            if key[0] == "-zero":
+                word = asm.at_head(Op.BITWISE_XOR, type, word, asm.integer(bits, 1 << (bits - 1)))
+            self.arguments[key] = asm.at_head(Op.BITCAST, self.type(dtype), word)
+        return self.arguments[key]
+
+    # --- arguments
+
+    def declare_arguments(self) -> None:
+        """Declare the struct of arguments, and the push constant that is it or its address."""
+        asm = self.asm
+        buffers = {b.name: b for b in self.kernel.buffers}
+        self.members = [
+            self.pointer(buffers[a.name]) if a.kind == "buffer" else self.type(a.dtype)
+            for a in self.push
+        ]
+        block = asm.struct(self.members, [a.offset for a in self.push])
+        self.storage = Storage.PUSH_CONSTANT
+        if self.in_buffer:
+            pointer = asm.pointer(Storage.BUFFER, block)
+            outer = asm.struct([pointer], [0])
+            push = asm.global_variable(Storage.PUSH_CONSTANT, outer)
+            place = asm.pointer(Storage.PUSH_CONSTANT, pointer)
+            place = asm.at_head(Op.ACCESS_CHAIN, place, push, asm.integer(32, 0))
+            self.block = asm.at_head(Op.LOAD, pointer, place)
+            self.storage = Storage.BUFFER
+        else:
+            self.block = asm.global_variable(Storage.PUSH_CONSTANT, block)
+
+    def argument(self, kind: str, name: str) -> int:
+        """Return an argument, loaded in the first block."""
+        if (kind, name) not in self.arguments:
+            asm = self.asm
+            member = next(i for i, a in enumerate(self.push) if (a.kind, a.name) == (kind, name))
+            type = self.members[member]
+            pointer = asm.pointer(self.storage, type)
+            place = asm.at_head(Op.ACCESS_CHAIN, pointer, self.block, asm.integer(32, member))
+            aligned = (ALIGNED, self.push[member].dtype.itemsize) if self.in_buffer else ()
+            self.arguments[kind, name] = asm.at_head(Op.LOAD, type, place, *aligned)
+        return self.arguments[kind, name]
+
+    def scalar(self, name: str, dtype: DType) -> int:
+        """Return a scalar of the kernel; a narrow one is part of a word."""
+        word, asm = self.argument("scalar", name), self.asm
+        if dtype.itemsize >= 4:
+            return word
+        if ("narrow", name) not in self.arguments:
+            if dtype is bool_:
+                narrow = asm.at_head(Op.I_NOT_EQUAL, self.bool, word, asm.integer(32, 0))
+            else:
+                narrow = asm.at_head(Op.U_CONVERT, self.type(dtype), word)
+            self.arguments["narrow", name] = narrow
+        return self.arguments["narrow", name]
+
+    def pointer(self, buffer: Buffer) -> int:
+        """Return the type of pointers to the elements of a buffer."""
+        dtype = uint8 if buffer.dtype is bool_ else buffer.dtype
+        if dtype.itemsize == 1:
+            self.require(Capability.STORAGE_BUFFER_8_BIT, self.can.storage8)
+        if dtype.itemsize == 2:
+            self.require(Capability.STORAGE_BUFFER_16_BIT, self.can.storage16)
+        return self.asm.pointer(Storage.BUFFER, self.type(dtype), dtype.itemsize)
+
+    # --- the grid
+
+    @contextmanager
+    def points(self) -> Iterator[None]:
+        """Run the context for each point of a work item: those at a distance of the whole dispatch."""
+        asm, index = self.asm, self.kernel.index
+        axes = [[i] for i in reversed(range(len(self.kernel.grid)))]
+        dimensions = axes[: GRID_DIMENSIONS_MAX - 1]
+        if folded := [i for (i,) in reversed(axes[GRID_DIMENSIONS_MAX - 1 :])]:
+            dimensions.append(folded)
+        vector = asm.type(Op.TYPE_VECTOR, self.uint, 3)
+        sizes = [asm.spec_constant(d, self.uint, 1) for d in range(3)]
+        size = asm.constant(Op.SPEC_CONSTANT_COMPOSITE, vector, *sizes)
+        asm.decorate(size, Decoration.BUILT_IN, BuiltIn.WORKGROUP_SIZE)
+        item = asm.builtin(BuiltIn.GLOBAL_INVOCATION_ID, vector)
+        groups = asm.builtin(BuiltIn.NUM_WORKGROUPS, vector)
+
+        def widen(word: int) -> int:
+            """Return a word as an index."""
+            return word if index.bits == 32 else asm.value(Op.U_CONVERT, self.index_type, word)
+
+        with ExitStack() as loops:
+            for d, members in reversed([*enumerate(dimensions or [[]])]):
+                extents = [self.value_id(self.kernel.grid[axis]) for axis in members]
+                stop = extents[0] if extents else self.constant(1, index)
+                for n in extents[1:]:
+                    stop = asm.value(Op.I_MUL, self.index_type, stop, n)
+                count = asm.value(Op.COMPOSITE_EXTRACT, self.uint, groups, d)
+                step = widen(asm.value(Op.I_MUL, self.uint, count, sizes[d]))
+                start = widen(asm.value(Op.COMPOSITE_EXTRACT, self.uint, item, d))
+                ends = Op.U_LESS_THAN_EQUAL
+                k, _ = loops.enter_context(asm.count(index.bits, start, stop, step, ends))
+                for axis, n in reversed([*zip(members[1:], extents[1:], strict=True)]):
+                    self.indices[axis] = asm.value(Op.U_MOD, self.index_type, k, n)
+                    k = asm.value(Op.U_DIV, self.index_type, k, n)
+                if members:
+                    self.indices[members[0]] = k
+            yield
+
+    # --- statements
+
+    def write_block(self, block: Block) -> None:
+        """Write the statements of a block."""
+        for s in block:
+            if isinstance(s, Value):
+                args = [self.value_id(a) for a in s.args]
+                self.ids[id(s)] = self.load(s) if s.op == "load" else self.operation(s, args)
+            elif isinstance(s, Loop):
+                self.write_loop(s)
+            elif s.when is None:
+                self.write_effect(s)
+            else:
+                with self.asm.when(self.value_id(s.when)):
+                    self.write_effect(s)
+
+    def value_id(self, v: Value) -> int:
+        """Return the id of a value that is known at this place."""
+        if v.op == "const":
+            return self.constant(v.number, v.dtype)
+        if v.op == "param":
+            ints = v.name in self.kernel.ints
+            return self.argument("int", v.name) if ints else self.scalar(v.name, v.dtype)
+        return self.indices[v.axis] if v.op == "index" else self.ids[id(v)]
+
+    def operation(self, v: Value, args: Sequence[int]) -> int:
+        """Return the result of an operation of these arguments."""
+        of = v.args[v.op == "where"].dtype
+        if v.op == "cast":
+            return self.cast(args[0], of, v.dtype)
+        op = _INSTRUCTIONS[v.op][_COLUMN[of.kind]]
+        assert op is not None, v
+        type = self.type(v.dtype)
+        if v.op == "bitcast" and type == self.type(of):
+            return args[0]
+        if isinstance(op, Ext):
+            return self.rounded(Op.EXT_INST, type, self.asm.extended, op, *args)
+        return self.rounded(op, type, *args)
+
+    def rounded(self, op: Op, type: int, *operands: int) -> int:
+        """Append an instruction; one that rounds must not be contracted."""
+        result = self.asm.value(op, type, *operands)
+        if op in _ROUNDED and not self.kernel.fast_math:
+            self.asm.decorate(result, Decoration.NO_CONTRACTION)
+        return result
+
+    def cast(self, x: int, source: DType, target: DType) -> int:
+        """Return a value converted to another dtype."""
+        type, asm = self.type(target), self.asm
+        if target is bool_:
+            op = _INSTRUCTIONS["ne"][_COLUMN[source.kind]]
+            assert op is not None
+            return asm.value(Op(op), type, x, self.constant(0, source))
+        if source is bool_:
+            return asm.value(Op.SELECT, type, x, self.constant(1, target), self.constant(0, target))
+        signed = source.kind == "i"
+        if target.kind == "f":
+            if source.kind == "f":
+                return self.rounded(Op.F_CONVERT, type, x)
+            return asm.value(Op.CONVERT_S_TO_F if signed else Op.CONVERT_U_TO_F, type, x)
+        if source.kind == "f":
+            to = Op.CONVERT_F_TO_S if target.kind == "i" else Op.CONVERT_F_TO_U
+            return asm.value(to, type, x)
+        if source.bits == target.bits:
+            return x
+        return asm.value(Op.S_CONVERT if signed else Op.U_CONVERT, type, x)
+
+    # --- memory
+
+    def place(self, buffer: Buffer, index: Value) -> int:
+        """Return the pointer to an element of a buffer."""
+        start = self.argument("buffer", buffer.name)
+        return self.asm.value(
+            Op.PTR_ACCESS_CHAIN, self.pointer(buffer), start, self.value_id(index)
+        )
+
+    def load(self, v: Value) -> int:
+        """Return a loaded element; 0 where the load has a condition that is false."""
+        if v.when is None:
+            return self.load_element(v)
+        asm, zero, before = self.asm, self.constant(0, v.dtype), self.asm.block
+        with asm.when(self.value_id(v.when)):
+            element, inside = self.load_element(v), asm.block
+        return asm.value(Op.PHI, self.type(v.dtype), element, inside, zero, before)
+
+    def load_element(self, v: Value) -> int:
+        """Return the element that a load reads."""
+        asm, place, size = self.asm, self.place(v.buffer, v.index), v.buffer.dtype.itemsize
+        if v.dtype is not bool_:
+            return asm.value(Op.LOAD, self.type(v.dtype), place, ALIGNED, size)
+        byte = asm.value(Op.LOAD, self.type(uint8), place, ALIGNED, size)
+        return asm.value(Op.I_NOT_EQUAL, self.bool, byte, self.constant(0, uint8))
+
+    def write_effect(self, s: Store | Atomic) -> None:
+        """Write a store or an atomic, without its condition."""
+        asm, dtype, value = self.asm, s.buffer.dtype, self.value_id(s.value)
+        place = self.place(s.buffer, s.index)
+        if isinstance(s, Store):
+            stored = self.cast(value, bool_, uint8) if dtype is bool_ else value
+            asm.emit(Op.STORE, place, stored, ALIGNED, dtype.itemsize)
+        elif dtype.bits < 32:
+            self.write_narrow_atomic(s.op, dtype, place, value)
+        else:
+            if dtype.bits == 64:
+                self.require(Capability.INT64_ATOMICS, self.can.int64_atomics)
+            op = _ATOMICS[s.op][_COLUMN[dtype.kind]]
+            scope = (asm.integer(32, DEVICE_SCOPE), asm.integer(32, RELAXED))
+            asm.value(op, self.type(dtype), place, *scope, value)
+
+    def write_narrow_atomic(self, op: str, dtype: DType, place: int, value: int) -> None:
+        """Write an atomic of 8 or 16 bits, by compare-and-exchange of the word around it."""
+        asm, uint, narrow = self.asm, self.uint, self.type(dtype)
+        scope, relaxed = asm.integer(32, DEVICE_SCOPE), asm.integer(32, RELAXED)
+        address_type = self.type(uint64)
+        address = asm.value(Op.CONVERT_PTR_TO_U, address_type, place)
+        aligned = asm.value(Op.BITWISE_AND, address_type, address, asm.integer(64, ~3))
+        word = asm.value(Op.CONVERT_U_TO_PTR, asm.pointer(Storage.BUFFER, uint, 4), aligned)
+        byte = asm.value(Op.U_CONVERT, uint, asm.value(Op.I_SUB, address_type, address, aligned))
+        shift = asm.value(Op.I_MUL, uint, byte, asm.integer(32, 8))
+        ones = asm.integer(32, (1 << dtype.bits) - 1)
+        others = asm.value(Op.NOT, uint, asm.value(Op.SHIFT_LEFT_LOGICAL, uint, ones, shift))
+        seen = asm.variable(uint)
+        asm.emit(Op.STORE, seen, asm.value(Op.ATOMIC_LOAD, uint, word, scope, relaxed))
+        with asm.repeat() as loop:
+            before = asm.value(Op.LOAD, uint, seen)
+            shifted = asm.value(Op.SHIFT_RIGHT_LOGICAL, uint, before, shift)
+            old = asm.value(Op.U_CONVERT, narrow, shifted)
+            if op in ("min", "max"):
+                less = _instruction("lt", dtype)
+                right = asm.value(less, self.bool, *((value, old) if op == "min" else (old, value)))
+                new = asm.value(Op.SELECT, narrow, right, value, old)
+            else:
+                new = asm.value(_instruction(op, dtype), narrow, old, value)
+            new = asm.value(Op.U_CONVERT, uint, new)
+            new = asm.value(Op.SHIFT_LEFT_LOGICAL, uint, new, shift)
+            new = asm.value(
+                Op.BITWISE_OR, uint, asm.value(Op.BITWISE_AND, uint, before, others), new
+            )
+            operands = (word, scope, relaxed, relaxed, new, before)
+            after = asm.value(Op.ATOMIC_COMPARE_EXCHANGE, uint, *operands)
+            asm.emit(Op.STORE, seen, after)
+            asm.leave(loop, asm.value(Op.I_EQUAL, self.bool, after, before))
+
+    # --- loops
+
+    def write_loop(self, s: Loop) -> None:
+        """Write a loop of any kind."""
+        asm, bits = self.asm, self.kernel.index.bits
+        if s.kind == "reduce":
+            self.write_reduction(s)
+            return
+        types = [self.type(c.dtype) for c in s.carry]
+        states = [asm.variable(t) for t in types]
+        self.store_all(states, s.init)
+        start, stop = self.value_id(s.start), self.value_id(s.stop)
+        with asm.count(bits, start, stop, asm.integer(bits, 1)) as (k, loop):
+            self.ids[id(s.var)] = k
+            self.load_all(s.carry, states)
+            self.write_block(s.body)
+            self.store_all(states, s.update)
+            if s.carry and settles(s):
+                asm.leave(loop, self.equal_bits(s.carry, s.update))
+        self.load_all(s.results, states)
+
+    def store_all(self, variables: Sequence[int], values: Sequence[Value]) -> None:
+        """Store values in variables."""
+        for variable, v in zip(variables, values, strict=True):
+            self.asm.emit(Op.STORE, variable, self.value_id(v))
+
+    def load_all(self, values: Sequence[Value], variables: Sequence[int]) -> None:
+        """Let values be those of variables, at this place."""
+        for v, variable in zip(values, variables, strict=True):
+            self.ids[id(v)] = self.asm.value(Op.LOAD, self.type(v.dtype), variable)
+
+    def equal_bits(self, old: Sequence[Value], new: Sequence[Value]) -> int:
+        """Return the condition that all bits of some values are equal."""
+        asm, equal = self.asm, self.constant(True, bool_)
+        for a, b in zip(old, new, strict=True):
+            x, y = self.value_id(a), self.value_id(b)
+            same = _instruction("eq", a.dtype)
+            if a.dtype.kind == "f":
+                x, y = (asm.value(Op.BITCAST, asm.int_type(a.dtype.bits), v) for v in (x, y))
+                same = Op.I_EQUAL
+            one = asm.value(same, self.bool, x, y)
+            equal = asm.value(Op.LOGICAL_AND, self.bool, equal, one)
+        return equal
+
+    # --- reductions, in the canonical order
+
+    def write_reduction(self, s: Loop) -> None:
+        """Write a reduction, whose lanes are an array for each value and level.
+
+        Level 0 combines elements into LANES lanes, level 1 the results of chunks, and so on.
+        """
+        asm, index, type = self.asm, self.kernel.index, self.index_type
+        rule = combine(str(s.combine), tuple(u.dtype for u in s.update))
+        lanes = _Lanes(self, rule)
+        results = [asm.variable(self.type(u.dtype)) for u in s.update]
+        zero, one = self.constant(0, index), self.constant(1, index)
+        chunk_mask = self.constant(CHUNK - 1, index)
+        chunk_shift = self.constant(CHUNK.bit_length() - 1, index)
+
+        def chunk_count(n: int) -> int:
+            """Return the number of chunks of `n` values."""
+            n = asm.value(Op.I_ADD, type, n, chunk_mask)
+            return asm.value(Op.SHIFT_RIGHT_LOGICAL, type, n, chunk_shift)
+
+        start, stop = self.value_id(s.start), self.value_id(s.stop)
+        empty = asm.value(Op.S_LESS_THAN_EQUAL, self.bool, stop, start)
+        size = asm.value(Op.I_SUB, type, stop, start)
+        size = asm.value(Op.SELECT, type, empty, zero, size)
+        chunks = asm.value(Op.SELECT, type, empty, one, chunk_count(size))
+        at, of, level = asm.variable(type), asm.variable(type), asm.variable(self.uint)
+        with asm.count(index.bits, zero, chunks, one) as (chunk, _):
+            bottom = asm.integer(32, 0)
+            lanes.clear(bottom)
+            first = asm.value(Op.SHIFT_LEFT_LOGICAL, type, chunk, chunk_shift)
+            end = asm.value(Op.I_ADD, type, first, self.constant(CHUNK, index))
+            short = asm.value(Op.S_LESS_THAN, self.bool, size, end)
+            end = asm.value(Op.SELECT, type, short, size, end)
+            with asm.count(index.bits, first, end, one) as (i, _):
+                self.ids[id(s.var)] = asm.value(Op.I_ADD, type, start, i)
+                self.write_block(s.body)
+                lanes.combine_into(bottom, i, [self.value_id(u) for u in s.update])
+            asm.emit(Op.STORE, at, chunk)
+            asm.emit(Op.STORE, of, chunks)
+            asm.emit(Op.STORE, level, bottom)
+            with asm.repeat() as loop:
+                part = lanes.tree(asm.value(Op.LOAD, self.uint, level))
+                for variable, x in zip(results, part, strict=True):
+                    asm.emit(Op.STORE, variable, x)
+                position, count = (asm.value(Op.LOAD, type, v) for v in (at, of))
+                asm.leave(loop, asm.value(Op.S_LESS_THAN_EQUAL, self.bool, count, one))
+                above = asm.value(Op.LOAD, self.uint, level)
+                above = asm.value(Op.I_ADD, self.uint, above, asm.integer(32, LANES))
+                asm.emit(Op.STORE, level, above)
+                within = asm.value(Op.BITWISE_AND, type, position, chunk_mask)
+                with asm.when(asm.value(Op.I_EQUAL, self.bool, within, zero)):
+                    lanes.clear(above)
+                lanes.combine_into(above, position, part)
+                inside = asm.value(Op.I_NOT_EQUAL, self.bool, within, chunk_mask)
+                following = asm.value(Op.I_ADD, type, position, one)
+                more = asm.value(Op.I_NOT_EQUAL, self.bool, following, count)
+                asm.leave(loop, asm.value(Op.LOGICAL_AND, self.bool, inside, more))
+                position = asm.value(Op.SHIFT_RIGHT_LOGICAL, type, position, chunk_shift)
+                asm.emit(Op.STORE, at, position)
+                asm.emit(Op.STORE, of, chunk_count(count))
+        self.load_all(s.results, results)
+
+    def combine(self, rule: Combine, left: Sequence[int], right: Sequence[int]) -> list[int]:
+        """Return two partial results combined."""
+        self.ids.update((id(v), x) for v, x in zip(rule.left, left, strict=True))
+        self.ids.update((id(v), x) for v, x in zip(rule.right, right, strict=True))
+        self.write_block(rule.body)
+        return [self.value_id(v) for v in rule.result]
+
+
+class _Lanes:
+    """The partial results of a reduction: LEVELS_MAX times LANES, in an array for each value."""
+
+    def __init__(self, renderer: _Renderer, rule: Combine) -> None:
+        self.renderer, self.rule, asm = renderer, rule, renderer.asm
+        self.types = [renderer.type(v.dtype) for v in rule.left]
+        length = asm.integer(32, LEVELS_MAX * LANES)
+        arrays = [asm.type(Op.TYPE_ARRAY, t, length) for t in self.types]
+        self.arrays = [asm.variable(array) for array in arrays]
+
+    def places(self, lane: int) -> list[int]:
+        """Return the pointers to a lane."""
+        asm = self.renderer.asm
+        return [
+            asm.value(Op.ACCESS_CHAIN, asm.pointer(Storage.FUNCTION, t), array, lane)
+            for t, array in zip(self.types, self.arrays, strict=True)
+        ]
+
+    def load(self, places: Sequence[int]) -> list[int]:
+        """Return the values at pointers to a lane."""
+        asm = self.renderer.asm
+        return [asm.value(Op.LOAD, t, p) for t, p in zip(self.types, places, strict=True)]
+
+    def clear(self, level: int) -> None:
+        """Store the identity in the lanes of a level; `level` is its first lane."""
+        asm, uint = self.renderer.asm, self.renderer.uint
+        zero, one, stop = (asm.integer(32, n) for n in (0, 1, LANES))
+        with asm.count(32, zero, stop, one) as (j, _):
+            self.store(self.places(asm.value(Op.I_ADD, uint, level, j)), self.identity())
+
+    def identity(self) -> list[int]:
+        """Return the values with which a lane begins."""
+        return [self.renderer.value_id(v) for v in self.rule.identity]
+
+    def store(self, places: Sequence[int], values: Sequence[int]) -> None:
+        """Store values in a lane."""
+        for place, x in zip(places, values, strict=True):
+            self.renderer.asm.emit(Op.STORE, place, x)
+
+    def combine_into(self, level: int, position: int, values: Sequence[int]) -> None:
+        """Combine the lane of a position, an index, with further values."""
+        r, asm, uint = self.renderer, self.renderer.asm, self.renderer.uint
+        lane = position if r.index_type == uint else asm.value(Op.U_CONVERT, uint, position)
+        lane = asm.value(Op.BITWISE_AND, uint, lane, asm.integer(32, LANES - 1))
+        places = self.places(asm.value(Op.I_ADD, uint, level, lane))
+        self.store(places, r.combine(self.rule, self.load(places), values))
+
+    def tree(self, level: int) -> list[int]:
+        """Return the lanes of a level combined in the fixed tree.
+
+        Lane j takes lane j + h for j < h, h = 16, 8, 4, 2, 1: these j + h count down from 31 to 1.
+        """
+        r, asm, uint = self.renderer, self.renderer.asm, self.renderer.uint
+        zero, one, last = (asm.integer(32, n) for n in (0, 1, LANES - 1))
+        with asm.count(32, zero, last, one) as (k, _):
+            far = asm.value(Op.I_SUB, uint, last, k)
+            bit = asm.value(Op.EXT_INST, uint, asm.extended, Ext.FIND_U_MSB, far)
+            width = asm.value(Op.SHIFT_LEFT_LOGICAL, uint, one, bit)
+            near = asm.value(Op.I_SUB, uint, far, width)
+            right = self.load(self.places(asm.value(Op.I_ADD, uint, level, far)))
+            places = self.places(asm.value(Op.I_ADD, uint, level, near))
+            self.store(places, r.combine(self.rule, self.load(places), right))
+        return self.load(self.places(level))
+
+
+def _instruction(op: str, dtype: DType) -> Op:
+    """Return the instruction of an operation that is none of the extended set."""
+    instruction = _INSTRUCTIONS[op][_COLUMN[dtype.kind]]
+    assert isinstance(instruction, Op), op
+    return instruction
