@@ -10,7 +10,7 @@ from ctypes import byref
 from functools import cache
 from typing import Any, ClassVar
 
-from dovetail.extend import DeviceError, Lock
+from dovetail.extend import DeviceError, Lock, Process
 
 LIBRARIES = {
     "win32": ("vulkan-1.dll",),
@@ -18,6 +18,7 @@ LIBRARIES = {
 }.get(sys.platform, ("libvulkan.so.1", "libvulkan.so"))
 API_VERSION = 1 << 22 | 2 << 12  # Vulkan 1.2
 VALIDATION_LAYER = b"VK_LAYER_KHRONOS_validation"
+LAYER_NOT_PRESENT = -6
 LLVMPIPE = 13  # VkDriverId of Mesa's Vulkan on the CPU
 # VkPhysicalDeviceType: the order of devices, the discrete GPU first, and the name of each type
 DEVICE_TYPES = {2: "discrete", 1: "integrated", 3: "virtual", 0: "other", 4: "CPU"}
@@ -386,6 +387,11 @@ class Physical:
         return name.decode(errors="replace")
 
     @property
+    def is_cpu(self) -> bool:
+        """True for a driver that runs shaders on the CPU."""
+        return DEVICE_TYPES.get(self.properties.kind) == "CPU"
+
+    @property
     def driver_id(self) -> int:
         """The VkDriverId."""
         return int(self._driver.driver_id)
@@ -413,7 +419,7 @@ class Physical:
         flags = self._driver.floats[3 * control :]
         return frozenset(bits for bits, flag in zip((16, 32, 64), flags, strict=False) if flag)
 
-    def open(self) -> LogicalDevice:
+    def open(self, process: Process) -> LogicalDevice:
         """Open the device, with the features in use. Raises: VulkanError."""
         structures = Features(), Features11(), Features12()
         for s, names in zip(structures, _FEATURES, strict=True):
@@ -427,14 +433,15 @@ class Physical:
             extensions=len(self.extensions),
             extension=_pointers(self.extensions),
         )
-        return LogicalDevice(self, create(self.owner.functions.CreateDevice, self.handle, info))
+        handle = create(self.owner.functions.CreateDevice, self.handle, info)
+        return LogicalDevice(self, handle, process)
 
 
 class LogicalDevice:
     """An open device: its functions, and its queues, each with a lock for submissions."""
 
-    def __init__(self, physical: Physical, handle: int) -> None:
-        self.physical, self.handle = physical, handle
+    def __init__(self, physical: Physical, handle: int, process: Process) -> None:
+        self.physical, self.handle, self.process = physical, handle, process
         self.name = physical.name
         self.functions = Functions(physical.owner.functions.GetDeviceProcAddr, handle)
         self.queues: list[tuple[int, Lock]] = []
@@ -448,8 +455,9 @@ class LogicalDevice:
         return create(getattr(self.functions, f"Create{kind}"), self.handle, info)
 
     def destroy(self, kind: str, handle: int) -> None:
-        """Destroy an object that `create` made, which no queued work uses."""
-        getattr(self.functions, f"Destroy{kind}")(self.handle, handle, None)
+        """Destroy an object that no queued work uses; do nothing in a child of fork()."""
+        if self.process.alive:
+            getattr(self.functions, f"Destroy{kind}")(self.handle, handle, None)
 
 
 SIGNED_ZERO_INF_NAN_PRESERVE, DENORM_PRESERVE, DENORM_FLUSH, ROUND_TO_EVEN = range(4)

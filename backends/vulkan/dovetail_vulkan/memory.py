@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from dovetail.extend import Lock
+from dovetail.extend import Lock, address_of, bytes_at
 
 from .loader import (
     AddressInfo,
     AllocateFlags,
     AllocateInfo,
+    BufferCopy,
     BufferInfo,
     LogicalDevice,
     Physical,
@@ -23,10 +24,13 @@ from .loader import (
     VulkanError,
 )
 
+if TYPE_CHECKING:
+    from .stream import Stream
+
+STAGING_BYTES = 1 << 24  # bytes of one copy by way of memory that host and device see
 _USAGE = 0x20023  # the source and target of copies, storage, and an address for shaders
 _WITH_ADDRESS = 2  # VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
 _WHOLE = (1 << 64) - 1
-_ADDRESS_MAX = 1 << 63  # bytes: a larger size would wrap in C
 DEVICE_LOCAL, VISIBLE, COHERENT, CACHED = 1, 2, 4, 8  # VkMemoryPropertyFlagBits
 HOST_FLAGS = VISIBLE | COHERENT | CACHED
 _SHARING_TYPES = (1, 4)  # VkPhysicalDeviceType: integrated GPU, CPU
@@ -49,7 +53,8 @@ class Memory:
         self.device, self.shared = device, shares_memory(device.physical)
         self.blocks: dict[int, MemoryBlock] = {}  # by address
         self.pinned: dict[int, MemoryBlock] = {}  # by the host's address
-        self._lock = Lock()
+        self._staging: MemoryBlock | None = None
+        self._staging_lock = Lock()
 
     def allocate(self, nbytes: int) -> int:
         """Allocate memory of the device; return its address. Raises: MemoryError."""
@@ -71,12 +76,67 @@ class Memory:
         """Free memory of `allocate_pinned` that no queued work uses."""
         self.free_block(self.pinned.pop(address))
 
-    def find_pinned(self, address: int, nbytes: int) -> tuple[MemoryBlock, int] | None:
+    # --- copies
+
+    def copy_in(self, stream: Stream, address: int, offset: int, source: memoryview) -> None:
+        """Copy from the host after the stream's work, and wait."""
+        block = self.blocks[address]
+        if self.shared:
+            stream.wait()
+            bytes_at(block.host + offset, source.nbytes)[:] = source
+            return
+        with self._staging_lock:
+            staging = self._staging_block()
+            for start in range(0, source.nbytes, STAGING_BYTES):
+                part = source[start : start + STAGING_BYTES]
+                bytes_at(staging.host, part.nbytes)[:] = part
+                stream.copy(staging, 0, block, offset + start, part.nbytes)
+                stream.wait()
+
+    def copy_out(self, stream: Stream, target: memoryview, address: int, offset: int) -> None:
+        """Copy to the host after the stream's work, and wait."""
+        block = self.blocks[address]
+        if self.shared:
+            stream.wait()
+            target[:] = bytes_at(block.host + offset, target.nbytes)
+            return
+        with self._staging_lock:
+            staging = self._staging_block()
+            for start in range(0, target.nbytes, STAGING_BYTES):
+                part = target[start : start + STAGING_BYTES]
+                stream.copy(block, offset + start, staging, 0, part.nbytes)
+                stream.wait()
+                part[:] = bytes_at(staging.host, part.nbytes)
+
+    def queue_copy_in(self, stream: Stream, address: int, offset: int, source: memoryview) -> None:
+        """Queue a copy from page-locked memory; copy other memory, and wait."""
+        if pinned := self._find_pinned(source):
+            stream.copy(*pinned, self.blocks[address], offset, source.nbytes)
+        else:
+            self.copy_in(stream, address, offset, source)
+
+    def queue_copy_out(self, stream: Stream, target: memoryview, address: int, offset: int) -> None:
+        """Queue a copy to page-locked memory; copy to other memory, and wait."""
+        if pinned := self._find_pinned(target):
+            stream.copy(self.blocks[address], offset, *pinned, target.nbytes)
+        else:
+            self.copy_out(stream, target, address, offset)
+
+    def _find_pinned(self, memory: memoryview) -> tuple[MemoryBlock, int] | None:
         """Return the page-locked block that holds these bytes, and their offset; None if none."""
+        address = address_of(memory)
         for start, block in tuple(self.pinned.items()):
-            if start <= address and address + nbytes <= start + block.nbytes:
+            if start <= address and address + memory.nbytes <= start + block.nbytes:
                 return block, address - start
         return None
+
+    def _staging_block(self) -> MemoryBlock:
+        """Return the memory that copies go through; the caller holds its lock."""
+        if self._staging is None:
+            self._staging = self.allocate_block(STAGING_BYTES, HOST_FLAGS)
+        return self._staging
+
+    # --- blocks
 
     def allocate_block(self, nbytes: int, flags: int) -> MemoryBlock:
         """Return a new buffer in memory with these properties. Raises: MemoryError."""

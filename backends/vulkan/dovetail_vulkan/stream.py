@@ -16,6 +16,7 @@ from dovetail.extend import DeviceError, Lock, bytes_at
 
 from .loader import (
     BeginInfo,
+    BufferCopy,
     CommandsInfo,
     LogicalDevice,
     MemoryBarrier,
@@ -28,7 +29,7 @@ from .loader import (
     VulkanError,
     WaitInfo,
 )
-from .memory import HOST_FLAGS, Memory
+from .memory import HOST_FLAGS, Memory, MemoryBlock
 
 BATCH_LAUNCHES_MAX = 64  # launches that are submitted together
 ARGUMENT_BYTES = 1 << 16  # memory of a batch for arguments that are no push constants
@@ -78,8 +79,23 @@ class Event:
 
     __slots__ = ("__weakref__", "query", "stream", "value")
 
-    def __init__(self, stream: Stream, value: int, query: Query | None) -> None:
+    def __init__(self, stream: Stream, value: int, query: Query) -> None:
         self.stream, self.value, self.query = stream, value, query
+
+    def is_done(self) -> bool:
+        """Return True if the stream has passed the event; submit its work."""
+        if self.value > self.stream.submitted:
+            self.stream.flush()
+        return self.stream.completed() >= self.value
+
+    def read_ns(self) -> float:
+        """Wait for the event; return its time in nanoseconds of the device's clock."""
+        self.stream.wait(self.value)
+        ticks, query, device = ctypes.c_uint64(), self.query, self.stream.device
+        device.functions.GetQueryPoolResults(
+            device.handle, query.pool, query.index, 1, 8, byref(ticks), 8, _RESULT_64_WAIT
+        )
+        return ticks.value * device.physical.tick_ns
 
 
 class Stream:
@@ -145,12 +161,16 @@ class Stream:
         batch.used += -(-len(data) // 16) * 16
         return batch, (block.address + at).to_bytes(8, "little")
 
-    def copy(self, source: int, target: int, region: Any, used: Any) -> None:
-        """Queue a copy between buffers; `used` is kept until it is done."""
+    def copy(
+        self, source: MemoryBlock, start: int, target: MemoryBlock, place: int, nbytes: int
+    ) -> None:
+        """Queue a copy between blocks, from and to these offsets."""
         with self.lock:
-            batch = self.begin()
-            self.keep(batch, used)
-            self.call.CmdCopyBuffer(batch.commands, source, target, 1, byref(region))
+            batch, region = self.begin(), BufferCopy(source=start, target=place, size=nbytes)
+            self.keep(batch, region)
+            self.call.CmdCopyBuffer(
+                batch.commands, source.buffer, target.buffer, 1, byref(region)
+            )
 
     def flush(self) -> None:
         """Submit the open batch. Raises: DeviceError if the device is lost."""
@@ -252,12 +272,3 @@ class Stream:
             f"{self.device.name}: {error}{work}. If the device is lost, restart the process"
         )
 
-
-def read_ns(device: LogicalDevice, event: Event) -> float:
-    """Return the time of an event that has passed, in nanoseconds of the device's clock."""
-    ticks, query = ctypes.c_uint64(), event.query
-    assert query is not None
-    device.functions.GetQueryPoolResults(
-        device.handle, query.pool, query.index, 1, 8, byref(ticks), 8, _RESULT_64_WAIT
-    )
-    return ticks.value * device.physical.tick_ns

@@ -1,0 +1,191 @@
+"""The compiler from kernels to pipelines: SPIR-V for the driver, or what it cached earlier."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Callable
+from ctypes import byref
+from functools import partial
+
+from dovetail.extend import (
+    CompileError,
+    DeviceInfo,
+    Kernel,
+    Lock,
+    Program,
+    cache_binary,
+    cached_binary,
+)
+
+from .loader import (
+    DENORM_PRESERVE,
+    ROUND_TO_EVEN,
+    SIGNED_ZERO_INF_NAN_PRESERVE,
+    CacheInfo,
+    LayoutInfo,
+    LogicalDevice,
+    Physical,
+    PipelineInfo,
+    PushRange,
+    ShaderInfo,
+    Specialization,
+    SpecializationEntry,
+    StageInfo,
+    VulkanError,
+)
+from .render import Module, SpirvFeatures, render
+from .spirv import ENTRY, Op
+
+COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
+ADDRESS_BYTES = 8
+FIRST_GROUP = (64, 1, 1)  # work items of a group in the pipeline that is built first
+_HEADER_BYTES = 32  # of the data of a pipeline cache; its bytes from the 8th on name the device
+_DIGEST_BYTES = 32
+
+Group = tuple[int, int, int]
+
+
+class Pipeline:
+    """A pipeline for groups of one size. It is destroyed with this object."""
+
+    __slots__ = ("__del__", "handle", "name")
+
+    __del__: Callable[[], object]  # in a slot: no interrupt comes between
+
+    def __init__(self, device: LogicalDevice, name: str, handle: int) -> None:
+        self.name, self.handle = name, handle
+        self.__del__ = partial(device.destroy, "Pipeline", handle)
+
+
+class VulkanProgram(Program):
+    """A rendered kernel, and its pipelines by the size of groups."""
+
+    def __init__(self, compiler: Compiler, kernel: Kernel, module: Module) -> None:
+        self.kernel, self.module, self.source = kernel, module, list_instructions(module.words)
+        self.layout = compiler.layout(module)
+        self._compiler, self._pipelines, self._lock = compiler, dict[Group, Pipeline](), Lock()
+
+    def add(self, group: Group, cache: bytes = b"") -> bytes:
+        """Build the pipeline for groups of a size; return the driver's data about it."""
+        handle, data = self._compiler.build(self, group, cache)
+        self._pipelines[group] = Pipeline(self._compiler.device, self.kernel.name, handle)
+        return data
+
+    def pipeline(self, group: Group) -> Pipeline:
+        """Return the pipeline for groups of a size; build it, with the disk cache, if missing."""
+        with self._lock:
+            if group not in self._pipelines:
+                fingerprint = self._compiler.fingerprint
+                text = f"{group} {hashlib.sha256(self.module.words).hexdigest()}"
+                cached = cached_binary(fingerprint, text)
+                data = self.add(group, cached or b"")
+                if cached is None:
+                    cache_binary(fingerprint, text, data)
+            return self._pipelines[group]
+
+
+class Compiler:
+    """The compiler of one device."""
+
+    def __init__(self, device: LogicalDevice, info: DeviceInfo) -> None:
+        self.device, self.fingerprint = device, info.fingerprint
+        self.features = features(device.physical)
+        self._layouts: dict[int, int] = {}  # by the bytes of push constants
+
+    def compile(self, kernel: Kernel) -> VulkanProgram:
+        """Render and build a kernel. Raises: CompileError if the driver rejects it."""
+        program = VulkanProgram(self, kernel, render(kernel, self.features))
+        data = program.add(FIRST_GROUP)
+        program.binary = _digest(program.module.words, data) + data
+        return program
+
+    def load(self, kernel: Kernel, binary: bytes) -> VulkanProgram:
+        """Build a kernel from the driver's data about it. Raises: ValueError if unusable."""
+        program = VulkanProgram(self, kernel, render(kernel, self.features))
+        data = binary[_DIGEST_BYTES:]
+        if binary[:_DIGEST_BYTES] != _digest(program.module.words, data):
+            raise ValueError("this binary belongs to another kernel, or is damaged")
+        if data[16:_HEADER_BYTES] != bytes(self.device.physical.properties.uuid):
+            raise ValueError("this binary was made by another driver")
+        program.add(FIRST_GROUP, data)
+        program.binary = binary
+        return program
+
+    def layout(self, module: Module) -> int:
+        """Return the layout of pipelines with the push constants of a module."""
+        nbytes = ADDRESS_BYTES if module.arguments_in_buffer else module.push_bytes
+        if nbytes not in self._layouts:
+            push = PushRange(stages=COMPUTE, size=nbytes)
+            info = LayoutInfo(ranges=1, range=push)
+            self._layouts[nbytes] = self.device.create("PipelineLayout", info)
+        return self._layouts[nbytes]
+
+    def build(self, program: VulkanProgram, group: Group, cache: bytes) -> tuple[int, bytes]:
+        """Build a pipeline; return it, and the driver's data about it. Raises: CompileError."""
+        words, device = program.module.words, self.device
+        entries = (SpecializationEntry * 3)()
+        for axis, entry in enumerate(entries):
+            entry.id, entry.offset, entry.size = axis, 4 * axis, 4
+        sizes = Specialization(count=3, entries=entries, size=12, data=(ctypes.c_uint32 * 3)(*group))
+        handles: list[tuple[str, int]] = []
+        try:
+            shader = device.create("ShaderModule", ShaderInfo(size=len(words), code=words))
+            handles.append(("ShaderModule", shader))
+            known = device.create("PipelineCache", CacheInfo(size=len(cache), data=cache))
+            handles.append(("PipelineCache", known))
+            stage = StageInfo(
+                stage=COMPUTE, module=shader, name=ENTRY.encode(), specialization=sizes
+            )
+            info, pipeline = PipelineInfo(stage=stage, layout=program.layout), ctypes.c_uint64()
+            device.functions.CreateComputePipelines(
+                device.handle, known, 1, byref(info), None, byref(pipeline)
+            )
+            return pipeline.value, self._read_cache(known)
+        except VulkanError as error:
+            log = f"{device.name} rejected a kernel: {error}"
+            raise CompileError(f"{log}\n\n{program.kernel}\n\n{program.source}") from error
+        finally:
+            for kind, handle in handles:
+                device.destroy(kind, handle)
+
+    def _read_cache(self, cache: int) -> bytes:
+        """Return the data of a pipeline cache."""
+        read, size = self.device.functions.GetPipelineCacheData, ctypes.c_size_t()
+        read(self.device.handle, cache, byref(size), None)
+        data = ctypes.create_string_buffer(size.value)
+        read(self.device.handle, cache, byref(size), data)
+        return data.raw[: size.value]
+
+
+def features(physical: Physical) -> SpirvFeatures:
+    """Return the features of SPIR-V that a device has."""
+    has = physical.features.__contains__
+    return SpirvFeatures(
+        int8=has("shaderInt8"),
+        int16=has("shaderInt16"),
+        int64=has("shaderInt64"),
+        float64=has("shaderFloat64"),
+        storage8=has("storageBuffer8BitAccess"),
+        storage16=has("storageBuffer16BitAccess"),
+        int64_atomics=has("shaderBufferInt64Atomics"),
+        denorm_preserve=physical.float_control(DENORM_PRESERVE),
+        signed_zero_inf_nan_preserve=physical.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
+        rounding_mode_rte=physical.float_control(ROUND_TO_EVEN),
+    )
+
+
+def list_instructions(words: bytes) -> str:
+    """Return the instructions of a module as text, one a line: its name, and its operands."""
+    code, lines, at = memoryview(words).cast("I"), [], 5  # after the header
+    while at < len(code):
+        count, op = divmod(code[at], 1 << 16)
+        operands = " ".join(str(word) for word in code[at + 1 : at + count])
+        lines.append(f"{Op(op).name.lower()} {operands}")
+        at += count
+    return "\n".join(lines)
+
+
+def _digest(words: bytes, data: bytes) -> bytes:
+    """Return a digest of a module, and of the driver's data about it."""
+    return hashlib.sha256(words + data).digest()

@@ -1,0 +1,114 @@
+"""Launches: constant arguments are packed once; a launch adds addresses and scalars."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from operator import add
+
+import numpy as np
+from dovetail.extend import Handles, Launch, Process, Scalar, StreamHandle, scalar_argument
+
+from .compile import COMPUTE, FIRST_GROUP, Group, VulkanProgram
+from .render import dispatch_points
+from .stream import BATCH_LAUNCHES_MAX, Stream
+
+GROUPS_MAX = 65_535  # groups along each axis of a dispatch: what every device allows
+NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short
+_FORMATS = {"bool": "I", "int8": "i", "int16": "i", "uint8": "I", "uint16": "I"}
+_FORMATS |= {"int32": "i", "uint32": "I", "int64": "q", "uint64": "Q"}
+_FORMATS |= {"float32": "f", "float64": "d"}
+
+
+def choose_group(points: tuple[int, int, int]) -> Group:
+    """Return the size of groups for a number of points along x, y and z."""
+    return NARROW_GROUP if points[0] <= NARROW_GROUP[0] and points[1] > 1 else FIRST_GROUP
+
+
+class Launcher:
+    """A factory of bound launches on one device."""
+
+    def __init__(self, stream: Stream, process: Process) -> None:
+        self.stream, self.process = stream, process
+
+    def bind(self, program: VulkanProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """Return the function that queues `program` with these ints and this grid."""
+        points = dispatch_points(grid)
+        group = choose_group(points)
+        groups = [min(-(-n // g), GROUPS_MAX) for n, g in zip(points, group, strict=True)]
+        return _VulkanLaunch(self, program, group, ints, groups).launch
+
+
+class _VulkanLaunch:
+    """A launch with everything fixed but buffers, scalars and stream."""
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        program: VulkanProgram,
+        group: Group,
+        ints: Sequence[int],
+        groups: Sequence[int],
+    ) -> None:
+        self.process, self.stream, self.groups = launcher.process, launcher.stream, groups
+        self.pipeline, self.layout = program.pipeline(group), program.layout
+        self.in_buffer = program.module.arguments_in_buffer
+        members: dict[str, list[tuple[int, str]]] = {kind: [] for kind in ("buffer", "int", "scalar", "zero")}
+        for member in program.module.push:
+            members[member.kind].append((member.offset, _FORMATS[member.dtype.name]))
+        kernel = program.kernel
+        narrow = [_FORMATS[d.name] for _, d in kernel.scalars]  # a narrow one is a word there
+        members["scalar"] = [(at, f) for (at, _), f in zip(members["scalar"], narrow, strict=True)]
+        pack_addresses, end = _packer(members["buffer"], 0)
+        pack_ints, end = _packer(members["int"], end)
+        pack_scalars, end = _packer(members["scalar"], end)
+        pack_last, end = _packer(members["zero"], end)
+        self._pack_addresses, self._pack_scalars = pack_addresses, pack_scalars
+        self._ints = pack_ints(*ints)
+        self._last = pack_last(*[0] * len(members["zero"])) + bytes(program.module.push_bytes - end)
+        self._convert = [scalar_argument(d) for _, d in kernel.scalars]
+
+    def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+        """Record the launch, and submit it with those before it if there are enough.
+
+        Raises: DeviceError in a child of fork(), or if the device is lost.
+        """
+        if not self.process.alive:
+            self.process.check()
+        data = self._pack_addresses(*map(add, buffers[::2], buffers[1::2])) + self._ints
+        try:
+            data += self._pack_scalars(*scalars)
+        except (struct.error, OverflowError):
+            data += self._pack_scalars(*self._convert_scalars(scalars))
+        data += self._last
+        stream = stream or self.stream
+        call = stream.call
+        with stream.lock:
+            if self.in_buffer:
+                batch, data = stream.store_arguments(data)
+            else:
+                batch = stream.batch or stream.begin()
+            commands, kept = batch.commands, batch.kept
+            stream.keep(batch, self.pipeline)
+            call.CmdBindPipeline(commands, 1, self.pipeline.handle)
+            call.CmdPushConstants(commands, self.layout, COMPUTE, 0, len(data), data)
+            call.CmdDispatch(commands, *self.groups)
+            if len(kept) >= BATCH_LAUNCHES_MAX:
+                stream.flush()
+
+    def _convert_scalars(self, scalars: Sequence[Scalar]) -> list[int | float]:
+        """Return numbers as their dtypes hold them: integers wrap, floats overflow to infinity."""
+        with np.errstate(over="ignore"):
+            return [f(x).item() for f, x in zip(self._convert, scalars, strict=True)]
+
+
+def _packer(members: Sequence[tuple[int, str]], start: int) -> tuple[Callable[..., bytes], int]:
+    """Return a function that packs members, and their end.
+
+    A member is its offset in the struct and its format; `start` is the end of those before.
+    """
+    format_ = "<"
+    for offset, letter in members:
+        format_ += f"{offset - start}x{letter}"
+        start = offset + struct.calcsize(letter)
+    return struct.Struct(format_).pack, start

@@ -1,0 +1,145 @@
+"""The hooks of device type "vulkan", through which dovetail finds, probes and opens it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dovetail.extend import (
+    INTEGERS,
+    Backend,
+    BackendInfo,
+    Capabilities,
+    DeviceInfo,
+    Unavailable,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    hookimpl,
+    source_digest,
+)
+
+from . import __version__, loader
+from .loader import DENORM_PRESERVE, DEVICE_TYPES, LLVMPIPE, SIGNED_ZERO_INF_NAN_PRESERVE, Physical
+
+DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # by which users name drivers
+# Packages of Linux distributions, for the hints
+LOADER_PACKAGE, DRIVER_PACKAGE = "libvulkan1", "mesa-vulkan-drivers"
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    """Return the description of this plugin."""
+    return BackendInfo("vulkan", __version__, (1, 0), "any Vulkan device")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
+    """Return the usable physical devices, or Unavailable with the reasons and a fix."""
+    try:
+        devices = loader.instance(validates(config)).devices()
+    except OSError as error:
+        return Unavailable(
+            f"Vulkan's loader cannot be loaded: {error}",
+            f"install your GPU's driver, or the loader ({LOADER_PACKAGE} on Debian and Ubuntu, "
+            "vulkan-loader on Fedora, MoltenVK on macOS)",
+        )
+    except loader.VulkanError as error:
+        return Unavailable(str(error), suggest_fix(error.status))
+    usable = usable_devices(devices)
+    if not usable:
+        reasons = [f"{d.name} lacks {', '.join(d.missing())}" for d in devices]
+        return Unavailable("; ".join(["no Vulkan device can be used", *reasons]), suggest_fix())
+    return [describe(d, i) for i, d in enumerate(usable)]
+
+
+def validates(config: Mapping[str, str]) -> bool:
+    """Return True if the validation layer checks all calls: DOVETAIL_VULKAN_VALIDATE=1."""
+    return config.get("validate", "0") not in ("", "0")
+
+
+def usable_devices(devices: Sequence[Physical]) -> list[Physical]:
+    """Return the physical devices that lack nothing."""
+    return [d for d in devices if not d.missing()]
+
+
+def suggest_fix(status: int = 0) -> str:
+    """Return the steps that may give a device, as text."""
+    if status == loader.LAYER_NOT_PRESENT:
+        return "install the validation layer (vulkan-validationlayers on Debian and Ubuntu)"
+    steps = [f"unset {v}, which hides all other drivers" for v in DRIVER_VARIABLES if v in os.environ]
+    install = f"install your GPU's Vulkan driver ({DRIVER_PACKAGE} on Debian and Ubuntu)"
+    return ", or ".join([*steps, install])
+
+
+def describe(device: Physical, index: int) -> DeviceInfo:
+    """Build the DeviceInfo of a physical device."""
+    p = device.properties
+    version, kind = loader.format_version(p.api), DEVICE_TYPES[p.kind]
+    facts = (device.name, device.driver, version, p.driver, p.vendor, p.device, bytes(p.uuid).hex())
+    source = source_digest(Path(__file__).parent)
+    return DeviceInfo(
+        "vulkan",
+        index,
+        device.name,
+        " | ".join(map(str, (*facts, *sorted(device.features), source))),
+        capabilities(device),
+        max(size for size, _ in device.heaps),
+        {"version": version, "driver": device.driver, "kind": kind},
+    )
+
+
+def capabilities(device: Physical) -> Capabilities:
+    """Return the kernel features that a device supports.
+
+    Vulkan promises neither exact division and square roots nor an fma that rounds once. Mesa's
+    driver for the CPU has the first, and keeps subnormals, although it does not say so.
+    """
+    exact = device.driver_id == LLVMPIPE
+    float64_ = exact and "shaderFloat64" in device.features
+    return Capabilities(
+        dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32))
+        | (frozenset((float64,)) if float64_ else frozenset()),
+        exact_division=exact,
+        float64=float64_,
+        fma=False,
+        denormals=exact or 32 in device.float_control(DENORM_PRESERVE),
+        nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
+        concurrency=os.cpu_count() or 1 if device.is_cpu else GPU_CONCURRENCY,
+        storage_bits=8 if STORAGE_FEATURES <= device.features else 32,
+        offset_alignment=1 if STORAGE_FEATURES <= device.features else 4,
+    )
+
+
+GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; Vulkan does not tell its size
+STORAGE_FEATURES = frozenset(
+    ("storageBuffer8BitAccess", "storageBuffer16BitAccess", "shaderInt8", "shaderInt16")
+)
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
+    """Open a device, and return its backend."""
+    module = importlib.import_module(f"{__package__}.device")
+    devices = usable_devices(loader.instance(validates(config)).devices())
+    backend: Backend = module.VulkanBackend(info, devices[info.index])
+    return backend
+
+
+@hookimpl
+def dovetail_diagnostics() -> Mapping[str, str]:
+    """Return the state of the loader and of each physical device, for the doctor."""
+    try:
+        devices = loader.instance().devices()
+    except (OSError, loader.VulkanError):  # as the probe has said
+        return {}
+    facts = {v: os.environ[v] for v in DRIVER_VARIABLES if v in os.environ}
+    for number, device in enumerate(devices):
+        version = loader.format_version(device.properties.api)
+        lacks = f", lacks {', '.join(device.missing())}" if device.missing() else ""
+        facts[f"device {number}"] = f"{device.name}, {device.driver}, Vulkan {version}{lacks}"
+    return facts
