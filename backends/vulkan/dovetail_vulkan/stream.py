@@ -173,11 +173,11 @@ class Stream:
             )
 
     def flush(self) -> None:
-        """Submit the open batch. Raises: DeviceError if the device is lost."""
+        """Submit the open batch, or an empty one that waits for events. Raises: DeviceError if the device is lost."""
         with self.lock:
-            batch, self.batch = self.batch, None
-            if batch is None:
+            if self.batch is None and not self._waits:
                 return
+            batch, self.batch = self.begin(), None
             commands = batch.commands
             self.call.CmdPipelineBarrier(
                 commands, WORK, HOST | WORK, 0, 1, AFTER_BATCH, 0, None, 0, None
