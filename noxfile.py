@@ -26,7 +26,7 @@ nox.options.error_on_missing_interpreters = True
 
 WHOLE = bool(os.environ.get("WHOLE"))
 CERTIFICATES = Path(os.environ.get("CERTIFICATES") or "certificates").resolve()
-PACKAGES = [f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_dtypes")]
+PACKAGES = [f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_vulkan", "_dtypes")]
 COMPILED = (
     "capture", "engine", "graph", "jit", "memory", "plugins", "tensor",
     "backends/cpu_llvm/test_launch.py", "backends/cpu_llvm/test_command_list.py",
@@ -40,13 +40,18 @@ BUILD_INDEPENDENT = (
 # generated backends, and the interpreter takes a second to merge two lists of positions. The
 # interpreter is compared with itself, and each other kit runs it again.
 KIT_SAMPLES = {
-    "reference": 12, "cpu": 4, "opencl": 12, "opencl:1": 48, "cuda": 12, "generated": 48,
-    "accelerator": 120,
+    "reference": 12, "cpu": 4, "opencl": 12, "opencl:1": 48, "cuda": 12, "vulkan": 48,
+    "generated": 48, "accelerator": 120,
 }  # fmt: skip
 LAYOUT_SAMPLES = {
     ("sparse_coo", "reference"): 16, ("sparse_coo", "cpu"): 4, ("sparse_coo", "opencl"): 16,
     ("sparse_csr", "cpu"): 16, ("sparse_csc", "cpu"): 16, ("sparse_bsr", "cpu"): 16,
 }  # fmt: skip
+# Devices whose kit is left out where their driver is missing: the files of PoCL and of Mesa.
+DRIVER_FILES = {
+    "opencl:1": ("/etc/OpenCL/vendors", "pocl*.icd"),
+    "vulkan": ("/usr/share/vulkan/icd.d", "lvp*.json"),
+}
 HANG_OPTIONS = ("-o", "faulthandler_timeout=400", "-o", "faulthandler_exit_on_timeout=true")
 HUNG = "Timeout (0:06:40)!"  # what faulthandler writes after that
 KIT_LIMIT = ("timeout", "-k", "30", "1200") if shutil.which("timeout") else ()
@@ -154,9 +159,10 @@ def faults(session: nox.Session) -> None:
 def kit(session: nox.Session) -> None:
     """Run the conformance kits of devices and layouts, and print a line for each."""
     devices = list(session.posargs or KIT_SAMPLES)
-    if "opencl:1" in devices and not any(Path("/etc/OpenCL/vendors").glob("pocl*.icd")):
-        session.log("no PoCL: its kit is left out")
-        devices.remove("opencl:1")
+    for device, (folder, pattern) in DRIVER_FILES.items():
+        if device in devices and not any(Path(folder).glob(pattern)):
+            session.log(f"no {pattern} in {folder}: the kit of {device} is left out")
+            devices.remove(device)
     CERTIFICATES.mkdir(parents=True, exist_ok=True)
     names = list[str]()
     with tempfile.TemporaryDirectory() as folder:

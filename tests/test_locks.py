@@ -17,7 +17,7 @@ from dovetail.forks import registered_locks
 from dovetail.locks import Lock
 from places import ROOT
 
-DISTRIBUTIONS = {"dovetail", "dovetail_cpu_llvm", "dovetail_opencl", "dovetail_cuda"}
+DISTRIBUTIONS = {"dovetail", "dovetail_cpu_llvm", "dovetail_opencl", "dovetail_cuda", "dovetail_vulkan"}
 
 
 @contextmanager

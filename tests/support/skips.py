@@ -11,6 +11,7 @@ _BACKENDS = {
     "cpu": "pip install -e ./backends/cpu_llvm",
     "opencl": 'pip install -e "./backends/opencl[cpu]"',
     "cuda": "pip install -e ./backends/cuda",
+    "vulkan": "pip install -e ./backends/vulkan",
 }
 _PEERS = "PyTorch|torch|JAX|jax|numexpr|pybind11|peers|PyData"
 # A pattern of the reason, and what helps; the first that matches counts.
@@ -18,6 +19,7 @@ REMEDIES = {
     r"(pip|apt) install|install gcc|set CC": "",  # the reason has a command
     r"dovetail[_-]cuda|cuda[.-]bindings|CUDA's double": _BACKENDS["cuda"],
     r"dovetail[_-]opencl|intel-opencl-rt|OpenCL": _BACKENDS["opencl"],
+    r"dovetail[_-]vulkan|Vulkan": _BACKENDS["vulkan"],
     r"dovetail[_-]cpu|llvmlite|second device": _BACKENDS["cpu"],
     r"GPU here|nvcc|NVRTC": "run it on a machine with an NVIDIA GPU and CUDA's toolkit",
     rf"\b({_PEERS})\b": "pip install --group peers",
