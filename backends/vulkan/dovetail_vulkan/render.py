@@ -6,10 +6,11 @@ constant, or, where that is too small, lies in memory, and its address is the pu
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dovetail.extend import (
     CHUNK,
@@ -30,7 +31,6 @@ from dovetail.extend import (
     float64,
     settles,
     uint8,
-    uint16,
     uint32,
     uint64,
 )
@@ -273,7 +273,7 @@ class _Renderer:
     def hidden_zero(self, number: float, dtype: DType) -> int:
         """Return 0.0 or -0.0 of the arguments' word of 0."""
         asm, bits = self.asm, dtype.bits
-        key = ("zero" if str(number) == "0.0" else "-zero", dtype.code)
+        key = ("-zero" if math.copysign(1, number) < 0 else "zero", dtype.code)
         if key not in self.arguments:
             word, type = self.argument("zero", ""), asm.int_type(bits)
             if bits == 64:
