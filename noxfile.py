@@ -26,7 +26,9 @@ nox.options.error_on_missing_interpreters = True
 
 WHOLE = bool(os.environ.get("WHOLE"))
 CERTIFICATES = Path(os.environ.get("CERTIFICATES") or "certificates").resolve()
-PACKAGES = [f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_vulkan", "_dtypes")]
+PACKAGES = [
+    f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_vulkan", "_dtypes")
+]
 COMPILED = (
     "capture", "engine", "graph", "jit", "memory", "plugins", "tensor",
     "backends/cpu_llvm/test_launch.py", "backends/cpu_llvm/test_command_list.py",

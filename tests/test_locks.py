@@ -17,7 +17,13 @@ from dovetail.forks import registered_locks
 from dovetail.locks import Lock
 from places import ROOT
 
-DISTRIBUTIONS = {"dovetail", "dovetail_cpu_llvm", "dovetail_opencl", "dovetail_cuda", "dovetail_vulkan"}
+DISTRIBUTIONS = {
+    "dovetail",
+    "dovetail_cpu_llvm",
+    "dovetail_opencl",
+    "dovetail_cuda",
+    "dovetail_vulkan",
+}
 
 
 @contextmanager

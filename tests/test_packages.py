@@ -148,7 +148,18 @@ def test_tools_of_development_are_no_extras() -> None:
     extras = {*project["project"]["optional-dependencies"]}
     groups = {*project["dependency-groups"]}
     assert groups == {"docs", "wheels", "checks", "release", "notebooks", "peers"}
-    users = {"cpu", "opencl", "cuda", "vulkan", "dtypes", "files", "onnx", "tensorboard", "demo", "scale"}
+    users = {
+        "cpu",
+        "opencl",
+        "cuda",
+        "vulkan",
+        "dtypes",
+        "files",
+        "onnx",
+        "tensorboard",
+        "demo",
+        "scale",
+    }
     users.add("completion")
     assert extras == users | {"all", "test"}
     parts = re.findall(r"\[(.*?)\]", str(project["project"]["optional-dependencies"]["all"])[1:])
@@ -191,7 +202,9 @@ def test_commands_name_existing_distributions_and_extras() -> None:
     ]  # fmt: skip
     wrong, count = [], 0
     folders = {name: (ROOT / name).resolve() for name in (".", "./backends/cpu_llvm")}
-    folders |= {f"./backends/{name}": ROOT / "backends" / name for name in ("opencl", "cuda", "vulkan")}
+    folders |= {
+        f"./backends/{name}": ROOT / "backends" / name for name in ("opencl", "cuda", "vulkan")
+    }
     for path in [*SOURCES, *PAGES]:
         text = path.read_text("utf-8")
         named = installed_by(text)

@@ -31,7 +31,14 @@ ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 MUTANT_SECONDS_MAX = 300.0  # for all commands; a slower mutant counts as caught
 FOLDERS = ("core", "backends", "tests")
-PATHS = ("core", "backends/cpu_llvm", "backends/opencl", "backends/cuda", "backends/vulkan", "tests")
+PATHS = (
+    "core",
+    "backends/cpu_llvm",
+    "backends/opencl",
+    "backends/cuda",
+    "backends/vulkan",
+    "tests",
+)
 # Further tests for the mutants of a package, the most sensitive first.
 EXTRA_TESTS = {
     "fusion": ["tests/insight", "tests/engine/test_evaluate.py"],

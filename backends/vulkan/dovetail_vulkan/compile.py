@@ -127,7 +127,9 @@ class Compiler:
         entries = (SpecializationEntry * 3)()
         for axis, entry in enumerate(entries):
             entry.id, entry.offset, entry.size = axis, 4 * axis, 4
-        sizes = Specialization(count=3, entries=entries, size=12, data=(ctypes.c_uint32 * 3)(*group))
+        sizes = Specialization(
+            count=3, entries=entries, size=12, data=(ctypes.c_uint32 * 3)(*group)
+        )
         handles: list[tuple[str, int]] = []
         try:
             shader = device.create("ShaderModule", ShaderInfo(size=len(words), code=words))

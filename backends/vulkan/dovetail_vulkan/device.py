@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -19,7 +20,7 @@ from dovetail.extend import (
 
 from .compile import Compiler, VulkanProgram
 from .launch import Launcher
-from .loader import Physical
+from .loader import LogicalDevice, Physical
 from .memory import Memory
 from .process import end_without_driver
 from .stream import Event, Stream
@@ -43,6 +44,7 @@ class VulkanBackend(BindingBackend):
         self.stream = self.create_stream()
         self._compiler = Compiler(self._device, info)
         self._launcher = Launcher(self.stream, self._process)
+        weakref.finalize(self, _finish, self._streams, self._device)
 
     # --- memory
 
@@ -54,7 +56,7 @@ class VulkanBackend(BindingBackend):
     def free(self, handle: int, nbytes: int) -> None:
         """Free memory after all queued work; do nothing in a child of fork()."""
         if self._process.alive:
-            self._finish()
+            _wait_for_all(self._streams)
             self._memory.free(handle)
 
     def copy_in(
@@ -100,7 +102,7 @@ class VulkanBackend(BindingBackend):
     def free_pinned(self, address: int, nbytes: int) -> None:
         """Free page-locked memory after all queued work; do nothing in a child of fork()."""
         if self._process.alive:
-            self._finish()
+            _wait_for_all(self._streams)
             self._memory.free_pinned(address)
 
     def host_address(self, handle: int, offset: int) -> int | None:
@@ -132,11 +134,6 @@ class VulkanBackend(BindingBackend):
         self._process.check()
         for waiting in tuple(self._streams) if stream is None else (stream,):
             waiting.wait()
-
-    def _finish(self) -> None:
-        """Wait for all work of a device that is not lost."""
-        with suppress(DeviceError):
-            self.synchronize()
 
     # --- streams and events
 
@@ -170,3 +167,20 @@ class VulkanBackend(BindingBackend):
     def elapsed_ms(self, start: Event, end: Event) -> float:
         """Return the milliseconds between the timestamps of two events."""
         return (end.read_ns() - start.read_ns()) / 1e6
+
+
+def _wait_for_all(streams: Sequence[Stream]) -> None:
+    """Wait for all work of a device that is not lost."""
+    with suppress(DeviceError):
+        for stream in tuple(streams):
+            stream.wait()
+
+
+def _finish(streams: Sequence[Stream], device: LogicalDevice) -> None:
+    """Wait for all work, and leave the driver's objects to the end of the process.
+
+    It runs at the end of the backend, or of the interpreter, which ends objects in any order.
+    """
+    if device.process.alive:
+        _wait_for_all(streams)
+    device.ended = True

@@ -53,7 +53,9 @@ class _VulkanLaunch:
         self.process, self.stream, self.groups = launcher.process, launcher.stream, groups
         self.pipeline, self.layout = program.pipeline(group), program.layout
         self.in_buffer = program.module.arguments_in_buffer
-        members: dict[str, list[tuple[int, str]]] = {kind: [] for kind in ("buffer", "int", "scalar", "zero")}
+        members: dict[str, list[tuple[int, str]]] = {
+            kind: [] for kind in ("buffer", "int", "scalar", "zero")
+        }
         for member in program.module.push:
             members[member.kind].append((member.offset, _FORMATS[member.dtype.name]))
         kernel = program.kernel

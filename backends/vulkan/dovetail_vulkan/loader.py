@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -128,19 +129,23 @@ class Functions:
         self._find, self._owner = find, owner
 
     def __getattr__(self, name: str) -> Any:
+        function = self.unchecked(name)
+        if _SIGNATURES[name].startswith("i"):
+            function.errcheck = lambda status, _f, _a: check(status, name)
+        setattr(self, name, function)
+        return function
+
+    def unchecked(self, name: str) -> Any:
+        """Return a function whose VkResult is not checked: C alone, which no interrupt divides."""
         result, _, parameters = _SIGNATURES[name].partition(":")
         prototype = ctypes.CFUNCTYPE(_TYPES[result], *(_TYPES[p] for p in parameters))
         address = self._find(self._owner, f"vk{name}".encode())
         if not address:
             raise VulkanError(f"vulkan: the driver does not have the function vk{name}")
-        function = prototype(address)
-        if result == "i":
-            function.errcheck = lambda status, _f, _a: _check(status, name)  # type: ignore[assignment]
-        setattr(self, name, function)
-        return function
+        return prototype(address)
 
 
-def _check(status: int, name: str) -> int:
+def check(status: int, name: str) -> int:
     """Return a VkResult that is no error. Raises: VulkanError."""
     if status < 0:
         raise VulkanError(f"vulkan: vk{name} failed: {STATUS_NAMES.get(status, status)}", status)
@@ -342,9 +347,10 @@ _FEATURES = (  # names of the features in use, by structure and position
 )
 REQUIRED = ("timelineSemaphore", "bufferDeviceAddress", "shaderInt64")
 
+
 def _chain(*structures: Structure) -> Structure:
     """Link structures by their pNext; return the first."""
-    for first, second in zip(structures, structures[1:], strict=False):
+    for first, second in itertools.pairwise(structures):
         first.next = ctypes.addressof(second)
     structures[0]._kept["chain"] = structures
     return structures[0]
@@ -372,7 +378,9 @@ class Physical:
             structures = Features(), Features11(), Features12()
             call.GetPhysicalDeviceFeatures2(handle, byref(_chain(*structures)))
             pairs = zip(structures, _FEATURES, strict=True)
-            self.features = frozenset(n for s, names in pairs for i, n in names.items() if s.flags[i])
+            self.features = frozenset(
+                n for s, names in pairs for i, n in names.items() if s.flags[i]
+            )
         offered = _list(call.EnumerateDeviceExtensionProperties, Extension, handle, None)
         self.extensions = [e.name for e in offered if e.name == _SUBSET]
         limits = bytes(self.properties.limits)
@@ -442,7 +450,7 @@ class LogicalDevice:
 
     def __init__(self, physical: Physical, handle: int, process: Process) -> None:
         self.physical, self.handle, self.process = physical, handle, process
-        self.name = physical.name
+        self.name, self.ended = physical.name, False
         self.functions = Functions(physical.owner.functions.GetDeviceProcAddr, handle)
         self.queues: list[tuple[int, Lock]] = []
         for number in range(physical.queues):
@@ -455,8 +463,8 @@ class LogicalDevice:
         return create(getattr(self.functions, f"Create{kind}"), self.handle, info)
 
     def destroy(self, kind: str, handle: int) -> None:
-        """Destroy an object that no queued work uses; do nothing in a child of fork()."""
-        if self.process.alive:
+        """Destroy an object that no queued work uses; not at the end, nor in a child of fork()."""
+        if self.process.alive and not self.ended:
             getattr(self.functions, f"Destroy{kind}")(self.handle, handle, None)
 
 

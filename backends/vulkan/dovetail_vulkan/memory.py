@@ -16,7 +16,6 @@ from .loader import (
     AddressInfo,
     AllocateFlags,
     AllocateInfo,
-    BufferCopy,
     BufferInfo,
     LogicalDevice,
     Physical,
@@ -144,40 +143,42 @@ class Memory:
         if nbytes > self.device.physical.allocation_bytes_max:
             most = self.device.physical.allocation_bytes_max
             raise MemoryError(f"{what}: the driver allows {most} bytes in one allocation")
-        create, call = self.device.create, self.device.functions
+        call, device = self.device.functions, self.device.handle
+        buffer, memory = (
+            ctypes.c_uint64(),
+            ctypes.c_uint64(),
+        )  # filled by C: no interrupt loses them
+        host, needed = ctypes.c_void_p(), Requirements()
         try:
-            buffer = create("Buffer", BufferInfo(size=nbytes, usage=_USAGE))
-            memory = 0
-            try:
-                memory = self._allocate_memory(buffer, flags)
-                call.BindBufferMemory(self.device.handle, buffer, memory, 0)
-                address = call.GetBufferDeviceAddress(
-                    self.device.handle, byref(AddressInfo(buffer=buffer))
-                )
-                host = ctypes.c_void_p()
-                if flags & VISIBLE:
-                    call.MapMemory(self.device.handle, memory, 0, _WHOLE, 0, byref(host))
-            except BaseException:
-                self.free_block(MemoryBlock(buffer, memory, 0, 0, 0))
-                raise
-        except VulkanError as error:
-            raise MemoryError(f"{what}: {error}") from error
-        return MemoryBlock(buffer, memory, address, host.value or 0, nbytes)
+            info = BufferInfo(size=nbytes, usage=_USAGE)
+            call.CreateBuffer(device, byref(info), None, byref(buffer))
+            call.GetBufferMemoryRequirements(device, buffer, byref(needed))
+            fitting = [t for t in self._order_types(flags) if needed.types >> t & 1]
+            if not fitting:
+                raise MemoryError(f"{what}: no memory has the properties {flags:#x}")
+            info = AllocateInfo(
+                next=AllocateFlags(flags=_WITH_ADDRESS), size=needed.size, type=fitting[0]
+            )
+            call.AllocateMemory(device, byref(info), None, byref(memory))
+            call.BindBufferMemory(device, buffer, memory, 0)
+            address = call.GetBufferDeviceAddress(device, byref(AddressInfo(buffer=buffer.value)))
+            if flags & VISIBLE:
+                call.MapMemory(device, memory, 0, _WHOLE, 0, byref(host))
+            return MemoryBlock(buffer.value, memory.value, address, host.value or 0, nbytes)
+        except BaseException as error:
+            self.free_block(MemoryBlock(buffer.value, memory.value, 0, 0, 0))
+            if isinstance(error, VulkanError):
+                raise MemoryError(f"{what}: {error}") from error
+            raise
 
-    def _allocate_memory(self, buffer: int, flags: int) -> int:
-        """Allocate memory for a buffer, in a type with these properties. Raises: VulkanError."""
-        call, needed = self.device.functions, Requirements()
-        call.GetBufferMemoryRequirements(self.device.handle, buffer, byref(needed))
-        types = self.device.physical.memory_types
-        for type_ in order_types(types, flags):
-            if needed.types >> type_ & 1:
-                info = AllocateInfo(
-                    next=AllocateFlags(flags=_WITH_ADDRESS), size=needed.size, type=type_
-                )
-                memory = ctypes.c_uint64()
-                call.AllocateMemory(self.device.handle, byref(info), None, byref(memory))
-                return memory.value
-        raise VulkanError(f"vulkan: there is no type of memory with the properties {flags:#x}")
+    def _order_types(self, flags: int) -> list[int]:
+        """Return the numbers of the memory types with these properties, the best ones first.
+
+        CACHED is a wish. Of several types the one with the fewest other properties is best.
+        """
+        types, needed = self.device.physical.memory_types, flags & ~CACHED
+        fitting = [i for i, (has, _) in enumerate(types) if has & needed == needed]
+        return sorted(fitting, key=lambda i: (types[i][0] ^ flags).bit_count())
 
     def free_block(self, block: MemoryBlock) -> None:
         """Free a buffer and its memory, which also ends its mapping."""
@@ -193,14 +194,3 @@ def shares_memory(physical: Physical) -> bool:
     flags = DEVICE_LOCAL | HOST_FLAGS
     has_type = any(f & flags == flags for f, _ in physical.memory_types)
     return physical.properties.kind in _SHARING_TYPES and has_type
-
-
-def order_types(types: list[tuple[int, int]], flags: int) -> list[int]:
-    """Return the numbers of the memory types with these properties, the best ones first.
-
-    Memory of the host is better if it is not the device's, and the other way round. CACHED is a
-    wish.
-    """
-    needed = flags & ~CACHED
-    fitting = [i for i, (has, _) in enumerate(types) if has & needed == needed]
-    return sorted(fitting, key=lambda i: bin(types[i][0] ^ flags).count("1"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from dovetail.extend import (
@@ -26,6 +27,8 @@ from dovetail.extend import (
 from . import __version__, loader
 from .loader import DENORM_PRESERVE, DEVICE_TYPES, LLVMPIPE, SIGNED_ZERO_INF_NAN_PRESERVE, Physical
 
+ENTRY_POINTS = "dovetail.backends.v1"
+COMPANIONS = ("cpu",)  # the fastest first
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # by which users name drivers
 # Packages of Linux distributions, for the hints
 LOADER_PACKAGE, DRIVER_PACKAGE = "libvulkan1", "mesa-vulkan-drivers"
@@ -71,7 +74,9 @@ def suggest_fix(status: int = 0) -> str:
     """Return the steps that may give a device, as text."""
     if status == loader.LAYER_NOT_PRESENT:
         return "install the validation layer (vulkan-validationlayers on Debian and Ubuntu)"
-    steps = [f"unset {v}, which hides all other drivers" for v in DRIVER_VARIABLES if v in os.environ]
+    steps = [
+        f"unset {v}, which hides all other drivers" for v in DRIVER_VARIABLES if v in os.environ
+    ]
     install = f"install your GPU's Vulkan driver ({DRIVER_PACKAGE} on Debian and Ubuntu)"
     return ", or ".join([*steps, install])
 
@@ -90,7 +95,14 @@ def describe(device: Physical, index: int) -> DeviceInfo:
         capabilities(device),
         max(size for size, _ in device.heaps),
         {"version": version, "driver": device.driver, "kind": kind},
+        find_companion(),
     )
+
+
+def find_companion() -> str:
+    """Return the device for what a device lacks, such as an fma of float64: cpu if installed."""
+    installed = entry_points(group=ENTRY_POINTS).names
+    return next((name for name in COMPANIONS if name in installed), "reference")
 
 
 def capabilities(device: Physical) -> Capabilities:
@@ -110,8 +122,8 @@ def capabilities(device: Physical) -> Capabilities:
         denormals=exact or 32 in device.float_control(DENORM_PRESERVE),
         nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
         concurrency=os.cpu_count() or 1 if device.is_cpu else GPU_CONCURRENCY,
-        storage_bits=8 if STORAGE_FEATURES <= device.features else 32,
-        offset_alignment=1 if STORAGE_FEATURES <= device.features else 4,
+        storage_bits=8 if device.features >= STORAGE_FEATURES else 32,
+        offset_alignment=1 if device.features >= STORAGE_FEATURES else 4,
     )
 
 

@@ -28,6 +28,7 @@ from .loader import (
     TimelineInfo,
     VulkanError,
     WaitInfo,
+    check,
 )
 from .memory import HOST_FLAGS, Memory, MemoryBlock
 
@@ -57,6 +58,10 @@ class Batch:
 
     def __init__(self, commands: int) -> None:
         self.commands, self.value = commands, 0
+        # the results of ending and of submitting it: a call and its note are one step
+        self.end: list[int] = []
+        self.submission: list[int] = []
+        self.described: Any = None  # the structures of its submission
         self.kept: list[Any] = []
         self.arguments: Any = None  # a block of memory, once arguments need it
         self.used = 0  # bytes of it
@@ -95,7 +100,7 @@ class Event:
         device.functions.GetQueryPoolResults(
             device.handle, query.pool, query.index, 1, 8, byref(ticks), 8, _RESULT_64_WAIT
         )
-        return ticks.value * device.physical.tick_ns
+        return ticks.value * float(device.physical.tick_ns)
 
 
 class Stream:
@@ -103,6 +108,8 @@ class Stream:
 
     def __init__(self, device: LogicalDevice, memory: Memory, number: int) -> None:
         self.device, self.memory, self.call = device, memory, device.functions
+        self._submit = self.call.unchecked("QueueSubmit")
+        self._end_commands = self.call.unchecked("EndCommandBuffer")
         self.queue, self._queue_lock = device.queues[number % len(device.queues)]
         self.lock = Lock()
         kind = SemaphoreType(kind=_TIMELINE)
@@ -111,6 +118,7 @@ class Stream:
         self._pool = device.create("CommandPool", pool)
         self.submitted = 0  # batches
         self.batch: Batch | None = None  # the open one
+        self._closing: Batch | None = None  # what `flush` submits
         self._pending: deque[Batch] = deque()  # submitted
         self._idle: list[Batch] = []
         self._waits: dict[int, int] = {}  # semaphores and values that the next batch waits for
@@ -120,6 +128,8 @@ class Stream:
 
     def begin(self) -> Batch:
         """Return the open batch; open one if there is none."""
+        if self._closing is not None:  # an interrupt came in between
+            self.flush()
         if self.batch is not None:
             return self.batch
         if self._pending:
@@ -140,6 +150,8 @@ class Stream:
         while self._pending and self._pending[0].value <= completed:
             batch = self._pending.popleft()
             batch.kept.clear()
+            batch.end.clear()
+            batch.submission.clear()
             batch.used = 0
             self._idle.append(batch)
 
@@ -168,46 +180,65 @@ class Stream:
         with self.lock:
             batch, region = self.begin(), BufferCopy(source=start, target=place, size=nbytes)
             self.keep(batch, region)
-            self.call.CmdCopyBuffer(
-                batch.commands, source.buffer, target.buffer, 1, byref(region)
-            )
+            self.call.CmdCopyBuffer(batch.commands, source.buffer, target.buffer, 1, byref(region))
 
     def flush(self) -> None:
-        """Submit the open batch, or an empty one that waits for events. Raises: DeviceError if the device is lost."""
+        """Submit the open batch, or an empty one that waits for events.
+
+        Each step of it is done once, although an interrupt may come between any two: the next call
+        then goes on. Raises: DeviceError if the device is lost.
+        """
         with self.lock:
-            if self.batch is None and not self._waits:
-                return
-            batch, self.batch = self.begin(), None
-            commands = batch.commands
-            self.call.CmdPipelineBarrier(
-                commands, WORK, HOST | WORK, 0, 1, AFTER_BATCH, 0, None, 0, None
-            )
-            self.call.EndCommandBuffer(commands)
-            batch.value = self.submitted + 1
-            waits, self._waits = self._waits, {}
-            timeline = TimelineInfo(
-                waits=len(waits),
-                wait=(ctypes.c_uint64 * len(waits))(*waits.values()),
-                signals=1,
-                signal=(ctypes.c_uint64 * 1)(batch.value),
-            )
-            info = SubmitInfo(
-                next=timeline,
-                waits=len(waits),
-                wait=(ctypes.c_uint64 * len(waits))(*waits),
-                stages=(ctypes.c_uint32 * len(waits))(*[WORK] * len(waits)),
-                count=1,
-                commands=(ctypes.c_void_p * 1)(commands),
-                signals=1,
-                signal=(ctypes.c_uint64 * 1)(self.semaphore),
-            )
-            self._pending.append(batch)
-            try:
+            if self._closing is None:
+                if self.batch is None and not self._waits:
+                    return
+                self._closing = self.begin()
+            batch, self.batch = self._closing, None
+            self._end(batch)
+            if not batch.submission:
+                info = self._describe(batch)
                 with self._queue_lock:
-                    self.call.QueueSubmit(self.queue, 1, byref(info), 0)
+                    batch.submission.extend(map(self._submit, (self.queue,), (1,), (info,), (0,)))
+            try:
+                check(batch.submission[0], "QueueSubmit")
             except VulkanError as error:
                 raise self.explain(error) from error
+            self._waits.clear()
             self.submitted = batch.value
+            if not self._pending or self._pending[-1] is not batch:
+                self._pending.append(batch)
+            self._closing = None
+
+    def _end(self, batch: Batch) -> None:
+        """End the commands of a batch, after whose work the host sees what it wrote."""
+        if not batch.end:
+            self.call.CmdPipelineBarrier(
+                batch.commands, WORK, HOST | WORK, 0, 1, AFTER_BATCH, 0, None, 0, None
+            )
+            batch.end.extend(map(self._end_commands, (batch.commands,)))
+
+    def _describe(self, batch: Batch) -> Any:
+        """Return the submission of a batch: the events before it, and the number after it."""
+        batch.value = self.submitted + 1
+        waits = len(self._waits)
+        timeline = TimelineInfo(
+            waits=waits,
+            wait=(ctypes.c_uint64 * waits)(*self._waits.values()),
+            signals=1,
+            signal=(ctypes.c_uint64 * 1)(batch.value),
+        )
+        info = SubmitInfo(
+            next=timeline,
+            waits=waits,
+            wait=(ctypes.c_uint64 * waits)(*self._waits),
+            stages=(ctypes.c_uint32 * waits)(*[WORK] * waits),
+            count=1,
+            commands=(ctypes.c_void_p * 1)(batch.commands),
+            signals=1,
+            signal=(ctypes.c_uint64 * 1)(self.semaphore),
+        )
+        batch.described = info
+        return byref(info)
 
     # --- waiting
 
@@ -271,4 +302,3 @@ class Stream:
         return DeviceError(
             f"{self.device.name}: {error}{work}. If the device is lost, restart the process"
         )
-

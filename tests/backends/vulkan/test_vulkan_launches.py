@@ -1,0 +1,204 @@
+"""Launches of Vulkan devices: arguments, groups, batches, streams, and errors that come late."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dovetail_vulkan", reason="dovetail-vulkan is not installed")
+
+import dovetail as dt
+from dovetail.extend import DeviceError
+from dovetail_vulkan.launch import GROUPS_MAX, NARROW_GROUP
+from dovetail_vulkan.loader import VulkanError
+from dovetail_vulkan.stream import ARGUMENT_BYTES, BATCH_LAUNCHES_MAX
+from vulkan_devices import ADD, DEVICES, NAMES, REASON, compile_text, opened, read_floats
+
+pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
+
+SCALARS = """kernel scalars(out: w f64; n; a: i8, b: u16, c: b8, d: f32, e: i64) grid(n) {
+  v0: f64 = cast a
+  v1: f64 = cast b
+  v2: f64 = cast c
+  v3: f64 = cast d
+  v4: f64 = cast e
+  store out[i64(0)] = v0
+  store out[i64(1)] = v1
+  store out[i64(2)] = v2
+  store out[i64(3)] = v3
+  store out[i64(4)] = v4
+}"""
+
+
+@pytest.fixture(params=DEVICES, ids=NAMES)
+def backend(request: Any) -> Iterator[Any]:
+    with opened(request.param) as (_, found):
+        yield found
+
+
+def test_bound_launch_reads_new_buffers_offsets_and_scalars(backend: Any) -> None:
+    launch = backend.bind(compile_text(backend, ADD), [5], [5])
+    x = np.arange(10, dtype="f4")
+    source, target = backend.allocate(40), backend.allocate(40)
+    backend.copy_in(source, 0, memoryview(x).cast("B"))
+    for first, c in ((0, 1.0), (5, -2), (5, 0.5)):
+        launch((source, 4 * first, target, 4 * first), [c], None)
+        out = read_floats(backend, target, 10)[first : first + 5]
+        assert np.array_equal(out, x[first : first + 5] + np.float32(c))
+
+
+def test_scalars_wrap_and_overflow_as_their_dtypes_do(backend: Any) -> None:
+    if not backend.info.capabilities.float64:
+        pytest.skip("this device has no float64")
+    program, out, got = compile_text(backend, SCALARS), backend.allocate(40), np.zeros(5)
+    for given, expected in (
+        ((-3, 7, True, 1e300, 1 << 62), [-3, 7, 1, np.inf, 2.0**62]),
+        ((300, -1, 2.5, -1e-300, (1 << 64) + 5), [44, 65535, 1, 0, 5]),
+    ):
+        backend.launch(program, (out, 0), [1], given, [1])
+        backend.copy_out(memoryview(got).cast("B"), out, 0)
+        assert got.tolist() == expected
+
+
+def test_many_buffers_are_passed_in_memory(backend: Any) -> None:
+    """More addresses than push constants hold, in more launches than memory for arguments holds."""
+    count = 40
+    names = [f"x{i}" for i in range(count)]
+    lines = [f"  v{i}: f32 = load {n}[i0]" for i, n in enumerate(names)]
+    lines += [
+        f"  v{count + i}: f32 = add v{count + i - 1 if i else 0}, v{i + 1}"
+        for i in range(count - 1)
+    ]
+    parameters = ", ".join(f"{n}: r f32" for n in names)
+    text = "\n".join(
+        [f"kernel many({parameters}, out: w f32; n; ) grid(n) {{", *lines,
+         f"  store out[i0] = v{2 * count - 2}", "}"]
+    )  # fmt: skip
+    program = compile_text(backend, text)
+    assert program.module.arguments_in_buffer
+    handle = backend.allocate(4 * (count + 1))
+    backend.copy_in(handle, 0, memoryview(np.arange(count + 1, dtype="f4")).cast("B"))
+    places = [v for i in range(count + 1) for v in (handle, 4 * i)]
+    launch = backend.bind(program, [1], [1])
+    for _ in range(2 * ARGUMENT_BYTES // (8 * count)):
+        launch(tuple(places), (), None)
+    assert read_floats(backend, handle, count + 1)[count] == sum(range(count))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (100, 8), (1, 1), (70, 2, 3, 5), (2, 200_000)])
+def test_each_point_of_a_grid_is_computed_once(backend: Any, shape: tuple[int, ...]) -> None:
+    axes = len(shape)
+    index = "v0: i64 = mul i0, i64(0)\n"
+    for axis in range(axes):
+        a, b = f"v{2 * axis}", f"v{2 * axis + 1}"
+        index += f"  {b}: i64 = mul {a}, n{axis}\n  v{2 * axis + 2}: i64 = add {b}, i{axis}\n"
+    sizes = ", ".join(f"n{a}" for a in range(axes))
+    text = (
+        f"kernel count(out: rw i32; {sizes}; ) grid({sizes}) {{\n  {index}"
+        f"  atomic add out[v{2 * axes}] = i32(1)\n}}"
+    )
+    program, size = compile_text(backend, text), int(np.prod(shape))
+    out, got = backend.allocate(4 * size), np.zeros(size, "i4")
+    backend.copy_in(out, 0, memoryview(got).cast("B"))
+    backend.launch(program, (out, 0), shape, [], shape)
+    backend.copy_out(memoryview(got).cast("B"), out, 0)
+    assert np.array_equal(got, np.ones(size))
+
+
+def test_grid_beyond_the_largest_dispatch_is_computed(backend: Any) -> None:
+    program, count = compile_text(backend, ADD), NARROW_GROUP[1] * GROUPS_MAX * 8 + 100
+    handle = backend.allocate(4 * count)
+    backend.copy_in(handle, 0, memoryview(np.ones(count, "f4")).cast("B"))
+    backend.launch(program, (handle, 0, handle, 0), [count], [2.0], [count])
+    assert np.array_equal(read_floats(backend, handle, count), np.full(count, 3, "f4"))
+
+
+# --- batches and streams
+
+
+def test_launches_are_submitted_together_up_to_a_limit(backend: Any) -> None:
+    launch, handle = backend.bind(compile_text(backend, ADD), [1], [1]), backend.allocate(4)
+    backend.copy_in(handle, 0, memoryview(bytes(4)))
+    before = backend.stream.submitted
+    for _ in range(2 * BATCH_LAUNCHES_MAX + 5):
+        launch((handle, 0, handle, 0), [1.0], None)
+    assert backend.stream.submitted == before + 2
+    assert read_floats(backend, handle, 1)[0] == 2 * BATCH_LAUNCHES_MAX + 5
+    assert backend.stream.submitted == before + 3
+
+
+def test_stream_without_work_waits_for_an_event(backend: Any) -> None:
+    one, two = backend.create_stream(), backend.create_stream()
+    launch = backend.bind(compile_text(backend, ADD), [100_000], [100_000])
+    handle = backend.allocate(400_000)
+    backend.copy_in(handle, 0, memoryview(bytes(400_000)))
+    for _ in range(30):
+        launch((handle, 0, handle, 0), [1.0], one)
+    backend.wait_event(two, backend.record_event(one))
+    assert np.array_equal(read_floats(backend, handle, 100_000, two), np.full(100_000, 30, "f4"))
+
+
+def test_events_measure_work_and_their_queries_are_used_again(backend: Any) -> None:
+    stream, handle = backend.create_stream(), backend.allocate(4 << 20)
+    launch = backend.bind(compile_text(backend, ADD), [1 << 20], [1 << 20])
+    start = backend.record_event(stream)
+    launch((handle, 0, handle, 0), [1.0], stream)
+    end = backend.record_event(stream)
+    assert 0 < backend.elapsed_ms(start, end) < 60_000 and backend.event_done(end)
+    free = len(stream._queries)
+    del start, end
+    backend.synchronize(stream)
+    assert len(stream._queries) == free + 2
+
+
+def test_threads_launch_on_one_stream(backend: Any) -> None:
+    launch, handle = backend.bind(compile_text(backend, ADD), [1], [1]), backend.allocate(4)
+    backend.copy_in(handle, 0, memoryview(bytes(4)))
+
+    def work() -> None:
+        for _ in range(500):
+            launch((handle, 0, handle, 0), [1.0], None)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read_floats(backend, handle, 1)[0] == 2000
+
+
+# --- late errors
+
+
+def test_lost_device_is_reported_with_its_unfinished_kernels(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = backend.allocate(4)
+    backend.launch(compile_text(backend, ADD), (handle, 0, handle, 0), [1], [1.0], [1])
+
+    wait = backend._device.functions.WaitSemaphores
+
+    def lose(*arguments: Any) -> None:
+        wait(*arguments)
+        raise VulkanError("vulkan: vkWaitSemaphores failed: VK_ERROR_DEVICE_LOST", -4)
+
+    with monkeypatch.context() as m:
+        m.setattr(backend._device.functions, "WaitSemaphores", lose, raising=False)
+        with pytest.raises(DeviceError, match=r"DEVICE_LOST.*kernels: add\b.*restart"):
+            backend.synchronize()
+        backend.free(handle, 4)  # raises nothing
+    backend.synchronize()
+
+
+def test_result_is_the_cpus(backend: Any) -> None:
+    """A chain of ops whose kernels have loops, maps and products."""
+    x = np.random.default_rng(3).standard_normal((37, 50)).astype("f4")
+    results = []
+    for name in (str(DEVICES[0].type), "reference"):
+        a = dt.asarray(x, device=name)
+        results.append((dt.tanh(a) @ a.T).sum(axis=1).numpy().tobytes())
+    assert results[0] == results[1]
