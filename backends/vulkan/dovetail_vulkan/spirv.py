@@ -351,7 +351,7 @@ class Assembler:
         """Repeat the instructions of the context; `leave` ends the loop by its label."""
         header, body, again, merge = (self.new_id() for _ in range(4))
         self.go(header)
-        self.emit(Op.LOOP_MERGE, merge, again, 0)
+        self.emit(Op.LOOP_MERGE, merge, again, 2)
         self.go(body)
         yield merge
         self.go(again)
