@@ -1,0 +1,150 @@
+"""Kernels as SPIR-V modules, which SPIRV-Tools' validator accepts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("dovetail_vulkan", reason="dovetail-vulkan is not installed")
+
+from cstyle_cases import KERNELS, RandomKernel
+from dovetail.extend import (
+    INTEGERS,
+    Atomic,
+    Capabilities,
+    CompileError,
+    DType,
+    Kernel,
+    KernelBuilder,
+    Value,
+    bfloat16,
+    bool_,
+    cast,
+    float32,
+    float64,
+    int8,
+    int64,
+    legalize,
+    load,
+    parse_kernel,
+    uint64,
+)
+from dovetail_vulkan.render import PUSH_BYTES_MAX, SpirvFeatures, dispatch_points, render
+
+VALIDATOR = shutil.which("spirv-val")
+WIDTHS = frozenset((32, 64))
+FEATURES = SpirvFeatures(
+    denorm_preserve=WIDTHS, signed_zero_inf_nan_preserve=WIDTHS, rounding_mode_rte=WIDTHS
+)
+
+needs_validator = pytest.mark.skipif(
+    VALIDATOR is None, reason="there is no spirv-val (spirv-tools) here"
+)
+
+
+def validate(kernel: Kernel, can: SpirvFeatures = FEATURES) -> None:
+    """Check that a kernel's module is valid in Vulkan 1.2."""
+    command = [str(VALIDATOR), "--target-env", "vulkan1.2", "-"]
+    done = subprocess.run(command, input=render(kernel, can).words, capture_output=True)
+    assert not done.returncode, f"{(done.stdout + done.stderr).decode()}\n{kernel}"
+
+
+@needs_validator
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_modules_of_golden_kernels_are_valid(path: Path) -> None:
+    validate(legalize(parse_kernel(path.read_text()), Capabilities(fma=False)))
+
+
+@needs_validator
+@pytest.mark.parametrize(
+    "path", [p for p in KERNELS if "f64" not in p.read_text()], ids=lambda p: p.stem
+)
+def test_modules_without_64_bit_integers_and_narrow_memory_are_valid(path: Path) -> None:
+    can = Capabilities(index_bits=32, int64=False, storage_bits=32, offset_alignment=4, fma=False)
+    lacking = SpirvFeatures(int64=False, float64=False, storage8=False, storage16=False)
+    validate(legalize(parse_kernel(path.read_text()), can), lacking)
+
+
+@needs_validator
+@pytest.mark.parametrize("seed", range(25))
+def test_modules_of_random_kernels_are_valid(seed: int) -> None:
+    validate(RandomKernel(seed).kernel)
+
+
+@needs_validator
+@pytest.mark.parametrize("op", ["add", "min", "max", "and", "or"])
+@pytest.mark.parametrize("d", INTEGERS, ids=lambda d: d.name)
+def test_modules_with_atomics_are_valid(op: str, d: DType) -> None:
+    b = KernelBuilder("histogram")
+    at, out = b.buffer("at", int64, "r"), b.buffer("out", d, "rw")
+    i = b.axis(b.int("n"))
+    b.effect(Atomic(op, out, load(at, i), cast(i, d), i < 8))
+    validate(b.build())
+
+
+def copy_kernel(buffers: int = 1, axes: int = 1, scalar: DType = float32) -> Kernel:
+    """Build a kernel that stores a scalar in some buffers, over a grid of some axes."""
+    b = KernelBuilder("fill")
+    value, point = b.scalar("value", scalar), Value("const", int64, (), 0)
+    for axis in range(axes):
+        n = b.int(f"n{axis}")
+        point = point * n + b.axis(n)
+    for k in range(buffers):
+        b.store(b.buffer(f"out{k}", scalar, "w"), point, value)
+    return b.build()
+
+
+@needs_validator
+@pytest.mark.parametrize("axes", range(6))
+def test_modules_of_any_number_of_axes_are_valid(axes: int) -> None:
+    validate(copy_kernel(axes=axes))
+
+
+def test_arguments_are_aligned_to_their_size() -> None:
+    b = KernelBuilder("fill")
+    scalars = [b.scalar("flag", bool_), b.scalar("wide", float64), b.scalar("small", int8)]
+    i = b.axis(b.int("n"))
+    for k, v in enumerate(scalars):
+        b.store(b.buffer(f"out{k}", v.dtype, "w"), i, v)
+    module = render(b.build(), FEATURES)
+    places = {(a.kind, a.name): (a.dtype, a.offset) for a in module.push}
+    assert places["buffer", "out2"] == (uint64, 16) and places["int", "n"] == (int64, 24)
+    assert places["scalar", "flag"][1] == 32 and places["scalar", "flag"][0].itemsize == 4
+    assert places["scalar", "wide"] == (float64, 40)
+    assert places["scalar", "small"][1] == 48 and places["scalar", "small"][0].itemsize == 4
+    assert not module.arguments_in_buffer
+
+
+@needs_validator
+def test_arguments_beyond_the_push_constants_lie_in_a_buffer() -> None:
+    for buffers in (14, 15):
+        kernel = copy_kernel(buffers)
+        module = render(kernel, FEATURES)
+        assert module.arguments_in_buffer == (module.push_bytes > PUSH_BYTES_MAX)
+        validate(kernel)
+    assert module.arguments_in_buffer
+
+
+def test_dispatches_fold_the_first_axes() -> None:
+    assert dispatch_points([]) == (1, 1, 1)
+    assert dispatch_points([7]) == (7, 1, 1)
+    assert dispatch_points([2, 3, 4, 5]) == (5, 4, 6)
+
+
+@pytest.mark.parametrize(
+    "lacking, dtype", [({"float64": False}, float64), ({"storage8": False}, int8)]
+)
+def test_missing_feature_is_named(lacking: dict[str, bool], dtype: DType) -> None:
+    with pytest.raises(CompileError, match=next(iter(lacking)).rstrip("0123456789")):
+        render(copy_kernel(scalar=dtype), SpirvFeatures(**lacking))
+
+
+def test_dtype_without_a_spirv_type_raises() -> None:
+    b = KernelBuilder("half")
+    x, i = b.buffer("x", bfloat16, "r"), b.axis(b.int("n"))
+    b.store(b.buffer("out", float32, "w"), i, cast(load(x, i), float32))
+    with pytest.raises(CompileError, match="bfloat16"):
+        render(b.build(), FEATURES)
