@@ -63,7 +63,7 @@ def test_modules_of_golden_kernels_are_valid(path: Path) -> None:
     "path", [p for p in KERNELS if "f64" not in p.read_text()], ids=lambda p: p.stem
 )
 def test_modules_without_64_bit_integers_and_narrow_memory_are_valid(path: Path) -> None:
-    can = Capabilities(index_bits=32, int64=False, storage_bits=32, offset_alignment=4, fma=False)
+    can = Capabilities(index_bits=32, int64=False, storage_bits=32, offset_alignment=4)
     lacking = SpirvFeatures(int64=False, float64=False, storage8=False, storage16=False)
     validate(legalize(parse_kernel(path.read_text()), can), lacking)
 
