@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from dovetail.extend import (
-    CHUNK,
     LANES,
     Atomic,
     Block,
@@ -23,18 +22,20 @@ from dovetail.extend import (
     DType,
     Kernel,
     Loop,
+    Statement,
     Store,
     Value,
     bool_,
-    combine,
     float32,
     float64,
     settles,
     uint8,
     uint32,
     uint64,
+    walk,
 )
 
+from .reduction import ReductionWriter
 from .spirv import (
     ALIGNED,
     DEVICE_SCOPE,
@@ -51,7 +52,6 @@ from .spirv import (
 
 PUSH_BYTES_MAX = 128  # of push constants, which every device has
 GRID_DIMENSIONS_MAX = 3  # of a dispatch; the first axes are folded into the last dimension
-LEVELS_MAX = 4  # levels of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,16 @@ class Module:
     arguments_in_buffer: bool
 
 
-def render(kernel: Kernel, can: SpirvFeatures) -> Module:
+def render(kernel: Kernel, can: SpirvFeatures, lanes: bool = False) -> Module:
     """Return a kernel as SPIR-V. Raises: CompileError for what the device or SPIR-V lacks.
 
     - `kernel`: the kernel, legalised.
     - `can`: the features of the device.
+    - `lanes`: True if a group of LANES work items does each point.
     """
     push = _lay_out_arguments(kernel)
     push_bytes = -(-(push[-1].offset + push[-1].dtype.itemsize) // 8) * 8
-    words = _Renderer(kernel, can, push, push_bytes > PUSH_BYTES_MAX).render()
+    words = Renderer(kernel, can, push, push_bytes > PUSH_BYTES_MAX, lanes).render()
     return Module(words, push, push_bytes, push_bytes > PUSH_BYTES_MAX)
 
 
@@ -188,13 +189,20 @@ _ROUNDED = frozenset(
 _NUMPY_FORMATS = {float32: ("<f", "<I"), float64: ("<d", "<Q")}
 
 
-class _Renderer:
+class Renderer:
     """A renderer of one kernel."""
 
     def __init__(
-        self, kernel: Kernel, can: SpirvFeatures, push: Sequence[Argument], in_buffer: bool
+        self,
+        kernel: Kernel,
+        can: SpirvFeatures,
+        push: Sequence[Argument],
+        in_buffer: bool,
+        lanes: bool,
     ) -> None:
         self.kernel, self.can, self.push, self.in_buffer = kernel, can, push, in_buffer
+        self.lanes = lanes
+        self.shared_arrays: dict[tuple[int, int], int] = {}  # by position among values, and type
         self.asm = Assembler()
         self.ids: dict[int, int] = {}  # of values, by their identity
         self.indices: dict[int, int] = {}  # of axes
@@ -202,12 +210,13 @@ class _Renderer:
         self.bool = self.asm.type(Op.TYPE_BOOL)
         self.index_type = self.type(kernel.index)
         self.uint = self.type(uint32)
+        self.lane = self.asm.builtin(BuiltIn.LOCAL_INVOCATION_INDEX, self.uint) if lanes else 0
 
     def render(self) -> bytes:
         """Return the module."""
         self.declare_arguments()
         with self.points():
-            self.write_block(self.kernel.body)
+            self.write_block(self.kernel.body, by_group=self.lanes)
         return self.asm.assemble()
 
     # --- types and constants
@@ -345,7 +354,7 @@ class _Renderer:
 
     @contextmanager
     def points(self) -> Iterator[None]:
-        """Run the context for each point of a work item: those at a distance of the whole dispatch."""
+        """Run the context for each point of a work item, at distances of their number."""
         asm, index = self.asm, self.kernel.index
         axes = [[i] for i in reversed(range(len(self.kernel.grid)))]
         dimensions = axes[: GRID_DIMENSIONS_MAX - 1]
@@ -355,24 +364,23 @@ class _Renderer:
         sizes = [asm.spec_constant(d, self.uint, 1) for d in range(3)]
         size = asm.constant(Op.SPEC_CONSTANT_COMPOSITE, vector, *sizes)
         asm.decorate(size, Decoration.BUILT_IN, BuiltIn.WORKGROUP_SIZE)
-        item = asm.builtin(BuiltIn.GLOBAL_INVOCATION_ID, vector)
-        groups = asm.builtin(BuiltIn.NUM_WORKGROUPS, vector)
-
-        def widen(word: int) -> int:
-            """Return a word as an index."""
-            return word if index.bits == 32 else asm.value(Op.U_CONVERT, self.index_type, word)
-
+        number = BuiltIn.WORKGROUP_ID if self.lanes else BuiltIn.GLOBAL_INVOCATION_ID
+        item, groups = (asm.builtin(b, vector) for b in (number, BuiltIn.NUM_WORKGROUPS))
         with ExitStack() as loops:
             for d, members in reversed([*enumerate(dimensions or [[]])]):
                 extents = [self.value_id(self.kernel.grid[axis]) for axis in members]
                 stop = extents[0] if extents else self.constant(1, index)
                 for n in extents[1:]:
                     stop = asm.value(Op.I_MUL, self.index_type, stop, n)
-                count = asm.value(Op.COMPOSITE_EXTRACT, self.uint, groups, d)
-                step = widen(asm.value(Op.I_MUL, self.uint, count, sizes[d]))
-                start = widen(asm.value(Op.COMPOSITE_EXTRACT, self.uint, item, d))
-                ends = Op.U_LESS_THAN_EQUAL
-                k, _ = loops.enter_context(asm.count(index.bits, start, stop, step, ends))
+                start, step = (
+                    asm.value(Op.COMPOSITE_EXTRACT, self.uint, v, d) for v in (item, groups)
+                )
+                if not self.lanes:
+                    step = asm.value(Op.I_MUL, self.uint, step, sizes[d])
+                ends = self.widen(start), stop, self.widen(step)
+                k, _ = loops.enter_context(
+                    asm.count(index.bits, *ends, compare=Op.U_LESS_THAN_EQUAL)
+                )
                 for axis, n in reversed([*zip(members[1:], extents[1:], strict=True)]):
                     self.indices[axis] = asm.value(Op.U_MOD, self.index_type, k, n)
                     k = asm.value(Op.U_DIV, self.index_type, k, n)
@@ -380,21 +388,29 @@ class _Renderer:
                     self.indices[members[0]] = k
             yield
 
+    def widen(self, word: int) -> int:
+        """Return an unsigned integer of 32 bits as an index."""
+        narrow = self.index_type == self.uint
+        return word if narrow else self.asm.value(Op.U_CONVERT, self.index_type, word)
+
     # --- statements
 
-    def write_block(self, block: Block) -> None:
-        """Write the statements of a block."""
+    def write_block(self, block: Block, by_group: bool = False) -> None:
+        """Write the statements of a block. If `by_group`, all lanes of a group share its loops."""
         for s in block:
             if isinstance(s, Value):
                 args = [self.value_id(a) for a in s.args]
                 self.ids[id(s)] = self.load(s) if s.op == "load" else self.operation(s, args)
             elif isinstance(s, Loop):
-                self.write_loop(s)
-            elif s.when is None:
-                self.write_effect(s)
-            else:
-                with self.asm.when(self.value_id(s.when)):
+                self.write_loop(s, by_group)
+            elif by_group:
+                first = self.asm.value(Op.I_EQUAL, self.bool, self.lane, self.asm.integer(32, 0))
+                with self.asm.when(first):
                     self.write_effect(s)
+            else:
+                self.write_effect(s)
+            if by_group and not isinstance(s, Value) and _writes_readable_buffer(s):
+                self.asm.barrier()
 
     def value_id(self, v: Value) -> int:
         """Return the id of a value that is known at this place."""
@@ -474,6 +490,11 @@ class _Renderer:
         return asm.value(Op.I_NOT_EQUAL, self.bool, byte, self.constant(0, uint8))
 
     def write_effect(self, s: Store | Atomic) -> None:
+        """Write a store or an atomic, under its condition if it has one."""
+        with nullcontext() if s.when is None else self.asm.when(self.value_id(s.when)):
+            self.write_access(s)
+
+    def write_access(self, s: Store | Atomic) -> None:
         """Write a store or an atomic, without its condition."""
         asm, dtype, value = self.asm, s.buffer.dtype, self.value_id(s.value)
         place = self.place(s.buffer, s.index)
@@ -525,17 +546,22 @@ class _Renderer:
 
     # --- loops
 
-    def write_loop(self, s: Loop) -> None:
-        """Write a loop of any kind."""
+    def write_loop(self, s: Loop, by_group: bool) -> None:
+        """Write a loop of any kind; if `by_group`, the lanes of a group share its iterations."""
         asm, bits = self.asm, self.kernel.index.bits
         if s.kind == "reduce":
-            self.write_reduction(s)
+            results = ReductionWriter(self, s, by_group).write()
+            self.ids.update((id(r), x) for r, x in zip(s.results, results, strict=True))
             return
         types = [self.type(c.dtype) for c in s.carry]
         states = [asm.variable(t) for t in types]
         self.store_all(states, s.init)
         start, stop = self.value_id(s.start), self.value_id(s.stop)
-        with asm.count(bits, start, stop, asm.integer(bits, 1)) as (k, loop):
+        by_lanes = by_group and s.kind == "map"
+        if by_lanes:
+            start = asm.value(Op.I_ADD, self.index_type, start, self.widen(self.lane))
+        step = asm.integer(bits, LANES if by_lanes else 1)
+        with asm.count(bits, start, stop, step) as (k, loop):
             self.ids[id(s.var)] = k
             self.load_all(s.carry, states)
             self.write_block(s.body)
@@ -567,67 +593,15 @@ class _Renderer:
             equal = asm.value(Op.LOGICAL_AND, self.bool, equal, one)
         return equal
 
-    # --- reductions, in the canonical order
-
-    def write_reduction(self, s: Loop) -> None:
-        """Write a reduction, whose lanes are an array for each value and level.
-
-        Level 0 combines elements into LANES lanes, level 1 the results of chunks, and so on.
-        """
-        asm, index, type = self.asm, self.kernel.index, self.index_type
-        rule = combine(str(s.combine), tuple(u.dtype for u in s.update))
-        lanes = _Lanes(self, rule)
-        results = [asm.variable(self.type(u.dtype)) for u in s.update]
-        zero, one = self.constant(0, index), self.constant(1, index)
-        chunk_mask = self.constant(CHUNK - 1, index)
-        chunk_shift = self.constant(CHUNK.bit_length() - 1, index)
-
-        def chunk_count(n: int) -> int:
-            """Return the number of chunks of `n` values."""
-            n = asm.value(Op.I_ADD, type, n, chunk_mask)
-            return asm.value(Op.SHIFT_RIGHT_LOGICAL, type, n, chunk_shift)
-
-        start, stop = self.value_id(s.start), self.value_id(s.stop)
-        empty = asm.value(Op.S_LESS_THAN_EQUAL, self.bool, stop, start)
-        size = asm.value(Op.I_SUB, type, stop, start)
-        size = asm.value(Op.SELECT, type, empty, zero, size)
-        chunks = asm.value(Op.SELECT, type, empty, one, chunk_count(size))
-        at, of, level = asm.variable(type), asm.variable(type), asm.variable(self.uint)
-        with asm.count(index.bits, zero, chunks, one) as (chunk, _):
-            bottom = asm.integer(32, 0)
-            lanes.clear(bottom)
-            first = asm.value(Op.SHIFT_LEFT_LOGICAL, type, chunk, chunk_shift)
-            end = asm.value(Op.I_ADD, type, first, self.constant(CHUNK, index))
-            short = asm.value(Op.S_LESS_THAN, self.bool, size, end)
-            end = asm.value(Op.SELECT, type, short, size, end)
-            with asm.count(index.bits, first, end, one) as (i, _):
-                self.ids[id(s.var)] = asm.value(Op.I_ADD, type, start, i)
-                self.write_block(s.body)
-                lanes.combine_into(bottom, i, [self.value_id(u) for u in s.update])
-            asm.emit(Op.STORE, at, chunk)
-            asm.emit(Op.STORE, of, chunks)
-            asm.emit(Op.STORE, level, bottom)
-            with asm.repeat() as loop:
-                part = lanes.tree(asm.value(Op.LOAD, self.uint, level))
-                for variable, x in zip(results, part, strict=True):
-                    asm.emit(Op.STORE, variable, x)
-                position, count = (asm.value(Op.LOAD, type, v) for v in (at, of))
-                asm.leave(loop, asm.value(Op.S_LESS_THAN_EQUAL, self.bool, count, one))
-                above = asm.value(Op.LOAD, self.uint, level)
-                above = asm.value(Op.I_ADD, self.uint, above, asm.integer(32, LANES))
-                asm.emit(Op.STORE, level, above)
-                within = asm.value(Op.BITWISE_AND, type, position, chunk_mask)
-                with asm.when(asm.value(Op.I_EQUAL, self.bool, within, zero)):
-                    lanes.clear(above)
-                lanes.combine_into(above, position, part)
-                inside = asm.value(Op.I_NOT_EQUAL, self.bool, within, chunk_mask)
-                following = asm.value(Op.I_ADD, type, position, one)
-                more = asm.value(Op.I_NOT_EQUAL, self.bool, following, count)
-                asm.leave(loop, asm.value(Op.LOGICAL_AND, self.bool, inside, more))
-                position = asm.value(Op.SHIFT_RIGHT_LOGICAL, type, position, chunk_shift)
-                asm.emit(Op.STORE, at, position)
-                asm.emit(Op.STORE, of, chunk_count(count))
-        self.load_all(s.results, results)
+    def shared(self, types: Sequence[int]) -> list[int]:
+        """Return an array in the group's memory for each type, with an element for each lane."""
+        arrays, length = [], self.asm.integer(32, LANES)
+        for key in enumerate(types):
+            if key not in self.shared_arrays:
+                array = self.asm.type(Op.TYPE_ARRAY, key[1], length)
+                self.shared_arrays[key] = self.asm.global_variable(Storage.WORKGROUP, array)
+            arrays.append(self.shared_arrays[key])
+        return arrays
 
     def combine(self, rule: Combine, left: Sequence[int], right: Sequence[int]) -> list[int]:
         """Return two partial results combined."""
@@ -637,73 +611,14 @@ class _Renderer:
         return [self.value_id(v) for v in rule.result]
 
 
-class _Lanes:
-    """The partial results of a reduction: LEVELS_MAX times LANES, in an array for each value."""
-
-    def __init__(self, renderer: _Renderer, rule: Combine) -> None:
-        self.renderer, self.rule, asm = renderer, rule, renderer.asm
-        self.types = [renderer.type(v.dtype) for v in rule.left]
-        length = asm.integer(32, LEVELS_MAX * LANES)
-        arrays = [asm.type(Op.TYPE_ARRAY, t, length) for t in self.types]
-        self.arrays = [asm.variable(array) for array in arrays]
-
-    def places(self, lane: int) -> list[int]:
-        """Return the pointers to a lane."""
-        asm = self.renderer.asm
-        return [
-            asm.value(Op.ACCESS_CHAIN, asm.pointer(Storage.FUNCTION, t), array, lane)
-            for t, array in zip(self.types, self.arrays, strict=True)
-        ]
-
-    def load(self, places: Sequence[int]) -> list[int]:
-        """Return the values at pointers to a lane."""
-        asm = self.renderer.asm
-        return [asm.value(Op.LOAD, t, p) for t, p in zip(self.types, places, strict=True)]
-
-    def clear(self, level: int) -> None:
-        """Store the identity in the lanes of a level; `level` is its first lane."""
-        asm, uint = self.renderer.asm, self.renderer.uint
-        zero, one, stop = (asm.integer(32, n) for n in (0, 1, LANES))
-        with asm.count(32, zero, stop, one) as (j, _):
-            self.store(self.places(asm.value(Op.I_ADD, uint, level, j)), self.identity())
-
-    def identity(self) -> list[int]:
-        """Return the values with which a lane begins."""
-        return [self.renderer.value_id(v) for v in self.rule.identity]
-
-    def store(self, places: Sequence[int], values: Sequence[int]) -> None:
-        """Store values in a lane."""
-        for place, x in zip(places, values, strict=True):
-            self.renderer.asm.emit(Op.STORE, place, x)
-
-    def combine_into(self, level: int, position: int, values: Sequence[int]) -> None:
-        """Combine the lane of a position, an index, with further values."""
-        r, asm, uint = self.renderer, self.renderer.asm, self.renderer.uint
-        lane = position if r.index_type == uint else asm.value(Op.U_CONVERT, uint, position)
-        lane = asm.value(Op.BITWISE_AND, uint, lane, asm.integer(32, LANES - 1))
-        places = self.places(asm.value(Op.I_ADD, uint, level, lane))
-        self.store(places, r.combine(self.rule, self.load(places), values))
-
-    def tree(self, level: int) -> list[int]:
-        """Return the lanes of a level combined in the fixed tree.
-
-        Lane j takes lane j + h for j < h, h = 16, 8, 4, 2, 1: these j + h count down from 31 to 1.
-        """
-        r, asm, uint = self.renderer, self.renderer.asm, self.renderer.uint
-        zero, one, last = (asm.integer(32, n) for n in (0, 1, LANES - 1))
-        with asm.count(32, zero, last, one) as (k, _):
-            far = asm.value(Op.I_SUB, uint, last, k)
-            bit = asm.value(Op.EXT_INST, uint, asm.extended, Ext.FIND_U_MSB, far)
-            width = asm.value(Op.SHIFT_LEFT_LOGICAL, uint, one, bit)
-            near = asm.value(Op.I_SUB, uint, far, width)
-            right = self.load(self.places(asm.value(Op.I_ADD, uint, level, far)))
-            places = self.places(asm.value(Op.I_ADD, uint, level, near))
-            self.store(places, r.combine(self.rule, self.load(places), right))
-        return self.load(self.places(level))
-
-
 def _instruction(op: str, dtype: DType) -> Op:
     """Return the instruction of an operation that is none of the extended set."""
     instruction = _INSTRUCTIONS[op][_COLUMN[dtype.kind]]
     assert isinstance(instruction, Op), op
     return instruction
+
+
+def _writes_readable_buffer(s: Statement) -> bool:
+    """Return True if a statement writes to a buffer that the kernel also reads."""
+    effects = (x for x in walk((s,)) if isinstance(x, (Store, Atomic)))
+    return any(x.buffer.access == "rw" for x in effects)

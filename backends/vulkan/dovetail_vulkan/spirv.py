@@ -180,9 +180,12 @@ class BuiltIn(IntEnum):
     GLOBAL_INVOCATION_ID = 28
 
 
+# Of a loop. Mesa unrolls the loops over lanes, each with the combine in it: the module of a softmax
+# took 1.9 s to compile, and takes 0.17 s without (Zen 4, Mesa 22.3, 2026-12-02).
+DONT_UNROLL = 2
 ALIGNED = 2  # a memory operand, followed by the alignment in bytes
 DEVICE_SCOPE, WORKGROUP_SCOPE = 1, 2
-RELAXED, WORKGROUP_MEMORY, BUFFER_MEMORY = 0, 0x108, 0x48  # with acquire and release
+RELAXED, VISIBLE = 0, 0x148  # memory of groups and buffers, acquired and released
 
 
 def encode(op: Op, *operands: int | str) -> list[int]:
@@ -324,6 +327,11 @@ class Assembler:
         self.head += encode(op, type, result, *operands)
         return result
 
+    def barrier(self) -> None:
+        """Wait for all work items of the group, whose earlier effects are visible then."""
+        scope = self.integer(32, WORKGROUP_SCOPE)
+        self.emit(Op.CONTROL_BARRIER, scope, scope, self.integer(32, VISIBLE))
+
     # --- control flow
 
     def start(self, label: int) -> None:
@@ -351,7 +359,7 @@ class Assembler:
         """Repeat the instructions of the context; `leave` ends the loop by its label."""
         header, body, again, merge = (self.new_id() for _ in range(4))
         self.go(header)
-        self.emit(Op.LOOP_MERGE, merge, again, 2)
+        self.emit(Op.LOOP_MERGE, merge, again, DONT_UNROLL)
         self.go(body)
         yield merge
         self.go(again)
