@@ -19,7 +19,7 @@ LIBRARIES = {
 }.get(sys.platform, ("libvulkan.so.1", "libvulkan.so"))
 API_VERSION = 1 << 22 | 2 << 12  # Vulkan 1.2
 VALIDATION_LAYER = b"VK_LAYER_KHRONOS_validation"
-LAYER_NOT_PRESENT = -6
+LAYER_NOT_PRESENT, INCOMPATIBLE_DRIVER = -6, -9
 LLVMPIPE = 13  # VkDriverId of Mesa's Vulkan on the CPU
 # VkPhysicalDeviceType: the order of devices, the discrete GPU first, and the name of each type
 DEVICE_TYPES = {2: "discrete", 1: "integrated", 3: "virtual", 0: "other", 4: "CPU"}

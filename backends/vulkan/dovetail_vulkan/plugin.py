@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from dovetail.extend import (
@@ -27,8 +26,6 @@ from dovetail.extend import (
 from . import __version__, loader
 from .loader import DENORM_PRESERVE, DEVICE_TYPES, LLVMPIPE, SIGNED_ZERO_INF_NAN_PRESERVE, Physical
 
-ENTRY_POINTS = "dovetail.backends.v1"
-COMPANIONS = ("cpu",)  # the fastest first
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # by which users name drivers
 # Packages of Linux distributions, for the hints
 LOADER_PACKAGE, DRIVER_PACKAGE = "libvulkan1", "mesa-vulkan-drivers"
@@ -52,7 +49,9 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
             "vulkan-loader on Fedora, MoltenVK on macOS)",
         )
     except loader.VulkanError as error:
-        return Unavailable(str(error), suggest_fix(error.status))
+        no_driver = error.status == loader.INCOMPATIBLE_DRIVER
+        reason = "Vulkan's loader finds no driver" if no_driver else str(error)
+        return Unavailable(reason, suggest_fix(error.status))
     usable = usable_devices(devices)
     if not usable:
         reasons = [f"{d.name} lacks {', '.join(d.missing())}" for d in devices]
@@ -95,14 +94,8 @@ def describe(device: Physical, index: int) -> DeviceInfo:
         capabilities(device),
         max(size for size, _ in device.heaps),
         {"version": version, "driver": device.driver, "kind": kind},
-        find_companion(),
+        "reference",  # for an fma of float64
     )
-
-
-def find_companion() -> str:
-    """Return the device for what a device lacks, such as an fma of float64: cpu if installed."""
-    installed = entry_points(group=ENTRY_POINTS).names
-    return next((name for name in COMPANIONS if name in installed), "reference")
 
 
 def capabilities(device: Physical) -> Capabilities:

@@ -37,7 +37,7 @@ def test_doctor_explains_hidden_drivers(tmp_path: Path) -> None:
     nothing = str(tmp_path / "none.json")
     hidden = dict.fromkeys(plugin.DRIVER_VARIABLES, nothing)
     done = run_python(DOCTOR, DOVETAIL_BACKENDS="vulkan", **hidden)
-    assert "vulkan: unavailable" in done.stdout, done.stderr
+    assert "vulkan: unavailable: Vulkan's loader finds no driver" in done.stdout, done.stderr
     assert "unset VK_ICD_FILENAMES" in done.stdout and "mesa-vulkan-drivers" in done.stdout
 
 
@@ -45,10 +45,8 @@ def test_doctor_explains_hidden_drivers(tmp_path: Path) -> None:
 def test_doctor_runs_a_kernel_and_shows_the_driver() -> None:
     done = run_python(DOCTOR, DOVETAIL_BACKENDS="vulkan")
     assert done.returncode == 0, done.stdout + done.stderr
-    printed = "".join(done.stdout.split())  # a table breaks lines
-    assert all(
-        "".join(t.split()) in printed for t in (DEVICES[0].name, DEVICES[0].details["driver"])
-    )
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("  vulkan"))
+    assert "open" in row and "compiled" in row, done.stdout
 
 
 def test_validation_without_its_layer_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
