@@ -15,6 +15,7 @@ from .stream import BATCH_LAUNCHES_MAX, Stream
 
 GROUPS_MAX = 65_535  # groups along each axis of a dispatch: what every device allows
 NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short
+# Of the members of the struct of arguments, where a narrow number is a word.
 _FORMATS = {"bool": "I", "int8": "i", "int16": "i", "uint8": "I", "uint16": "I"}
 _FORMATS |= {"int32": "i", "uint32": "I", "int64": "q", "uint64": "Q"}
 _FORMATS |= {"float32": "f", "float64": "d"}
@@ -58,9 +59,6 @@ class _VulkanLaunch:
         }
         for member in program.module.push:
             members[member.kind].append((member.offset, _FORMATS[member.dtype.name]))
-        kernel = program.kernel
-        narrow = [_FORMATS[d.name] for _, d in kernel.scalars]  # a narrow one is a word there
-        members["scalar"] = [(at, f) for (at, _), f in zip(members["scalar"], narrow, strict=True)]
         pack_addresses, end = _packer(members["buffer"], 0)
         pack_ints, end = _packer(members["int"], end)
         pack_scalars, end = _packer(members["scalar"], end)
@@ -68,7 +66,7 @@ class _VulkanLaunch:
         self._pack_addresses, self._pack_scalars = pack_addresses, pack_scalars
         self._ints = pack_ints(*ints)
         self._last = pack_last(*[0] * len(members["zero"])) + bytes(program.module.push_bytes - end)
-        self._convert = [scalar_argument(d) for _, d in kernel.scalars]
+        self._convert = [scalar_argument(d) for _, d in program.kernel.scalars]
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         """Record the launch, and submit it with those before it if there are enough.

@@ -83,7 +83,7 @@ class ReductionWriter:
 
     def clear(self, arrays: Sequence[int], first: int) -> None:
         """Store the identity in the lanes of a level, of which `first` is the first element."""
-        identity = [self.renderer.value_id(v) for v in self.rule.identity]
+        identity = [self.renderer.value_id(v) for v in self.loop.init or self.rule.identity]
         with self.count_words(self.width) as j:
             at = self.asm.value(Op.I_ADD, self.uint, first, j)
             self.store(self.places(arrays, at), identity)

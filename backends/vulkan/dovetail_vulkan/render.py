@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.extend import (
     LANES,
@@ -83,7 +83,7 @@ class Argument:
 
     - `kind`: "buffer", "int", "scalar", or "zero" for a word of 0.
     - `name`: of the kernel's parameter.
-    - `dtype`: of the member; an address is a uint64, a narrow scalar a uint32.
+    - `dtype`: of the number; that of an address is uint64.
     - `offset`: in bytes.
     """
 
@@ -91,6 +91,11 @@ class Argument:
     name: str
     dtype: DType
     offset: int
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the member: a narrow number is widened to a word."""
+        return max(self.dtype.itemsize, 4)
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def render(kernel: Kernel, can: SpirvFeatures, lanes: bool = False) -> Module:
     - `lanes`: True if a group of LANES work items does each point.
     """
     push = _lay_out_arguments(kernel)
-    push_bytes = -(-(push[-1].offset + push[-1].dtype.itemsize) // 8) * 8
+    push_bytes = -(-(push[-1].offset + push[-1].nbytes) // 8) * 8
     words = Renderer(kernel, can, push, push_bytes > PUSH_BYTES_MAX, lanes).render()
     return Module(words, push, push_bytes, push_bytes > PUSH_BYTES_MAX)
 
@@ -127,13 +132,14 @@ def _lay_out_arguments(kernel: Kernel) -> tuple[Argument, ...]:
     """Return the members of the struct of arguments, each aligned to its size."""
     members = [("buffer", b.name, uint64) for b in kernel.buffers]
     members += [("int", n, kernel.index) for n in kernel.ints]
-    members += [("scalar", n, d if d.itemsize >= 4 else uint32) for n, d in kernel.scalars]
+    members += [("scalar", n, d) for n, d in kernel.scalars]
     members.append(("zero", "", uint32))
-    push, offset = [], 0
+    push, end = list[Argument](), 0
     for kind, name, dtype in members:
-        offset = -(-offset // dtype.itemsize) * dtype.itemsize
-        push.append(Argument(kind, name, dtype, offset))
-        offset += dtype.itemsize
+        argument = Argument(kind, name, dtype, 0)
+        offset = -(-end // argument.nbytes) * argument.nbytes
+        push.append(replace(argument, offset=offset))
+        end = offset + argument.nbytes
     return tuple(push)
 
 
@@ -300,7 +306,9 @@ class Renderer:
         asm = self.asm
         buffers = {b.name: b for b in self.kernel.buffers}
         self.members = [
-            self.pointer(buffers[a.name]) if a.kind == "buffer" else self.type(a.dtype)
+            self.pointer(buffers[a.name])
+            if a.kind == "buffer"
+            else self.type(a.dtype if a.dtype.itemsize == a.nbytes else uint32)
             for a in self.push
         ]
         block = asm.struct(self.members, [a.offset for a in self.push])
@@ -324,7 +332,7 @@ class Renderer:
             type = self.members[member]
             pointer = asm.pointer(self.storage, type)
             place = asm.at_head(Op.ACCESS_CHAIN, pointer, self.block, asm.integer(32, member))
-            aligned = (ALIGNED, self.push[member].dtype.itemsize) if self.in_buffer else ()
+            aligned = (ALIGNED, self.push[member].nbytes) if self.in_buffer else ()
             self.arguments[kind, name] = asm.at_head(Op.LOAD, type, place, *aligned)
         return self.arguments[kind, name]
 
