@@ -9,6 +9,7 @@ from ctypes import byref
 from functools import partial
 
 from dovetail.extend import (
+    LANES,
     CompileError,
     DeviceInfo,
     Kernel,
@@ -39,6 +40,7 @@ from .spirv import ENTRY, Op
 
 COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 ADDRESS_BYTES = 8
+LANE_GROUP = (LANES, 1, 1)
 FIRST_GROUP = (64, 1, 1)  # work items of a group in the pipeline that is built first
 _HEADER_BYTES = 32  # of the data of a pipeline cache; its bytes from the 8th on name the device
 _DIGEST_BYTES = 32
@@ -59,12 +61,21 @@ class Pipeline:
 
 
 class VulkanProgram(Program):
-    """A rendered kernel, and its pipelines by the size of groups."""
+    """A rendered kernel, and its pipelines by the size of groups.
+
+    A group of `LANE_GROUP` computes one point; in other groups each work item computes one.
+    """
 
     def __init__(self, compiler: Compiler, kernel: Kernel, module: Module) -> None:
         self.kernel, self.module, self.source = kernel, module, list_instructions(module.words)
         self.layout = compiler.layout(module)
         self._compiler, self._pipelines, self._lock = compiler, dict[Group, Pipeline](), Lock()
+
+    def words(self, group: Group) -> bytes:
+        """Return the module for groups of a size."""
+        if group != LANE_GROUP:
+            return self.module.words
+        return render(self.kernel, self._compiler.features, lanes=True).words
 
     def add(self, group: Group, cache: bytes = b"") -> bytes:
         """Build the pipeline for groups of a size; return the driver's data about it."""
@@ -123,7 +134,7 @@ class Compiler:
 
     def build(self, program: VulkanProgram, group: Group, cache: bytes) -> tuple[int, bytes]:
         """Build a pipeline; return it, and the driver's data about it. Raises: CompileError."""
-        words, device = program.module.words, self.device
+        words, device = program.words(group), self.device
         entries = (SpecializationEntry * 3)()
         for axis, entry in enumerate(entries):
             entry.id, entry.offset, entry.size = axis, 4 * axis, 4

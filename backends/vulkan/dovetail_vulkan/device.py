@@ -43,7 +43,7 @@ class VulkanBackend(BindingBackend):
         self._lock = Lock()
         self.stream = self.create_stream()
         self._compiler = Compiler(self._device, info)
-        self._launcher = Launcher(self.stream, self._process)
+        self._launcher = Launcher(self.stream, self._process, shares=not physical.is_cpu)
         weakref.finalize(self, _finish, self._streams, self._device)
 
     # --- memory

@@ -7,14 +7,26 @@ from collections.abc import Callable, Sequence
 from operator import add
 
 import numpy as np
-from dovetail.extend import Handles, Launch, Process, Scalar, StreamHandle, scalar_argument
+from dovetail.extend import (
+    Handles,
+    Kernel,
+    Launch,
+    Process,
+    Scalar,
+    StreamHandle,
+    along_rows,
+    reduces_long,
+    scalar_argument,
+    shareable,
+)
 
-from .compile import COMPUTE, FIRST_GROUP, Group, VulkanProgram
+from .compile import COMPUTE, FIRST_GROUP, LANE_GROUP, Group, VulkanProgram
 from .render import dispatch_points
 from .stream import BATCH_LAUNCHES_MAX, Stream
 
 GROUPS_MAX = 65_535  # groups along each axis of a dispatch: what every device allows
 NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short
+ITEM_ELEMENTS_MAX = 64  # elements; one work item computes a shorter reduction
 # Of the members of the struct of arguments, where a narrow number is a word.
 _FORMATS = {"bool": "I", "int8": "i", "int16": "i", "uint8": "I", "uint16": "I"}
 _FORMATS |= {"int32": "i", "uint32": "I", "int64": "q", "uint64": "Q"}
@@ -26,17 +38,31 @@ def choose_group(points: tuple[int, int, int]) -> Group:
     return NARROW_GROUP if points[0] <= NARROW_GROUP[0] and points[1] > 1 else FIRST_GROUP
 
 
-class Launcher:
-    """A factory of bound launches on one device."""
+def shares_points(kernel: Kernel, ints: Sequence[int]) -> bool:
+    """Return True if a group should compute a point of a launch: for reductions of long rows."""
+    if not (shareable(kernel) and along_rows(kernel)):
+        return False
+    return reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), ITEM_ELEMENTS_MAX)
 
-    def __init__(self, stream: Stream, process: Process) -> None:
-        self.stream, self.process = stream, process
+
+class Launcher:
+    """A factory of bound launches on one device.
+
+    - `shares`: True if groups compute points together. Lavapipe runs the items of a group one after
+      the other: sums of 4096 rows of 1000 take 16 ms of processor time with it off, and 49 ms with
+      it on (2 cores of a Zen 4, Mesa 22.3, 2026-12-02).
+    """
+
+    def __init__(self, stream: Stream, process: Process, shares: bool) -> None:
+        self.stream, self.process, self.shares = stream, process, shares
 
     def bind(self, program: VulkanProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return the function that queues `program` with these ints and this grid."""
         points = dispatch_points(grid)
-        group = choose_group(points)
-        groups = [min(-(-n // g), GROUPS_MAX) for n, g in zip(points, group, strict=True)]
+        shared = self.shares and shares_points(program.kernel, ints)
+        group = LANE_GROUP if shared else choose_group(points)
+        items = (1, 1, 1) if shared else group  # items that have a point of their own
+        groups = [min(-(-n // g), GROUPS_MAX) for n, g in zip(points, items, strict=True)]
         return _VulkanLaunch(self, program, group, ints, groups).launch
 
 

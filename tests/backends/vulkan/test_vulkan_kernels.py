@@ -5,13 +5,18 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("dovetail_vulkan", reason="dovetail-vulkan is not installed")
 
 from cstyle_cases import (  # noqa: F401 - collected here again, with this module's `host`
+    COMBINES,
+    KERNELS,
+    check,
     test_atomics_have_the_reference_bits,
     test_casts_and_bitcasts_have_the_reference_bits,
     test_constants_are_exact,
@@ -27,8 +32,23 @@ from cstyle_cases import (  # noqa: F401 - collected here again, with this modul
     test_reductions_of_every_length_have_the_reference_bits,
     test_rounding_of_large_integers_and_of_float64_has_the_reference_bits,
 )
-from dovetail.extend import Kernel, legalize
+from dovetail.extend import (
+    Capabilities,
+    Kernel,
+    KernelBuilder,
+    Store,
+    float32,
+    legalize,
+    load,
+    parse_kernel,
+    reduce_loop,
+    shareable,
+)
 from dovetail.ir.floats import find_missing_feature
+from dovetail.ir.language import map_loop
+from dovetail_vulkan import launch
+from dovetail_vulkan.compile import LANE_GROUP
+from places import GOLDEN
 from vulkan_devices import DEVICES, NAMES, REASON, opened
 
 VALIDATOR = shutil.which("spirv-val")
@@ -77,3 +97,47 @@ class VulkanHost:
 def host(request: Any) -> Iterator[VulkanHost]:
     with opened(request.param) as (_, backend):
         yield VulkanHost(backend)
+
+
+@pytest.fixture
+def sharing_host(host: VulkanHost, monkeypatch: pytest.MonkeyPatch) -> VulkanHost:
+    """Return the host, where groups compute the points of all kernels that they can share."""
+    monkeypatch.setattr(launch, "shares_points", lambda kernel, ints: shareable(kernel))
+    monkeypatch.setattr(host.backend._launcher, "shares", True)
+    return host
+
+
+@pytest.mark.parametrize("name", COMBINES)
+def test_groups_reduce_as_work_items_do(sharing_host: VulkanHost, name: str) -> None:
+    test_reductions_of_every_length_have_the_reference_bits(sharing_host, name)
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_groups_compute_the_golden_kernels(sharing_host: VulkanHost, path: Path) -> None:
+    kernel = legalize(parse_kernel(path.read_text()), Capabilities())
+    test_golden_kernels_have_the_reference_bits(sharing_host, path, 6)
+    groups = sharing_host.programs[str(kernel)]._pipelines
+    assert (LANE_GROUP in groups) == shareable(kernel)
+
+
+def test_groups_share_long_rows_alone() -> None:
+    sizes = {"row_sum": (3, 65), "softmax_row": (3, 65), "cumulative_sum": (3, 65)}
+    for name, (rows, columns) in sizes.items():
+        kernel = parse_kernel((GOLDEN / f"{name}.txt").read_text())
+        assert len(kernel.ints) == 2
+        assert launch.shares_points(kernel, (rows, columns)) == shareable(kernel)
+        assert not launch.shares_points(kernel, (rows, 63))
+
+
+def test_groups_share_maps_and_their_effects(sharing_host: VulkanHost) -> None:
+    """A lane reads what the other lanes wrote in an earlier loop."""
+    b = KernelBuilder("shared")
+    x, work = b.buffer("x", float32, "r"), b.buffer("work", float32, "rw")
+    out = b.buffer("out", float32, "w")
+    i, n = b.axis(b.int("m")), b.int("n")
+    (most,) = reduce_loop("max", 0, n, lambda k: load(x, i * n + k))
+    b.effect(map_loop(0, n, lambda k: [Store(work, i * n + k, load(x, i * n + k) - most)]))
+    (total,) = reduce_loop("add", 0, n, lambda k: load(work, i * n + (n - 1 - k)))
+    b.store(out, i, total)
+    x_ = np.random.default_rng(6).standard_normal(5 * 100).astype("f4")
+    check(sharing_host, b.build(), [x_, np.zeros(500, "f4"), np.zeros(5, "f4")], [5, 100])
