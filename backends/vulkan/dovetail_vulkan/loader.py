@@ -345,7 +345,7 @@ _FEATURES = (  # names of the features in use, by structure and position
         38: "bufferDeviceAddress",
     },
 )
-REQUIRED = ("timelineSemaphore", "bufferDeviceAddress", "shaderInt64")
+REQUIRED = ("timelineSemaphore", "bufferDeviceAddress", "shaderInt8", "shaderInt16")
 
 
 def _chain(*structures: Structure) -> Structure:

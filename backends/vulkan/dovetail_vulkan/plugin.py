@@ -26,6 +26,10 @@ from dovetail.extend import (
 from . import __version__, loader
 from .loader import DENORM_PRESERVE, DEVICE_TYPES, LLVMPIPE, SIGNED_ZERO_INF_NAN_PRESERVE, Physical
 
+GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; Vulkan does not tell its size
+# Mesa's driver for the CPU ends all loops of a work item after 65,535 iterations, in silence. A
+# work item of a large grid computes several points.
+LLVMPIPE_ITERATIONS_MAX = 1 << 15
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # by which users name drivers
 # Packages of Linux distributions, for the hints
 LOADER_PACKAGE, DRIVER_PACKAGE = "libvulkan1", "mesa-vulkan-drivers"
@@ -104,26 +108,24 @@ def capabilities(device: Physical) -> Capabilities:
     Vulkan promises neither exact division and square roots nor an fma that rounds once. Mesa's
     driver for the CPU has the first, and keeps subnormals, although it does not say so.
     """
-    exact = device.driver_id == LLVMPIPE
-    float64_ = exact and "shaderFloat64" in device.features
+    has, llvmpipe = device.features.__contains__, device.driver_id == LLVMPIPE
+    int64, float64_ = has("shaderInt64"), has("shaderFloat64") and llvmpipe
+    narrow_storage = has("storageBuffer8BitAccess") and has("storageBuffer16BitAccess")
     return Capabilities(
         dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32))
         | (frozenset((float64,)) if float64_ else frozenset()),
-        exact_division=exact,
+        exact_division=llvmpipe,
         float64=float64_,
         fma=False,
-        denormals=exact or 32 in device.float_control(DENORM_PRESERVE),
+        denormals=llvmpipe or 32 in device.float_control(DENORM_PRESERVE),
         nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
         concurrency=os.cpu_count() or 1 if device.is_cpu else GPU_CONCURRENCY,
-        storage_bits=8 if device.features >= STORAGE_FEATURES else 32,
-        offset_alignment=1 if device.features >= STORAGE_FEATURES else 4,
+        max_iterations=LLVMPIPE_ITERATIONS_MAX if llvmpipe else 0,
+        int64=int64,
+        index_bits=64 if int64 else 32,
+        storage_bits=8 if narrow_storage else 32,
+        offset_alignment=1 if narrow_storage else 4,
     )
-
-
-GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; Vulkan does not tell its size
-STORAGE_FEATURES = frozenset(
-    ("storageBuffer8BitAccess", "storageBuffer16BitAccess", "shaderInt8", "shaderInt16")
-)
 
 
 @hookimpl

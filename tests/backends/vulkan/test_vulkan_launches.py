@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 pytest.importorskip("dovetail_vulkan", reason="dovetail-vulkan is not installed")
 
 import dovetail as dt
-from dovetail.extend import DeviceError
+from dovetail.extend import DeviceError, float64
+from dovetail.testing.programs import check as check_program
 from dovetail_vulkan.launch import GROUPS_MAX, NARROW_GROUP
 from dovetail_vulkan.loader import VulkanError
 from dovetail_vulkan.stream import ARGUMENT_BYTES, BATCH_LAUNCHES_MAX
@@ -194,11 +196,41 @@ def test_lost_device_is_reported_with_its_unfinished_kernels(
     backend.synchronize()
 
 
-def test_result_is_the_cpus(backend: Any) -> None:
-    """A chain of ops whose kernels have loops, maps and products."""
-    x = np.random.default_rng(3).standard_normal((37, 50)).astype("f4")
+# --- what devices lack
+
+
+def test_long_loops_are_not_cut_short(backend: Any) -> None:
+    """Mesa's driver for the CPU ends loops after 65,535 iterations, in silence."""
+
+    @dt.kernel
+    def horner(out: dt.Out, x: dt.In) -> None:
+        for i in dt.grid(out.shape[0]):
+            total = x[0]
+            for j in range(x.shape[0]):
+                total = total * 3 + x[j]
+            out[i] = total
+
     results = []
-    for name in (str(DEVICES[0].type), "reference"):
-        a = dt.asarray(x, device=name)
-        results.append((dt.tanh(a) @ a.T).sum(axis=1).numpy().tobytes())
-    assert results[0] == results[1]
+    for name in (DEVICES[0].type, "reference"):
+        x = dt.arange(70_000, dtype=dt.int64, device=name)
+        out = dt.zeros(2, dtype=dt.int64, device=name)
+        horner(out, x)
+        results.append(out.tolist())
+    assert results[0] == results[1] and results[0][0] != 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("lacking", [{"int64"}, {"storage8", "storage16"}, {"int64", "storage8"}])
+def test_device_with_fewer_features_gives_the_same_bits(seed: int, lacking: set[str]) -> None:
+    info, without = DEVICES[0], dict.fromkeys(lacking, False)
+    int64, narrow = "int64" not in lacking, lacking <= {"int64"}
+    can = replace(
+        info.capabilities, dtypes=info.capabilities.dtypes - {float64}, float64=False, int64=int64,
+        index_bits=64 if int64 else 32, storage_bits=8 if narrow else 32,
+        offset_alignment=1 if narrow else 4,
+    )  # fmt: skip
+    with opened(replace(info, capabilities=can)) as (device, found):
+        found._compiler.features = replace(
+            found._compiler.features, float64=False, int64_atomics=False, **without
+        )
+        check_program(seed, str(device))
