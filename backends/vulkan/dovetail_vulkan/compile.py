@@ -19,21 +19,13 @@ from dovetail.extend import (
     cached_binary,
 )
 
+from . import vulkan as vk
 from .loader import (
     DENORM_PRESERVE,
     ROUND_TO_EVEN,
     SIGNED_ZERO_INF_NAN_PRESERVE,
-    CacheInfo,
-    LayoutInfo,
     LogicalDevice,
-    Physical,
-    PipelineInfo,
-    PushRange,
-    ShaderInfo,
-    Specialization,
-    SpecializationEntry,
-    StageInfo,
-    VulkanError,
+    PhysicalDevice,
 )
 from .render import Module, SpirvFeatures, render
 from .spirv import ENTRY, Op
@@ -127,35 +119,35 @@ class Compiler:
         """Return the layout of pipelines with the push constants of a module."""
         nbytes = ADDRESS_BYTES if module.arguments_in_buffer else module.push_bytes
         if nbytes not in self._layouts:
-            push = PushRange(stages=COMPUTE, size=nbytes)
-            info = LayoutInfo(ranges=1, range=push)
+            push = vk.PushRange(stages=COMPUTE, size=nbytes)
+            info = vk.LayoutInfo(ranges=1, range=push)
             self._layouts[nbytes] = self.device.create("PipelineLayout", info)
         return self._layouts[nbytes]
 
     def build(self, program: VulkanProgram, group: Group, cache: bytes) -> tuple[int, bytes]:
         """Build a pipeline; return it, and the driver's data about it. Raises: CompileError."""
         words, device = program.words(group), self.device
-        entries = (SpecializationEntry * 3)()
+        entries = (vk.SpecializationEntry * 3)()
         for axis, entry in enumerate(entries):
             entry.id, entry.offset, entry.size = axis, 4 * axis, 4
-        sizes = Specialization(
+        sizes = vk.Specialization(
             count=3, entries=entries, size=12, data=(ctypes.c_uint32 * 3)(*group)
         )
         handles: list[tuple[str, int]] = []
         try:
-            shader = device.create("ShaderModule", ShaderInfo(size=len(words), code=words))
+            shader = device.create("ShaderModule", vk.ShaderInfo(size=len(words), code=words))
             handles.append(("ShaderModule", shader))
-            known = device.create("PipelineCache", CacheInfo(size=len(cache), data=cache))
-            handles.append(("PipelineCache", known))
-            stage = StageInfo(
+            previous = device.create("PipelineCache", vk.CacheInfo(size=len(cache), data=cache))
+            handles.append(("PipelineCache", previous))
+            stage = vk.StageInfo(
                 stage=COMPUTE, module=shader, name=ENTRY.encode(), specialization=sizes
             )
-            info, pipeline = PipelineInfo(stage=stage, layout=program.layout), ctypes.c_uint64()
+            info, pipeline = vk.PipelineInfo(stage=stage, layout=program.layout), ctypes.c_uint64()
             device.functions.CreateComputePipelines(
-                device.handle, known, 1, byref(info), None, byref(pipeline)
+                device.handle, previous, 1, byref(info), None, byref(pipeline)
             )
-            return pipeline.value, self._read_cache(known)
-        except VulkanError as error:
+            return pipeline.value, self._read_cache(previous)
+        except vk.VulkanError as error:
             log = f"{device.name} rejected a kernel: {error}"
             raise CompileError(f"{log}\n\n{program.kernel}\n\n{program.source}") from error
         finally:
@@ -171,7 +163,7 @@ class Compiler:
         return data.raw[: size.value]
 
 
-def features(physical: Physical) -> SpirvFeatures:
+def features(physical: PhysicalDevice) -> SpirvFeatures:
     """Return the features of SPIR-V that a device has."""
     has = physical.features.__contains__
     return SpirvFeatures(

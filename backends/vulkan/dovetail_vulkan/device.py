@@ -20,7 +20,7 @@ from dovetail.extend import (
 
 from .compile import Compiler, VulkanProgram
 from .launch import Launcher
-from .loader import LogicalDevice, Physical
+from .loader import LogicalDevice, PhysicalDevice
 from .memory import Memory
 from .process import end_without_driver
 from .stream import Event, Stream
@@ -31,7 +31,7 @@ class VulkanBackend(BindingBackend):
 
     asynchronous = True
 
-    def __init__(self, info: DeviceInfo, physical: Physical) -> None:
+    def __init__(self, info: DeviceInfo, physical: PhysicalDevice) -> None:
         self.info = info
         name = f"{info.type}:{info.index} ({info.name})"
         self._process = Process(name, "Vulkan", end_without_driver)
@@ -43,7 +43,7 @@ class VulkanBackend(BindingBackend):
         self._lock = Lock()
         self.stream = self.create_stream()
         self._compiler = Compiler(self._device, info)
-        self._launcher = Launcher(self.stream, self._process, shares=not physical.is_cpu)
+        self._launcher = Launcher(self.stream, self._process, shares=physical.kind != "CPU")
         weakref.finalize(self, _finish, self._streams, self._device)
 
     # --- memory

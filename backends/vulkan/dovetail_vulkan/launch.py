@@ -114,12 +114,12 @@ class _VulkanLaunch:
                 batch, data = stream.store_arguments(data)
             else:
                 batch = stream.batch or stream.begin()
-            commands, kept = batch.commands, batch.kept
-            stream.keep(batch, self.pipeline)
+            commands = batch.commands
+            stream.add(batch, self.pipeline)
             call.CmdBindPipeline(commands, 1, self.pipeline.handle)
             call.CmdPushConstants(commands, self.layout, COMPUTE, 0, len(data), data)
             call.CmdDispatch(commands, *self.groups)
-            if len(kept) >= BATCH_LAUNCHES_MAX:
+            if len(batch.uses) >= BATCH_LAUNCHES_MAX:
                 stream.flush()
 
     def _convert_scalars(self, scalars: Sequence[Scalar]) -> list[int | float]:

@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dovetail.extend import Lock, address_of, bytes_at
 
-from .loader import (
-    AddressInfo,
-    AllocateFlags,
-    AllocateInfo,
-    BufferInfo,
-    LogicalDevice,
-    Physical,
-    Requirements,
-    VulkanError,
-)
+from . import vulkan as vk
+from .loader import LogicalDevice, PhysicalDevice
 
 if TYPE_CHECKING:
     from .stream import Stream
@@ -32,7 +24,7 @@ _WITH_ADDRESS = 2  # VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
 _WHOLE = (1 << 64) - 1
 DEVICE_LOCAL, VISIBLE, COHERENT, CACHED = 1, 2, 4, 8  # VkMemoryPropertyFlagBits
 HOST_FLAGS = VISIBLE | COHERENT | CACHED
-_SHARING_TYPES = (1, 4)  # VkPhysicalDeviceType: integrated GPU, CPU
+_SHARING_TYPES = ("integrated", "CPU")
 
 
 class MemoryBlock(NamedTuple):
@@ -148,26 +140,28 @@ class Memory:
             ctypes.c_uint64(),
             ctypes.c_uint64(),
         )  # filled by C: no interrupt loses them
-        host, needed = ctypes.c_void_p(), Requirements()
+        host, needed = ctypes.c_void_p(), vk.Requirements()
         try:
-            info = BufferInfo(size=nbytes, usage=_USAGE)
+            info = vk.BufferInfo(size=nbytes, usage=_USAGE)
             call.CreateBuffer(device, byref(info), None, byref(buffer))
             call.GetBufferMemoryRequirements(device, buffer, byref(needed))
             fitting = [t for t in self._order_types(flags) if needed.types >> t & 1]
             if not fitting:
                 raise MemoryError(f"{what}: no memory has the properties {flags:#x}")
-            info = AllocateInfo(
-                next=AllocateFlags(flags=_WITH_ADDRESS), size=needed.size, type=fitting[0]
+            info = vk.AllocateInfo(
+                next=vk.AllocateFlags(flags=_WITH_ADDRESS), size=needed.size, type=fitting[0]
             )
             call.AllocateMemory(device, byref(info), None, byref(memory))
             call.BindBufferMemory(device, buffer, memory, 0)
-            address = call.GetBufferDeviceAddress(device, byref(AddressInfo(buffer=buffer.value)))
+            address = call.GetBufferDeviceAddress(
+                device, byref(vk.AddressInfo(buffer=buffer.value))
+            )
             if flags & VISIBLE:
                 call.MapMemory(device, memory, 0, _WHOLE, 0, byref(host))
             return MemoryBlock(buffer.value, memory.value, address, host.value or 0, nbytes)
         except BaseException as error:
             self.free_block(MemoryBlock(buffer.value, memory.value, 0, 0, 0))
-            if isinstance(error, VulkanError):
+            if isinstance(error, vk.VulkanError):
                 raise MemoryError(f"{what}: {error}") from error
             raise
 
@@ -177,8 +171,8 @@ class Memory:
         CACHED is a wish. Of several types the one with the fewest other properties is best.
         """
         types, needed = self.device.physical.memory_types, flags & ~CACHED
-        fitting = [i for i, (has, _) in enumerate(types) if has & needed == needed]
-        return sorted(fitting, key=lambda i: (types[i][0] ^ flags).bit_count())
+        fitting = [i for i, has in enumerate(types) if has & needed == needed]
+        return sorted(fitting, key=lambda i: (types[i] ^ flags).bit_count())
 
     def free_block(self, block: MemoryBlock) -> None:
         """Free a buffer and its memory, which also ends its mapping."""
@@ -186,11 +180,11 @@ class Memory:
         self.device.functions.FreeMemory(self.device.handle, block.memory, None)
 
 
-def shares_memory(physical: Physical) -> bool:
+def shares_memory(physical: PhysicalDevice) -> bool:
     """Return True if the host sees the device's own memory, at the same cost as its other memory.
 
     A discrete GPU's memory may be visible, too, but reading it across the bus takes long.
     """
     flags = DEVICE_LOCAL | HOST_FLAGS
-    has_type = any(f & flags == flags for f, _ in physical.memory_types)
-    return physical.properties.kind in _SHARING_TYPES and has_type
+    has_type = any(f & flags == flags for f in physical.memory_types)
+    return physical.kind in _SHARING_TYPES and has_type

@@ -24,7 +24,8 @@ from dovetail.extend import (
 )
 
 from . import __version__, loader
-from .loader import DENORM_PRESERVE, DEVICE_TYPES, LLVMPIPE, SIGNED_ZERO_INF_NAN_PRESERVE, Physical
+from .loader import DENORM_PRESERVE, LLVMPIPE, SIGNED_ZERO_INF_NAN_PRESERVE, PhysicalDevice
+from .vulkan import INCOMPATIBLE_DRIVER, LAYER_NOT_PRESENT, VulkanError
 
 GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; Vulkan does not tell its size
 # Mesa's driver for the CPU ends all loops of a work item after 65,535 iterations, in silence. A
@@ -52,8 +53,8 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
             f"install your GPU's driver, or the loader ({LOADER_PACKAGE} on Debian and Ubuntu, "
             "vulkan-loader on Fedora, MoltenVK on macOS)",
         )
-    except loader.VulkanError as error:
-        no_driver = error.status == loader.INCOMPATIBLE_DRIVER
+    except VulkanError as error:
+        no_driver = error.status == INCOMPATIBLE_DRIVER
         reason = "Vulkan's loader finds no driver" if no_driver else str(error)
         return Unavailable(reason, suggest_fix(error.status))
     usable = usable_devices(devices)
@@ -68,14 +69,14 @@ def validates(config: Mapping[str, str]) -> bool:
     return config.get("validate", "0") not in ("", "0")
 
 
-def usable_devices(devices: Sequence[Physical]) -> list[Physical]:
+def usable_devices(devices: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
     """Return the physical devices that lack nothing."""
     return [d for d in devices if not d.missing()]
 
 
 def suggest_fix(status: int = 0) -> str:
     """Return the steps that may give a device, as text."""
-    if status == loader.LAYER_NOT_PRESENT:
+    if status == LAYER_NOT_PRESENT:
         return "install the validation layer (vulkan-validationlayers on Debian and Ubuntu)"
     steps = [
         f"unset {v}, which hides all other drivers" for v in DRIVER_VARIABLES if v in os.environ
@@ -84,25 +85,24 @@ def suggest_fix(status: int = 0) -> str:
     return ", or ".join([*steps, install])
 
 
-def describe(device: Physical, index: int) -> DeviceInfo:
+def describe(device: PhysicalDevice, index: int) -> DeviceInfo:
     """Build the DeviceInfo of a physical device."""
-    p = device.properties
-    version, kind = loader.format_version(p.api), DEVICE_TYPES[p.kind]
-    facts = (device.name, device.driver, version, p.driver, p.vendor, p.device, bytes(p.uuid).hex())
-    source = source_digest(Path(__file__).parent)
+    p, source = device.properties, source_digest(Path(__file__).parent)
+    ids = (p.driver, p.vendor, p.device, bytes(p.uuid).hex())
+    facts = (device.name, device.driver, device.version, *ids, *sorted(device.features), source)
     return DeviceInfo(
         "vulkan",
         index,
         device.name,
-        " | ".join(map(str, (*facts, *sorted(device.features), source))),
+        " | ".join(map(str, facts)),
         capabilities(device),
-        max(size for size, _ in device.heaps),
-        {"version": version, "driver": device.driver, "kind": kind},
+        device.total_memory,
+        {"version": device.version, "driver": device.driver, "kind": device.kind},
         "reference",  # for an fma of float64
     )
 
 
-def capabilities(device: Physical) -> Capabilities:
+def capabilities(device: PhysicalDevice) -> Capabilities:
     """Return the kernel features that a device supports.
 
     Vulkan promises neither exact division and square roots nor an fma that rounds once. Mesa's
@@ -119,7 +119,7 @@ def capabilities(device: Physical) -> Capabilities:
         fma=False,
         denormals=llvmpipe or 32 in device.float_control(DENORM_PRESERVE),
         nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
-        concurrency=os.cpu_count() or 1 if device.is_cpu else GPU_CONCURRENCY,
+        concurrency=os.cpu_count() or 1 if device.kind == "CPU" else GPU_CONCURRENCY,
         max_iterations=LLVMPIPE_ITERATIONS_MAX if llvmpipe else 0,
         int64=int64,
         index_bits=64 if int64 else 32,
@@ -142,11 +142,12 @@ def dovetail_diagnostics() -> Mapping[str, str]:
     """Return the state of the loader and of each physical device, for the doctor."""
     try:
         devices = loader.instance().devices()
-    except (OSError, loader.VulkanError):  # as the probe has said
+    except (OSError, VulkanError):  # as the probe has said
         return {}
     facts = {v: os.environ[v] for v in DRIVER_VARIABLES if v in os.environ}
     for number, device in enumerate(devices):
-        version = loader.format_version(device.properties.api)
         lacks = f", lacks {', '.join(device.missing())}" if device.missing() else ""
-        facts[f"device {number}"] = f"{device.name}, {device.driver}, Vulkan {version}{lacks}"
+        facts[f"device {number}"] = (
+            f"{device.name}, {device.driver}, Vulkan {device.version}{lacks}"
+        )
     return facts

@@ -16,8 +16,8 @@ import dovetail as dt
 from dovetail.extend import DeviceError, float64
 from dovetail.testing.programs import check as check_program
 from dovetail_vulkan.launch import GROUPS_MAX, NARROW_GROUP
-from dovetail_vulkan.loader import VulkanError
 from dovetail_vulkan.stream import ARGUMENT_BYTES, BATCH_LAUNCHES_MAX
+from dovetail_vulkan.vulkan import VulkanError
 from vulkan_devices import ADD, DEVICES, NAMES, REASON, compile_text, opened, read_floats
 
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)

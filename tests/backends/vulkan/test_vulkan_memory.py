@@ -14,6 +14,7 @@ pytest.importorskip("dovetail_vulkan", reason="dovetail-vulkan is not installed"
 import dovetail as dt
 from dovetail.extend import bytes_at
 from dovetail_vulkan import memory
+from dovetail_vulkan.vulkan import VulkanError
 from vulkan_devices import ADD, DEVICES, NAMES, REASON, compile_text, opened, read_floats
 
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
@@ -107,7 +108,7 @@ def test_refused_allocation_frees_what_it_had(
     destroyed, call = [], backend._device.functions
 
     def refuse(*_: Any) -> None:
-        raise memory.VulkanError("vkAllocateMemory failed: VK_ERROR_OUT_OF_DEVICE_MEMORY", -2)
+        raise VulkanError("vkAllocateMemory failed: VK_ERROR_OUT_OF_DEVICE_MEMORY", -2)
 
     monkeypatch.setattr(call, "AllocateMemory", refuse)
     destroy = call.DestroyBuffer

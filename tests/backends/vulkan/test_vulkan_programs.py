@@ -12,7 +12,7 @@ pytest.importorskip("dovetail_vulkan", reason="dovetail-vulkan is not installed"
 
 from dovetail.extend import CompileError, parse_kernel
 from dovetail_vulkan import compile as compiling
-from dovetail_vulkan.loader import VulkanError
+from dovetail_vulkan.vulkan import VulkanError
 from vulkan_devices import ADD, DEVICES, NAMES, REASON, compile_text, opened, run_python
 
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
