@@ -81,17 +81,16 @@ class _VulkanLaunch:
         self.pipeline, self.layout = program.pipeline(group), program.layout
         self.in_buffer = program.module.arguments_in_buffer
         members: dict[str, list[tuple[int, str]]] = {
-            kind: [] for kind in ("buffer", "int", "scalar", "zero")
+            kind: [] for kind in ("buffer", "int", "scalar")
         }
         for member in program.module.push:
             members[member.kind].append((member.offset, _FORMATS[member.dtype.name]))
         pack_addresses, end = _packer(members["buffer"], 0)
         pack_ints, end = _packer(members["int"], end)
         pack_scalars, end = _packer(members["scalar"], end)
-        pack_last, end = _packer(members["zero"], end)
         self._pack_addresses, self._pack_scalars = pack_addresses, pack_scalars
         self._ints = pack_ints(*ints)
-        self._last = pack_last(*[0] * len(members["zero"])) + bytes(program.module.push_bytes - end)
+        self._last = bytes(program.module.push_bytes - end)
         self._convert = [scalar_argument(d) for _, d in program.kernel.scalars]
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:

@@ -117,6 +117,7 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
         exact_division=llvmpipe,
         float64=float64_,
         fma=False,
+        algebra="zeros",  # gallivm folds x + 0.0
         denormals=llvmpipe or 32 in device.float_control(DENORM_PRESERVE),
         nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
         concurrency=os.cpu_count() or 1 if device.kind == "CPU" else GPU_CONCURRENCY,

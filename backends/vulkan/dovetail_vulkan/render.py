@@ -6,7 +6,6 @@ constant, or, where that is too small, lies in memory, and its address is the pu
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -81,7 +80,7 @@ class SpirvFeatures:
 class Argument:
     """A member of the struct of arguments.
 
-    - `kind`: "buffer", "int", "scalar", or "zero" for a word of 0.
+    - `kind`: "buffer", "int" or "scalar".
     - `name`: of the kernel's parameter.
     - `dtype`: of the number; that of an address is uint64.
     - `offset`: in bytes.
@@ -123,7 +122,7 @@ def render(kernel: Kernel, can: SpirvFeatures, lanes: bool = False) -> Module:
     - `lanes`: True if a group of LANES work items does each point.
     """
     push = _lay_out_arguments(kernel)
-    push_bytes = -(-(push[-1].offset + push[-1].nbytes) // 8) * 8
+    push_bytes = max((-(-(a.offset + a.nbytes) // 8) * 8 for a in push), default=8)
     words = Renderer(kernel, can, push, push_bytes > PUSH_BYTES_MAX, lanes).render()
     return Module(words, push, push_bytes, push_bytes > PUSH_BYTES_MAX)
 
@@ -133,7 +132,6 @@ def _lay_out_arguments(kernel: Kernel) -> tuple[Argument, ...]:
     members = [("buffer", b.name, uint64) for b in kernel.buffers]
     members += [("int", n, kernel.index) for n in kernel.ints]
     members += [("scalar", n, d) for n, d in kernel.scalars]
-    members.append(("zero", "", uint32))
     push, end = list[Argument](), 0
     for kind, name, dtype in members:
         argument = Argument(kind, name, dtype, 0)
@@ -271,33 +269,17 @@ class Renderer:
                 self.asm.modes[mode, width] = None
 
     def constant(self, number: float, dtype: DType) -> int:
-        """Return a constant. A float 0 is hidden from the compiler: gallivm folds x + 0.0."""
+        """Return a constant."""
         if dtype is bool_:
             op = Op.CONSTANT_TRUE if number else Op.CONSTANT_FALSE
             return self.asm.constant(op, self.bool)
         if dtype.kind != "f":
             self.type(dtype)
             return self.asm.integer(dtype.bits, int(number))
-        if number == 0:
-            return self.hidden_zero(number, dtype)
         to, of = _NUMPY_FORMATS[dtype]
         (bits,) = struct.unpack(of, struct.pack(to, number))
         words = (bits,) if dtype is float32 else (bits & 0xFFFFFFFF, bits >> 32)
         return self.asm.constant(Op.CONSTANT, self.type(dtype), *words)
-
-    def hidden_zero(self, number: float, dtype: DType) -> int:
-        """Return 0.0 or -0.0 of the arguments' word of 0."""
-        asm, bits = self.asm, dtype.bits
-        key = ("-zero" if math.copysign(1, number) < 0 else "zero", dtype.code)
-        if key not in self.arguments:
-            word, type = self.argument("zero", ""), asm.int_type(bits)
-            if bits == 64:
-                self.require(Capability.INT64, self.can.int64)
-                word = asm.at_head(Op.U_CONVERT, type, word)
-            if key[0] == "-zero":
-                word = asm.at_head(Op.BITWISE_XOR, type, word, asm.integer(bits, 1 << (bits - 1)))
-            self.arguments[key] = asm.at_head(Op.BITCAST, self.type(dtype), word)
-        return self.arguments[key]
 
     # --- arguments
 

@@ -32,6 +32,7 @@ from cstyle_cases import (  # noqa: F401 - collected here again, with this modul
     test_reductions_of_every_length_have_the_reference_bits,
     test_rounding_of_large_integers_and_of_float64_has_the_reference_bits,
 )
+from dovetail.engine.programs import bind_program
 from dovetail.extend import (
     Capabilities,
     Kernel,
@@ -60,8 +61,8 @@ pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 class VulkanHost:
     """Run kernels on one device, with the arrays at offsets in larger buffers."""
 
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
+    def __init__(self, opened: Any) -> None:
+        self.opened, self.backend = opened, opened.backend
         self.programs: dict[str, Any] = {}
 
     def run(
@@ -71,10 +72,11 @@ class VulkanHost:
         program = self.programs.get(str(kernel)) or self.compile(kernel)
         names = dict(zip(kernel.ints, ints, strict=True))
         grid = [names[e.name] if e.op == "param" else int(e.number) for e in kernel.grid]
+        launch = bind_program(self.opened, program, ints, grid)
         handles = [b.allocate(a.nbytes + SHIFT) for a in arrays]
         for handle, a in zip(handles, arrays, strict=True):
             b.copy_in(handle, SHIFT, memoryview(a).cast("B"))
-        b.launch(program, tuple(x for h in handles for x in (h, SHIFT)), ints, scalars, grid)
+        launch(tuple(x for h in handles for x in (h, SHIFT)), scalars, None)
         for handle, a in zip(handles, arrays, strict=True):
             b.copy_out(memoryview(a).cast("B"), handle, SHIFT)
             b.free(handle, a.nbytes + SHIFT)
@@ -95,8 +97,8 @@ class VulkanHost:
 
 @pytest.fixture(scope="module", params=DEVICES, ids=NAMES)
 def host(request: Any) -> Iterator[VulkanHost]:
-    with opened(request.param) as (_, backend):
-        yield VulkanHost(backend)
+    with opened(request.param) as (device, _):
+        yield VulkanHost(device.opened)
 
 
 @pytest.fixture
