@@ -504,11 +504,13 @@ class Renderer:
         """Write an atomic of 8 or 16 bits, by compare-and-exchange of the word around it."""
         asm, uint, narrow = self.asm, self.uint, self.type(dtype)
         scope, relaxed = asm.integer(32, DEVICE_SCOPE), asm.integer(32, RELAXED)
-        address_type = self.type(uint64)
-        address = asm.value(Op.CONVERT_PTR_TO_U, address_type, place)
-        aligned = asm.value(Op.BITWISE_AND, address_type, address, asm.integer(64, ~3))
-        word = asm.value(Op.CONVERT_U_TO_PTR, asm.pointer(Storage.BUFFER, uint, 4), aligned)
-        byte = asm.value(Op.U_CONVERT, uint, asm.value(Op.I_SUB, address_type, address, aligned))
+        pair = asm.type(Op.TYPE_VECTOR, uint, 2)  # an address, also without 64-bit integers
+        address = asm.value(Op.BITCAST, pair, place)
+        low = asm.value(Op.COMPOSITE_EXTRACT, uint, address, 0)
+        aligned = asm.value(Op.BITWISE_AND, uint, low, asm.integer(32, ~3))
+        byte = asm.value(Op.I_SUB, uint, low, aligned)
+        address = asm.value(Op.COMPOSITE_INSERT, pair, aligned, address, 0)
+        word = asm.value(Op.BITCAST, asm.pointer(Storage.BUFFER, uint, 4), address)
         shift = asm.value(Op.I_MUL, uint, byte, asm.integer(32, 8))
         ones = asm.integer(32, (1 << dtype.bits) - 1)
         others = asm.value(Op.NOT, uint, asm.value(Op.SHIFT_LEFT_LOGICAL, uint, ones, shift))
