@@ -28,7 +28,7 @@ from .loader import (
     PhysicalDevice,
 )
 from .render import Module, SpirvFeatures, render
-from .spirv import ENTRY, Op
+from .spirv import ENTRY, Capability, Mode, Op
 
 COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 ADDRESS_BYTES = 8
@@ -38,6 +38,22 @@ _HEADER_BYTES = 32  # of the data of a pipeline cache; its bytes from the 8th on
 _DIGEST_BYTES = 32
 
 Group = tuple[int, int, int]
+
+# Vulkan's features -> what modules may declare then
+CAPABILITIES = {
+    "shaderInt8": Capability.INT8,
+    "shaderInt16": Capability.INT16,
+    "shaderInt64": Capability.INT64,
+    "shaderFloat64": Capability.FLOAT64,
+    "storageBuffer8BitAccess": Capability.STORAGE_BUFFER_8_BIT,
+    "storageBuffer16BitAccess": Capability.STORAGE_BUFFER_16_BIT,
+    "shaderBufferInt64Atomics": Capability.INT64_ATOMICS,
+}
+FLOAT_CONTROLS = {
+    Mode.DENORM_PRESERVE: DENORM_PRESERVE,
+    Mode.SIGNED_ZERO_INF_NAN_PRESERVE: SIGNED_ZERO_INF_NAN_PRESERVE,
+    Mode.ROUNDING_MODE_RTE: ROUND_TO_EVEN,
+}
 
 
 class Pipeline:
@@ -165,18 +181,13 @@ class Compiler:
 
 def features(physical: PhysicalDevice) -> SpirvFeatures:
     """Return the features of SPIR-V that a device has."""
-    has = physical.features.__contains__
     return SpirvFeatures(
-        int8=has("shaderInt8"),
-        int16=has("shaderInt16"),
-        int64=has("shaderInt64"),
-        float64=has("shaderFloat64"),
-        storage8=has("storageBuffer8BitAccess"),
-        storage16=has("storageBuffer16BitAccess"),
-        int64_atomics=has("shaderBufferInt64Atomics"),
-        denorm_preserve=physical.float_control(DENORM_PRESERVE),
-        signed_zero_inf_nan_preserve=physical.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
-        rounding_mode_rte=physical.float_control(ROUND_TO_EVEN),
+        frozenset(c for name, c in CAPABILITIES.items() if name in physical.features),
+        frozenset(
+            (mode, width)
+            for mode, control in FLOAT_CONTROLS.items()
+            for width in physical.float_control(control)
+        ),
     )
 
 

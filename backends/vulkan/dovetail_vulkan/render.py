@@ -55,25 +55,14 @@ GRID_DIMENSIONS_MAX = 3  # of a dispatch; the first axes are folded into the las
 
 @dataclass(frozen=True)
 class SpirvFeatures:
-    """The optional features of a device that shaders use, by Vulkan's names.
+    """The optional features of a device that shaders use.
 
-    - `int8`, `int16`, `int64`, `float64`: shaderInt8, shaderInt16, shaderInt64, shaderFloat64.
-    - `storage8`, `storage16`: storageBuffer8BitAccess, storageBuffer16BitAccess.
-    - `int64_atomics`: shaderBufferInt64Atomics.
-    - `denorm_preserve`, `signed_zero_inf_nan_preserve`, `rounding_mode_rte`: widths of floats for
-      which the device has these float controls.
+    - `capabilities`: those of SPIR-V.
+    - `float_controls`: each a mode, and the width of floats that it is for.
     """
 
-    int8: bool = True
-    int16: bool = True
-    int64: bool = True
-    float64: bool = True
-    storage8: bool = True
-    storage16: bool = True
-    int64_atomics: bool = True
-    denorm_preserve: frozenset[int] = frozenset()
-    signed_zero_inf_nan_preserve: frozenset[int] = frozenset()
-    rounding_mode_rte: frozenset[int] = frozenset()
+    capabilities: frozenset[Capability]
+    float_controls: frozenset[tuple[Mode, int]]
 
 
 @dataclass(frozen=True)
@@ -190,7 +179,12 @@ _ATOMICS = {
 _ROUNDED = frozenset(
     (Op.F_ADD, Op.F_SUB, Op.F_MUL, Op.F_DIV, Op.F_NEGATE, Op.EXT_INST, Op.F_CONVERT)
 )
-_NUMPY_FORMATS = {float32: ("<f", "<I"), float64: ("<d", "<Q")}
+_FORMATS = {float32: ("<f", "<I"), float64: ("<d", "<Q")}  # of a float, and of its bits
+_INTEGER_CAPABILITIES = {8: Capability.INT8, 16: Capability.INT16, 64: Capability.INT64}
+_STORAGE_CAPABILITIES = {
+    1: Capability.STORAGE_BUFFER_8_BIT,
+    2: Capability.STORAGE_BUFFER_16_BIT,
+}  # by the bytes of elements
 
 
 class Renderer:
@@ -225,9 +219,9 @@ class Renderer:
 
     # --- types and constants
 
-    def require(self, capability: Capability, present: bool) -> None:
+    def require(self, capability: Capability) -> None:
         """Declare a capability. Raises: CompileError if the device lacks it."""
-        if not present:
+        if capability not in self.can.capabilities:
             raise CompileError(
                 f"kernel {self.kernel.name} needs {capability.name.lower()} of SPIR-V, which this "
                 "device lacks"
@@ -238,35 +232,19 @@ class Renderer:
         """Return the type of values of a dtype. Raises: CompileError if there is none."""
         if dtype is bool_:
             return self.asm.type(Op.TYPE_BOOL)
-        if dtype.kind == "f" and dtype in _NUMPY_FORMATS:
-            if dtype is float64:
-                self.require(Capability.FLOAT64, self.can.float64)
-            self.declare_float_controls(dtype.bits)
-            return self.asm.type(Op.TYPE_FLOAT, dtype.bits)
-        if dtype.kind not in "iu":
+        if dtype.kind not in "iu" and dtype not in _FORMATS:
             raise CompileError(f"SPIR-V has no type for {dtype.name}")
-        if dtype.bits == 64:
-            self.require(Capability.INT64, self.can.int64)
-        elif dtype.bits == 16:
-            self.require(Capability.INT16, self.can.int16)
-        elif dtype.bits == 8:
-            self.require(Capability.INT8, self.can.int8)
-        return self.asm.int_type(dtype.bits)
-
-    def declare_float_controls(self, width: int) -> None:
-        """Ask for IEEE's subnormals, special values and rounding, where the device can be asked."""
-        for mode, capability, widths in (
-            (Mode.DENORM_PRESERVE, Capability.DENORM_PRESERVE, self.can.denorm_preserve),
-            (
-                Mode.SIGNED_ZERO_INF_NAN_PRESERVE,
-                Capability.SIGNED_ZERO_INF_NAN_PRESERVE,
-                self.can.signed_zero_inf_nan_preserve,
-            ),
-            (Mode.ROUNDING_MODE_RTE, Capability.ROUNDING_MODE_RTE, self.can.rounding_mode_rte),
-        ):
-            if width in widths:
-                self.asm.require(capability)
-                self.asm.modes[mode, width] = None
+        if dtype.kind != "f":
+            if dtype.bits in _INTEGER_CAPABILITIES:
+                self.require(_INTEGER_CAPABILITIES[dtype.bits])
+            return self.asm.int_type(dtype.bits)
+        if dtype is float64:
+            self.require(Capability.FLOAT64)
+        for mode in Mode:  # IEEE's subnormals, special values and rounding
+            if (mode, dtype.bits) in self.can.float_controls:
+                self.asm.require(Capability[mode.name])
+                self.asm.modes[mode, dtype.bits] = None
+        return self.asm.type(Op.TYPE_FLOAT, dtype.bits)
 
     def constant(self, number: float, dtype: DType) -> int:
         """Return a constant."""
@@ -276,7 +254,7 @@ class Renderer:
         if dtype.kind != "f":
             self.type(dtype)
             return self.asm.integer(dtype.bits, int(number))
-        to, of = _NUMPY_FORMATS[dtype]
+        to, of = _FORMATS[dtype]
         (bits,) = struct.unpack(of, struct.pack(to, number))
         words = (bits,) if dtype is float32 else (bits & 0xFFFFFFFF, bits >> 32)
         return self.asm.constant(Op.CONSTANT, self.type(dtype), *words)
@@ -334,10 +312,8 @@ class Renderer:
     def pointer(self, buffer: Buffer) -> int:
         """Return the type of pointers to the elements of a buffer."""
         dtype = uint8 if buffer.dtype is bool_ else buffer.dtype
-        if dtype.itemsize == 1:
-            self.require(Capability.STORAGE_BUFFER_8_BIT, self.can.storage8)
-        if dtype.itemsize == 2:
-            self.require(Capability.STORAGE_BUFFER_16_BIT, self.can.storage16)
+        if dtype.itemsize in _STORAGE_CAPABILITIES:
+            self.require(_STORAGE_CAPABILITIES[dtype.itemsize])
         return self.asm.pointer(Storage.BUFFER, self.type(dtype), dtype.itemsize)
 
     # --- the grid
@@ -495,7 +471,7 @@ class Renderer:
             self.write_narrow_atomic(s.op, dtype, place, value)
         else:
             if dtype.bits == 64:
-                self.require(Capability.INT64_ATOMICS, self.can.int64_atomics)
+                self.require(Capability.INT64_ATOMICS)
             op = _ATOMICS[s.op][_COLUMN[dtype.kind]]
             scope = (asm.integer(32, DEVICE_SCOPE), asm.integer(32, RELAXED))
             asm.value(op, self.type(dtype), place, *scope, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,11 @@ from dovetail.extend import (
     uint64,
 )
 from dovetail_vulkan.render import PUSH_BYTES_MAX, SpirvFeatures, dispatch_points, render
+from dovetail_vulkan.spirv import Capability, Mode
 
 VALIDATOR = shutil.which("spirv-val")
-WIDTHS = frozenset((32, 64))
-FEATURES = SpirvFeatures(
-    denorm_preserve=WIDTHS, signed_zero_inf_nan_preserve=WIDTHS, rounding_mode_rte=WIDTHS
-)
+FEATURES = SpirvFeatures(frozenset(Capability), frozenset(product(Mode, (32, 64))))
+SMALL = (Capability.INT8, Capability.INT16)  # without 64 bits and narrow memory
 
 needs_validator = pytest.mark.skipif(
     VALIDATOR is None, reason="there is no spirv-val (spirv-tools) here"
@@ -64,7 +64,7 @@ def test_modules_of_golden_kernels_are_valid(path: Path) -> None:
 )
 def test_modules_without_64_bit_integers_and_narrow_memory_are_valid(path: Path) -> None:
     can = Capabilities(index_bits=32, int64=False, storage_bits=32, offset_alignment=4)
-    lacking = SpirvFeatures(int64=False, float64=False, storage8=False, storage16=False)
+    lacking = SpirvFeatures(frozenset(SMALL), frozenset())
     validate(legalize(parse_kernel(path.read_text()), can), lacking)
 
 
@@ -134,11 +134,17 @@ def test_dispatches_fold_the_first_axes() -> None:
 
 
 @pytest.mark.parametrize(
-    "lacking, dtype", [({"float64": False}, float64), ({"storage8": False}, int8)]
+    "lacking, dtype",
+    [
+        (Capability.FLOAT64, float64),
+        (Capability.INT8, int8),
+        (Capability.STORAGE_BUFFER_8_BIT, bool_),
+    ],
 )
-def test_missing_feature_is_named(lacking: dict[str, bool], dtype: DType) -> None:
-    with pytest.raises(CompileError, match=next(iter(lacking)).rstrip("0123456789")):
-        render(copy_kernel(scalar=dtype), SpirvFeatures(**lacking))
+def test_missing_capability_is_named(lacking: Capability, dtype: DType) -> None:
+    can = SpirvFeatures(FEATURES.capabilities - {lacking}, frozenset())
+    with pytest.raises(CompileError, match=f"kernel fill needs {lacking.name.lower()}"):
+        render(copy_kernel(scalar=dtype), can)
 
 
 def test_dtype_without_a_spirv_type_raises() -> None:
