@@ -29,6 +29,9 @@ class ReductionWriter:
         self.asm, self.index, self.uint = renderer.asm, renderer.index_type, renderer.uint
         self.bits = renderer.kernel.index.bits
         self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
+        values = len(loop.update)
+        self.identity = loop.init[:values] or self.rule.identity
+        self.constants = zip(self.rule.shared, loop.init[values:], strict=True)
         self.types = [renderer.type(u.dtype) for u in loop.update]
         self.width = 1 if by_group else LANES  # elements of a level in the arrays
         self.lanes, self.upper = self.arrays(self.width), self.arrays(self.width * (LEVELS_MAX - 1))
@@ -83,7 +86,7 @@ class ReductionWriter:
 
     def clear(self, arrays: Sequence[int], first: int) -> None:
         """Store the identity in the lanes of a level, of which `first` is the first element."""
-        identity = [self.renderer.value_id(v) for v in self.loop.init or self.rule.identity]
+        identity = [self.renderer.value_id(v) for v in self.identity]
         with self.count_words(self.width) as j:
             at = self.asm.value(Op.I_ADD, self.uint, first, j)
             self.store(self.places(arrays, at), identity)
@@ -103,6 +106,7 @@ class ReductionWriter:
     def write(self) -> list[int]:
         """Write the loop; return its results."""
         asm, compute, number = self.asm, self.compute, self.number
+        self.renderer.ids.update((id(v), self.renderer.value_id(x)) for v, x in self.constants)
         start, stop = (self.renderer.value_id(v) for v in (self.loop.start, self.loop.stop))
         empty = self.test(Op.S_LESS_THAN_EQUAL, stop, start)
         size = compute(Op.I_SUB, stop, start)

@@ -69,6 +69,13 @@ def test_modules_without_64_bit_integers_and_narrow_memory_are_valid(path: Path)
 
 
 @needs_validator
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_modules_that_hide_all_floats_are_valid(path: Path) -> None:
+    can = Capabilities(fma=False, algebra="free")
+    validate(legalize(parse_kernel(path.read_text()), can))
+
+
+@needs_validator
 @pytest.mark.parametrize("seed", range(25))
 def test_modules_of_random_kernels_are_valid(seed: int) -> None:
     validate(RandomKernel(seed).kernel)
