@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..dtypes import float32
 from .builder import Kernel, combine
 from .language import Loop, Value, walk
 from .target import Capabilities
