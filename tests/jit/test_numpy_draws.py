@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pickle
 from collections.abc import Callable
@@ -74,9 +75,31 @@ def from_attribute() -> tuple[Callable[[], Any], list[Any]]:
     return lambda: noise.sample() + 1, [noise.rng]
 
 
+def with_parameters_that_change() -> tuple[Callable[[], Any], list[Any]]:
+    rng = np.random.default_rng(8)
+
+    def f() -> Any:
+        weights, means = [0.5, 0.5], host.asarray([1.0, 2.0])
+        x = rng.choice(2, 8, p=weights) + rng.normal(means, size=(4, 2)).ravel()
+        weights[:] = 1.0, 0.0
+        means += 100
+        for _ in range(60):
+            x = np.sin(x) + rng.choice(weights, 8)
+            weights[0] += 1
+        return x
+
+    return f, [rng]
+
+
+def of_a_shared_bit_generator() -> tuple[Callable[[], Any], list[Any]]:
+    a = np.random.default_rng(8)
+    b = np.random.Generator(a.bit_generator)
+    return lambda: a.normal(size=3) * b.normal(size=3) - a.normal(size=3), [a, b]
+
+
 CAPTURED = [
     from_global, from_global_that_is_seeded, from_generator, from_random_state,
-    from_own_generators, from_attribute,
+    from_own_generators, from_attribute, with_parameters_that_change, of_a_shared_bit_generator,
 ]  # fmt: skip
 
 
@@ -135,9 +158,34 @@ def by_state() -> tuple[Callable[[], Any], list[Any]]:
     return f, [rng]
 
 
+def by_both_globally() -> tuple[Callable[[], Any], list[Any]]:
+    def f() -> Any:
+        from numpy.random import normal
+
+        return np.random.normal(size=3) * normal() + np.random.rand(3)
+
+    return f, []
+
+
+def by_numpy_with_the_state_that_is_there() -> tuple[Callable[[], Any], list[Any]]:
+    state = host.random.get_state()
+
+    def f() -> Any:
+        host.random.set_state(state)
+        return np.random.normal(size=3)
+
+    return f, []
+
+
+def of_a_copy() -> tuple[Callable[[], Any], list[Any]]:
+    rng = np.random.default_rng(3)
+    return lambda: copy.deepcopy(rng).normal(size=2) * rng.normal(size=2), [rng]
+
+
 PLAIN = [
     one_number, shuffled, with_a_tensor_as_parameter, kept, of_a_bit_generator, by_numpy,
-    by_numpy_globally, by_state,
+    by_numpy_globally, by_state, by_both_globally, by_numpy_with_the_state_that_is_there,
+    of_a_copy,
 ]  # fmt: skip
 
 
@@ -209,6 +257,30 @@ def test_draw_in_the_body_of_a_loop_is_an_error() -> None:
     with pytest.raises(dt.CaptureError, match=r"np\.random\.normal"):
         f(np.ones(2))
     assert rng.bit_generator.state == before
+
+
+def test_state_of_an_own_generator_ends_the_capture() -> None:
+    states = host.random.default_rng(3)
+
+    def f() -> Any:
+        rng = np.random.default_rng(1)
+        rng.bit_generator.state = states.bit_generator.state
+        return rng.normal(size=2)
+
+    captured = dt.jit(f)
+    with pytest.warns(dt.DovetailWarning, match="uses the state of a generator"):
+        for _ in range(3):
+            assert captured().tolist() == f().tolist()
+            states.normal()
+
+
+@pytest.mark.parametrize("maker", [np.random.default_rng, np.random.RandomState])
+def test_copy_of_a_generator_has_its_class_and_draws_the_same(maker: Any) -> None:
+    rng = maker(4)
+    rng.normal(size=3)
+    for copied in (copy.copy(rng), copy.deepcopy(rng), pickle.loads(pickle.dumps(rng))):
+        assert type(copied) is type(rng)
+    assert copied.normal(size=3).tolist() == rng.normal(size=3).tolist()
 
 
 def test_sliding_windows_are_a_view_in_a_capture() -> None:

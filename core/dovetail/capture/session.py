@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -26,6 +24,7 @@ from .bindings import FunctionTrace, NewGradient, ReachableTensor, Result, Resul
 from .closures import Closure, ClosurePath
 from .executable import NO_INDEX, Executable, SlotOverlap
 from .grads import BackwardCapture, capture_backward
+from .host_generators import UNRECORDED_DRAW, global_generator, is_generator
 from .loop_acts import RerolledLoop
 from .program import Act, CapturedProgram, variables
 from .pytree import FlatTree, StaticArgument, flatten_with_layouts, rebuild, require_strided_leaf
@@ -99,10 +98,6 @@ class CaptureSession:
             for p in self.closure.tensors()
             if id(p.value) not in arguments
         ]
-        generators = [
-            p.value for p in self.closure.paths if isinstance(p.value, _generator_types())
-        ]
-        self._generator_states = [(g, _generator_state(g)) for g in (None, *generators)]
         self.has_other_layouts = self._has_gradient_of_other_layout()
         self.reachable += [
             ReachableTensor(k.tensor.grad, gradient_of=k)
@@ -118,6 +113,9 @@ class CaptureSession:
         self.recorder = CaptureTracer(
             device, False, self._find_input, keep=self._add_constant, warn_of_read=warn_of_read
         )
+        for generator in (global_generator(), *[p.value for p in self.closure.paths]):
+            if is_generator(generator):
+                self.recorder.generators.watch(generator)
 
     def _add_constant(self, x: Tensor) -> None:
         """Add a tensor over older memory and its `grad` to `reachable`, unless it is there."""
@@ -278,24 +276,21 @@ class CaptureSession:
 
     def _find_unrepeatable_draws(self) -> str:
         """Return why a replay could not draw the numbers of NumPy's generators anew, or ""."""
-        recorder = self.recorder
-        if any(generator() is not None for generator in recorder.own_generators):
+        generators = self.recorder.generators
+        if any(generator() is not None for generator in generators.own):
             return "it keeps a random generator that it makes; pass the generator"
         reachable = {id(p.value) for p in self.closure.paths if p.is_named and p.read() is p.value}
+        reachable.add(id(global_generator()))
         reachable |= {id(x.value) for x in self.leaves if isinstance(x, StaticArgument)}
-        if not {id(g) for g in recorder.generators if g is not None} <= reachable:
+        if not {*map(id, generators.drawn)} <= reachable:
             return (
                 "it draws from a random generator that it does not seed, and that no argument, "
                 "closure, global variable or attribute leads to; pass the generator"
             )
-        recorded = {*map(id, recorder.generators)}
-        for generator, state in self._generator_states:
-            if id(generator) not in recorded and _generator_state(generator) != state:
-                return (
-                    "it draws from a generator of numpy.random; use dovetail.numpy.random, or draw "
-                    "before and pass the samples"
-                )
-        return ""
+        # NumPy's own functions may have set the state that the global generator had already.
+        shared = {id(global_generator())} & {id(p.value) for p in self.closure.paths}
+        is_repeatable = shared.isdisjoint(map(id, generators.drawn)) and not generators.have_moved()
+        return "" if is_repeatable else UNRECORDED_DRAW
 
     def _find_failure(self) -> CaptureFailure | None:
         """Walk the closure again; return why the call cannot be captured, or None."""
@@ -388,20 +383,6 @@ class CaptureSession:
         leaves = [placeholders.get(i, x) for i, x in enumerate(self.leaves)]
         trace = trace._replace(leaves=leaves, closure=(), arrays=())
         return Capture(", ".join(map(describe_leaf, leaves)), trace, executable, backward_capture)
-
-
-def _generator_types() -> tuple[type, ...]:
-    """Return the types of NumPy's generators; none if nothing has imported them."""
-    module = sys.modules.get("numpy.random")
-    return () if module is None else (module.BitGenerator, module.Generator, module.RandomState)
-
-
-def _generator_state(generator: object) -> object:
-    """Return the state of a generator of NumPy, to compare; None stands for the global one."""
-    if generator is not None:
-        return pickle.dumps(generator)
-    module = sys.modules.get("numpy.random")
-    return None if module is None else pickle.dumps(module.get_state(legacy=False))
 
 
 def describe_leaf(x: object) -> str:

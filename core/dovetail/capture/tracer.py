@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import NoReturn
@@ -43,6 +44,7 @@ from ..ops.host_routines import HostCall
 from ..ops.table import Op
 from ..tensor.tensor import Tensor, create_lazy_storage
 from ..weak_identity_map import WeakIdentityMap
+from .host_generators import UNRECORDED_DRAW, HostGenerators
 from .program import (
     Act,
     Addresses,
@@ -105,8 +107,7 @@ class CaptureTracer(tracer_api.Tracer):
         # Slots with contents that may differ in the next call, and how many acts they are known of.
         self._varying_slots, self._classified_acts = set[int](), 0
         self._drawn = (0, 0)
-        # Generators of the host: those drawn from (None: the global one), and the function's own.
-        self.generators, self.own_generators = list[object](), list[ref[object]]()
+        self.generators = HostGenerators()
         self._order = callbacks.tapes.order()
 
     @property
@@ -423,12 +424,18 @@ class CaptureTracer(tracer_api.Tracer):
         """True, except in the body of a loop or branch, which runs once for all iterations."""
         return not self.is_dry and self.outer is None
 
-    def record_generator(self, generator: object, is_own: bool = False) -> None:
-        """Add a generator to `generators`, or to `own_generators`."""
-        if is_own:
-            self.own_generators.append(ref(generator))
-        else:
-            self.generators.append(generator)
+    def record_own_generator(self, generator: object) -> None:
+        """Add a generator to those that the function seeds itself."""
+        self.generators.own.append(ref(generator))
+
+    @contextmanager
+    def moving_generator(self, generator: object) -> Iterator[None]:
+        """Record the generator, and store the state that the block leaves."""
+        if self.generators.has_moved(generator):
+            self.refuse_read(UNRECORDED_DRAW, ())
+        yield
+        self.generators.drawn.append(generator)
+        self.generators.watch(generator)
 
     def record_draw(self, draw: Callable[[], np.ndarray], samples: np.ndarray) -> Expr:
         """Record samples that `draw` gave, for each replay to draw again; return their leaf."""

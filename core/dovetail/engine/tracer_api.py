@@ -178,11 +178,15 @@ class Tracer(ABC):
         """Return True if samples of the host's generators can be recorded; by default not."""
         return False
 
-    def record_generator(self, generator: object, is_own: bool = False) -> None:  # noqa: B027
-        """Record a generator of the host that draws; None is NumPy's global one.
+    def record_own_generator(self, generator: object) -> None:  # noqa: B027
+        """Record a generator of the host that the function seeds with a constant."""
 
-        A call must find it again, unless it `is_own`: seeded with a constant by the function.
+    def moving_generator(self, generator: object) -> AbstractContextManager[None]:
+        """Return a context in which a draw or seed, recorded or constant, moves a generator.
+
+        Each call must find the generator again. A capture ends if anything else moves it.
         """
+        return nullcontext()
 
     def record_draw(self, draw: Callable[[], Any], samples: Any) -> Expr:
         """Return a leaf of samples, an array that `draw` gave; each replay calls it again.

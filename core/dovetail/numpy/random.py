@@ -8,6 +8,7 @@ same bits on each device.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial, wraps
 from typing import Any
 from weakref import ref
@@ -46,6 +47,7 @@ class _State:
 
 
 _GLOBAL: Any = _State()  # in place of NumPy's RandomState, which has no weak references
+_GLOBAL_GENERATOR: Any = _theirs.get_state.__self__
 # Generators that a captured function has seeded with a constant: its tracer, and the state after
 # the function of the global one. Their samples are the same in each call, and so constants of the
 # capture.
@@ -89,36 +91,36 @@ def _draw_in_trace(
         return call_on_host(function, args, options)
     own, state = _seeded.get(generator) or (None, None)
     if own is not None and own() is tracer:
-        result = call_on_host(function, args, options)
-        if state is not None:
-            state.update()
+        if state is None:
+            return call_on_host(function, args, options)
+        with tracer.moving_generator(_GLOBAL_GENERATOR):
+            result = call_on_host(function, args, options)
+        state.update()
         return result
     for x in values:
         if type(x) is host.ndarray:
             tracer.record_array(x)
+    # A copy, because the function may change its lists and arrays after the draw.
+    args, options = deepcopy((args, options), {id(generator): generator})
     draw = partial(function, *args, **options)
-    samples = draw()
+    with tracer.moving_generator(_GLOBAL_GENERATOR if generator is _GLOBAL else generator):
+        samples = draw()
     if isinstance(samples, Tensor):  # of a method that calls another one
         return samples
+    if tracer_api.current() is not tracer:  # another generator's move has ended the capture
+        return upload(samples)
     if type(samples) is not host.ndarray or samples.dtype.name not in BY_NAME:
         tracer_api.refuse_read(f"np.random.{name} draws one number, not an array ({_ADVICE})")
         return upload(samples)
-    tracer.record_generator(None if generator is _GLOBAL else generator)
     return set_class(create_tensor(tracer.record_draw(draw, samples)), ndarray)
 
 
-def _guards_state(name: str, function: Callable[..., Any], is_method: bool) -> Callable[..., Any]:
-    """Return a function or method that reads or sets a generator's state, which ends a capture.
-
-    It does not where the captured function has seeded the generator.
-    """
+def _guards_state(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function or method that reads or sets a generator's state, which ends a capture."""
 
     @wraps(function, updated=(), assigned=("__name__", "__qualname__", "__doc__"))
     def call(*args: Any, **options: Any) -> Any:
-        if (tracer := tracer_api.current()) is not None:
-            own, _ = _seeded.get(args[0] if is_method else _GLOBAL) or (None, None)
-            if not is_method or own is None or own() is not tracer:
-                tracer_api.refuse_read(f"np.random.{name} uses the state of a generator")
+        tracer_api.refuse_read(f"np.random.{name} uses the state of a generator")
         return function(*args, **options)
 
     return call
@@ -142,7 +144,7 @@ def _record_seed(generator: Any, seed: Any) -> None:
     tracer = tracer_api.current()
     if tracer is not None and tracer.records_draws and _is_constant_seed(seed):
         _seeded[generator] = ref(tracer), None
-        tracer.record_generator(generator, is_own=True)
+        tracer.record_own_generator(generator)
 
 
 def _is_constant_seed(seed: Any) -> bool:
@@ -170,15 +172,21 @@ def _wrap_class(theirs: Any) -> Any:
         for name in ("choice", "permutation")
     }
     methods |= {
-        name: _guards_state(name, getattr(theirs, name), True)
+        name: _guards_state(name, getattr(theirs, name))
         for name in _STATE_METHODS
         if callable(getattr(theirs, name, None))
     }
     if hasattr(theirs, "bit_generator"):
-        read = _guards_state("bit_generator", theirs.bit_generator.__get__, True)
+        read = _guards_state("bit_generator", theirs.bit_generator.__get__)
         methods["bit_generator"] = property(read)
     if issubclass(theirs, _theirs.RandomState):
         methods["__init__"] = _init_random_state
+
+    def reduce(self: Any) -> tuple[Any, ...]:
+        """Return a recipe of a generator of the same class, for `copy` and `pickle`."""
+        return type(self), *theirs.__reduce__(self)[1:]
+
+    methods["__reduce__"] = _guards_state("copy", reduce)
     doc = f"NumPy's {theirs.__name__}; samples become ndarrays."
     return type(theirs.__name__, (theirs,), {"__doc__": doc, "__module__": __name__, **methods})
 
@@ -233,12 +241,14 @@ def seed(seed: Any = None) -> None:
     if tracer is not None and not (tracer.records_draws and _is_constant_seed(seed)):
         tracer_api.refuse_read("np.random.seed sets the state of NumPy's generator")
         tracer = None
-    _theirs.seed(to_host(seed))
-    if tracer is not None:
-        state = _State()
-        _seeded[_GLOBAL] = ref(tracer), state
-        tracer.record_generator(None)
-        tracer.run_effect(state.restore)
+    if tracer is None:
+        _theirs.seed(to_host(seed))
+        return
+    with tracer.moving_generator(_GLOBAL_GENERATOR):
+        _theirs.seed(to_host(seed))
+    state = _State()
+    _seeded[_GLOBAL] = ref(tracer), state
+    tracer.run_effect(state.restore)
 
 
 __all__ = sorted(_theirs.__all__)
@@ -246,8 +256,8 @@ for _name in __all__:
     if _name not in globals():
         _value = getattr(_theirs, _name)
         if callable(_value) and _name not in _BIT_GENERATORS.split():
-            _wrap = _guards_state if _name in _STATE_METHODS else _draws
-            _value = _wrap(_name, _value, False)
+            _is_guarded = _name in _STATE_METHODS
+            _value = _guards_state(_name, _value) if _is_guarded else _draws(_name, _value, False)
         globals()[_name] = _value
 
 
