@@ -191,29 +191,10 @@ def _wrap_class(theirs: Any) -> Any:
     return type(theirs.__name__, (theirs,), {"__doc__": doc, "__module__": __name__, **methods})
 
 
-def _call_on_theirs(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that calls `call` with NumPy's generator of the same state.
-
-    Methods such as `permutation` call others of their object, which would make ndarrays.
-    """
-
-    @wraps(call, updated=(), assigned=("__name__", "__qualname__", "__doc__"))
-    def method(self: Any, *args: Any, **options: Any) -> Any:
-        own = self.__dict__.get("_theirs")
-        if own is None:
-            own = self._theirs = _theirs.Generator(self.bit_generator)
-        return call(own, *args, **options)
-
-    return method
-
-
 _PLAIN: set[type] = {int, float, type(None), host.ndarray}  # arguments that NumPy takes as they are
 Generator: Any = _wrap_class(_theirs.Generator)
-for _name, _method in [*vars(Generator).items()]:
-    if callable(_method):
-        setattr(Generator, _name, _call_on_theirs(_method))
 RandomState: Any = _wrap_class(_theirs.RandomState)
-_PLAIN |= {_theirs.Generator, RandomState}
+_PLAIN |= {Generator, RandomState}
 
 
 def default_rng(seed: Any = None) -> Any:
