@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dovetail as dt
+import float_devices
 import limited
 import numpy as np
 import partial_devices
@@ -573,3 +574,31 @@ def test_alignment_counts_in_elements_against_32_bit_indices(
 def test_invalid_limits_raise(limit: dict[str, Any], says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         Capabilities(**limit)
+
+
+class ShortLoopsWithoutZeros(limited.ShortLoops, float_devices.FoldsZeros):
+    """A backend with few iterations in a launch, whose compiler folds float zeros."""
+
+    capabilities = replace(limited.ShortLoops.capabilities, algebra="zeros")
+
+
+class ShortLoopsOfWords(limited.ShortLoops):
+    """A backend with few iterations in a launch, and float64 but no 64-bit integers."""
+
+    capabilities = replace(limited.ShortLoops.capabilities, index_bits=32, int64=False)
+
+
+@pytest.mark.parametrize("count", [1, 4096, 4097, 8193, 20_000])
+def test_long_reduction_of_negative_zeros_on_a_device_that_folds_zeros(count: int) -> None:
+    agree(
+        lambda on: [dt.sum(dt.full((2, count), -0.0, device=on), axis=1)],
+        ShortLoopsWithoutZeros.device(),
+    )
+
+
+def test_long_float64_loops_on_a_device_without_int64() -> None:
+    def sums(on: Device) -> list[dt.Tensor]:
+        x = dt.asarray(numbers(2, 9000).astype(np.float64), device=on)
+        return [dt.sum(x, axis=1), dt.cumulative_sum(x, axis=1)]
+
+    agree(sums, ShortLoopsOfWords.device())

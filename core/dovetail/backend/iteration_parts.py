@@ -11,6 +11,7 @@ from ..errors import DeviceError
 from ..ir.builder import Kernel
 from ..ir.interval_analysis import INT32_INDEX_MAX, trip_bounds
 from ..ir.language import Loop
+from ..ir.lower_int64 import lower_int64_to_words
 from ..ir.point_state import WORD_BYTES
 from ..ir.split_iterations import split_iterations
 from ..ir.trip_counts import (
@@ -110,7 +111,11 @@ class PartedLaunch:
                 f"{self._words} words, and 32-bit indices reach {INT32_INDEX_MAX}; split the work "
                 "into several steps, or use another device"
             )
-        self._programs = {id(k): binder.resources.compile(k) for k in split.kernels()}
+        self._programs = {
+            # the state keeps a float64 as an integer of 64 bits
+            id(k): binder.resources.compile(lower_int64_to_words(k, capabilities))
+            for k in split.kernels()
+        }
         self._bound = [*self._bind_parts()] if split.launch_count <= BOUND_PARTS_MAX else None
 
     def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:

@@ -145,7 +145,9 @@ class ReductionCloner(Cloner):
         """Return a new loop without a body; its ends are appended."""
         self.emit(start)
         self.emit(stop)
-        loop = Loop(kind, start, stop, None if like is None else like.combine)
+        loop = Loop(kind, start, stop)
+        if like is not None:
+            loop.combine, loop.init = like.combine, self.operands(like.init)
         self.new_trips[loop] = trips
         return loop
 
