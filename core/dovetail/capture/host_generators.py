@@ -35,8 +35,8 @@ class HostGenerators:
     def has_moved(self, generator: object) -> bool:
         """Return True if a generator's state differs from the stored one."""
         owner = _state_owner(generator)
-        _, known = self._states.get(id(owner), (owner, None))
-        return known is not None and known != _read_state(owner)
+        _, stored = self._states.get(id(owner), (owner, None))
+        return stored is not None and stored != _read_state(owner)
 
     def have_moved(self) -> bool:
         """Return True if the state of any generator differs from the stored one."""
