@@ -3,6 +3,7 @@
 A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     its hooks: hookimpl, BackendInfo, DeviceInfo, Capabilities, Unavailable, INTERFACE; for type
         checkers BackendHooks, LibraryCallsHook, DiagnosticsHook, ConformanceHook
+    what its floats are: probe_floats
     the device: Backend, BindingBackend, Program, Launch, Entry, QueuedLaunch, Replay, LibraryCall,
         mark_ordered, RawLaunch, RawArgument, Grid, Process, HOST_MEMORY
     their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
@@ -66,6 +67,7 @@ from .autograd.tape import RuleContext, set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
 from .backend.diskcache import write as cache_binary
+from .backend.float_probe import probe_floats
 from .backend.host import address_of, array_at, bytes_at
 from .backend.host_compiler import find_compiler, find_included, load_library, run_compiler
 from .backend.interface import (
@@ -419,6 +421,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "parse_kernel",
         "place_offsets",
         "print_kernel",
+        "probe_floats",
         "publish_all",
         "put_rows",
         "read_at",

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import test_device_limits as programs
 from broken_backends import Honest, Numbers
+from dovetail.backend.float_probe import FLOAT_EXPRESSIONS
 from dovetail.backend.interface import Backend, DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceProgram
 from dovetail.device_class import Device, device
@@ -182,14 +183,14 @@ def test_rewriting_compiler_keeps_the_bits_of_expressions(
 ) -> None:
     check = test_scalar_ops.test_nothing_is_contracted_or_reassociated
     kit = Kit(rewriting_device.opened, "")
-    for name in test_scalar_ops.EXPRESSIONS:
+    for name in FLOAT_EXPRESSIONS:
         check(kit, name, float32, form)
     info = replace(kit.backend.info, type="liar", capabilities=replace(FREE, algebra="exact"))
     liar = FastMathBackend(info)
     liar.folder = kit.backend.folder
     caught = 0
     for lying_device in opened(liar):
-        for name in test_scalar_ops.EXPRESSIONS:
+        for name in FLOAT_EXPRESSIONS:
             try:
                 check(Kit(lying_device.opened, ""), name, float32, form)
             except AssertionError:

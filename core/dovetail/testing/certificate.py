@@ -22,6 +22,7 @@ import numpy as np
 from ..backend.interface import INTERFACE, DeviceInfo
 from ..install_source import CORE_DISTRIBUTION
 
+FLOATS_PROPERTY = "dovetail floats"  # of the report of the case that probes them
 FAILING_OUTCOMES = ("failed", "error", "unexpected pass", "skipped")
 
 
@@ -39,6 +40,7 @@ class Certificate:
     failures: dict[str, tuple[str, str]] = field(default_factory=dict)  # how to see it, what it is
     comparisons: int = 0
     companion_launches: int = 0  # launches on the companion
+    floats: Mapping[str, Any] = field(default_factory=dict)  # as measured, if that case ran
     collected_cases: int = 0  # cases of the kit
     unsupported_cases: int = 0  # of these, those that need a dtype which the device says it lacks
     unknown_gaps: list[str] = field(default_factory=list)  # declared, and no case has such a name
@@ -125,6 +127,7 @@ class Certificate:
                 if self.device.companion
                 else {}
             ),
+            **({"floats": dict(self.floats)} if self.floats else {}),
             **({"layout": self.layout} if self.layout else {}),
             **({"dtype": self.dtype} if self.dtype else {}),
             "versions": {

@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 from ..backend import limits
+from ..backend.float_probe import FLOAT_FIELDS, find_excessive_claims, measure_floats
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Program
 from ..dtypes import ALL, float32, int32
 from ..errors import DovetailError
@@ -22,8 +24,11 @@ from ..ir.legalize import legalize
 from ..plugins.fallback_device import companion_of, unwrap_backend
 from ..plugins.registry import open_device, registry
 from ..plugins.validate_hooks import find_signature_mismatches
+from .certificate import FLOATS_PROPERTY
 from .kit import Kit
 from .values import bytes_view
+
+RecordProperty: TypeAlias = Callable[[str, object], None]  # of pytest's fixture
 
 
 def increment() -> Kernel:
@@ -66,6 +71,18 @@ def test_device_info_says_what_there_is(kit: Kit) -> None:
     can = info.capabilities
     assert can.dtypes <= set(ALL) and can.native_halves <= can.dtypes and can.concurrency >= 1
     assert int32 in can.dtypes
+    kit.comparisons += 1
+
+
+def test_floats_are_as_the_device_declares(kit: Kit, record_property: RecordProperty) -> None:
+    """Check that the probe of floats finds all that the device's capabilities declare."""
+    declared = kit.backend.info.capabilities
+    measured = measure_floats(unwrap_backend(kit.backend))
+    floats = {name: getattr(measured, name) for name in FLOAT_FIELDS}
+    record_property(FLOATS_PROPERTY, floats)
+    excessive = find_excessive_claims(declared, measured)
+    claims = ", ".join(f"{name}={getattr(declared, name)!r}" for name in excessive)
+    assert not excessive, kit.failure(f"Capabilities({claims}); the probe finds {floats}", "")
     kit.comparisons += 1
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ..backend.float_probe import FLOAT_EXPRESSIONS
 from ..dtypes import ALL, BY_NAME, COMPLEX, DType, bfloat16, bool_, float16, float32, float64, int64
 from ..ir.builder import Kernel, KernelBuilder
 from ..ir.language import (
@@ -144,34 +145,12 @@ def test_fma_rounds_once(kit: Kit, d: DType) -> None:
     check(kit, "grid", kernel, columns, d)
 
 
-# What compilers that may contract or reassociate would make something else of.
-EXPRESSIONS: dict[str, Callable[..., Value]] = {
-    "multiply_add": lambda x, y, z: x * y + z,
-    "multiply_subtract": lambda x, y, z: z - x * y,
-    "sum_of_three": lambda x, y, z: (x + y) + z,
-    "there_and_back": lambda x, y, z: (x + y) - x,
-    "product_of_three": lambda x, y, z: (x * y) * z,
-    "common_divisor": lambda x, y, z: x / z + y / z,
-    "plus_zero": lambda x, y, z: x + 0.0,
-    "times_zero": lambda x, y, z: x * 0.0,
-    "minus_itself": lambda x, y, z: x - x,
-    "plus_its_negative": lambda x, y, z: x + (-x),
-    "product_minus_itself": lambda x, y, z: x * y - x * y,
-    "negative_product": lambda x, y, z: -(x * y) + z,
-    "common_factor": lambda x, y, z: x * y + x * z,
-    "plus_two_constants": lambda x, y, z: (x + 1.5) + 2.7,
-    "times_two_constants": lambda x, y, z: (x * 1.5) * 2.7,
-    "twice_inverted": lambda x, y, z: 1.0 / (1.0 / x),
-    "error_of_sum": lambda x, y, z: (x - ((x + y) - ((x + y) - x))) + (y - ((x + y) - x)),
-}
-
-
 def sum_of_expressions(name: str, d: DType) -> Kernel:
     """Build out[i] = the sum of an expression's values at 3 * i, 3 * i + 1, 3 * i + 2."""
     b = KernelBuilder(name)
     inputs, out = [b.buffer(f"x{j}", d, "r") for j in range(3)], b.buffer("out", d, "w")
     i = b.axis(b.int("n"))
-    make = EXPRESSIONS[name]
+    make = FLOAT_EXPRESSIONS[name]
     sums = reduce_loop("add", 0, 3, lambda k: make(*[load(x, i * 3 + k) for x in inputs]))
     b.store(out, i, sums[0])
     return b.build()
@@ -179,7 +158,7 @@ def sum_of_expressions(name: str, d: DType) -> Kernel:
 
 @pytest.mark.parametrize("form", ("grid", "reduce", "sum"))
 @pytest.mark.parametrize("d", (float32, float64), ids=param_id)
-@pytest.mark.parametrize("name", EXPRESSIONS)
+@pytest.mark.parametrize("name", FLOAT_EXPRESSIONS)
 def test_nothing_is_contracted_or_reassociated(kit: Kit, name: str, d: DType, form: str) -> None:
     """Check expressions whose bits change if a compiler fuses or reorders, also in reductions."""
     rng, n = np.random.default_rng(8), 1000
@@ -191,7 +170,7 @@ def test_nothing_is_contracted_or_reassociated(kit: Kit, name: str, d: DType, fo
     if form == "sum":
         kit.check(sum_of_expressions(name, d), [*columns, np.zeros(n, host_dtype(d))], [n], [], [n])
     else:
-        check(kit, form, kernel_of(form, name, [d] * 3, d, EXPRESSIONS[name]), columns, d)
+        check(kit, form, kernel_of(form, name, [d] * 3, d, FLOAT_EXPRESSIONS[name]), columns, d)
 
 
 def castable(source: DType, target: DType) -> Array:
