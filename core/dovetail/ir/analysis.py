@@ -185,12 +185,15 @@ def shareable(kernel: Kernel) -> bool:
 def trip_count(loop: Loop, ints: Mapping[str, int], at: int | None = None) -> int | None:
     """Return a loop's number of iterations in a launch, an estimate with `at`, or None if unknown.
 
-    Of two bounds between which memory chooses, the estimate takes the farther one.
+    Of two bounds between which memory chooses, the estimate takes the farther one. A branch is
+    estimated not to be taken.
 
     - `loop`: the loop.
     - `at`: the number to use for every grid index and loop variable, where an estimate is enough;
       None gives no estimates.
     """
+    if at is not None and is_branch(loop):
+        return 0
     start, stop = (
         _evaluate_integer(loop.start, ints, at, min),
         _evaluate_integer(loop.stop, ints, at, max),

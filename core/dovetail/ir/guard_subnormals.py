@@ -46,8 +46,13 @@ from .target import Capabilities
 
 
 def guard_subnormals(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Return a kernel that keeps float32 subnormals on a device that flushes them."""
-    if capabilities.denormals or not any(_has_float32(v) for v in values(kernel.body)):
+    """Return a kernel that keeps float32 subnormals on a device that flushes them.
+
+    A device without NaN computes no floats at all: its companion does.
+    """
+    if capabilities.denormals or not capabilities.nan:
+        return kernel
+    if not any(_has_float32(v) for v in values(kernel.body)):
         return kernel
     return kernel.with_body(_GuardCloner(kernel, capabilities).guard_block(kernel.body, ()))
 
