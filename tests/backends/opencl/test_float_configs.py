@@ -4,13 +4,19 @@ pyopencl's.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import dovetail as dt
+import numpy as np
 import pytest
 from dovetail.extend import Capabilities, float16, float64
+from dovetail.plugins.fallback_device import open_with_companion
 
 plugin = pytest.importorskip("dovetail_opencl.plugin")
+
+from opencl_devices import DEVICES, REASON, opened
 
 DENORM, INF_NAN, NEAREST, FMA, EXACT = 1, 2, 4, 32, 128
 ALL = DENORM | INF_NAN | NEAREST | 8 | 16 | FMA | EXACT
@@ -65,3 +71,19 @@ def test_device_without_rounding_to_nearest_is_skipped() -> None:
     devices = [stand_in(), stand_in(single=ALL & ~NEAREST)]
     platform = SimpleNamespace(get_devices=lambda: devices)
     assert plugin.devices_of(platform) == devices[:1]
+
+
+@pytest.mark.skipif(not DEVICES, reason=REASON)
+def test_device_that_flushes_denormals_computes_float32_itself() -> None:
+    """A guarded sum of rows, in OpenCL C: rows without denormals, with some, and of nothing else."""
+    (info, *_) = DEVICES
+    less = replace(info.capabilities, denormals=False)
+    x = np.random.default_rng(1).standard_normal((6, 70)).astype("f4")
+    x[2:4, ::3] *= 1e-42
+    x[4:] *= 1e-40
+    with opened(replace(info, capabilities=less)) as (dev, backend):
+        alone = open_with_companion(dev, backend, None, {})
+        assert alone.backend is backend
+        found = (dt.asarray(x, device=dev) * 0.5).sum(axis=1)
+        expected = (dt.asarray(x, device="reference") * 0.5).sum(axis=1)
+        assert found.numpy().tobytes() == expected.numpy().tobytes()
