@@ -14,8 +14,9 @@ import pytest
 from dovetail.extend import Capabilities, float16, float64
 from dovetail.plugins.fallback_device import open_with_companion
 
-plugin = pytest.importorskip("dovetail_opencl.plugin")
+pytest.importorskip("dovetail_opencl.plugin")
 
+from dovetail_opencl import plugin
 from opencl_devices import DEVICES, REASON, opened
 
 DENORM, INF_NAN, NEAREST, FMA, EXACT = 1, 2, 4, 32, 128
@@ -75,7 +76,7 @@ def test_device_without_rounding_to_nearest_is_skipped() -> None:
 
 @pytest.mark.skipif(not DEVICES, reason=REASON)
 def test_device_that_flushes_denormals_computes_float32_itself() -> None:
-    """A guarded sum of rows, in OpenCL C: rows without denormals, with some, and of nothing else."""
+    """A guarded sum of rows, in OpenCL C: rows with no denormals, some, and nothing else."""
     (info, *_) = DEVICES
     less = replace(info.capabilities, denormals=False)
     x = np.random.default_rng(1).standard_normal((6, 70)).astype("f4")
