@@ -90,7 +90,7 @@ class _SharingCloner(Cloner):
 
     def __init__(self) -> None:
         super().__init__()
-        self._known: dict[object, Value] = {}  # a value, or its operation -> the shared one
+        self._shared: dict[object, Value] = {}  # a value, or its operation -> the shared one
 
     def value(self, v: Value) -> None:
         """Append a value's copy or replacement, without the operations that the block has."""
@@ -101,24 +101,24 @@ class _SharingCloner(Cloner):
 
     def share(self, v: Value) -> Value:
         """Return an equal value of the open blocks, or the value with shared operands."""
-        known = self._known
+        shared = self._shared
         if v.op in OPERANDS or v.op == "load":
             return v
-        if v not in known:
+        if v not in shared:
             args = tuple(map(self.share, v.args))
             key = (v.op, v.dtype, v.attr, *args)
-            if key not in known:
-                known[key] = v if args == v.args else Value(v.op, v.dtype, args, v.attr)
-            known[v] = known[known[key]] = known[key]
-        return known[v]
+            if key not in shared:
+                shared[key] = v if args == v.args else Value(v.op, v.dtype, args, v.attr)
+            shared[v] = shared[shared[key]] = shared[key]
+        return shared[v]
 
     @contextmanager
     def open_block(self) -> Iterator[list[Statement]]:
         """Return a context in which statements go to a new block, the list that it yields."""
-        outer, known = self.statements, self._known
-        self.statements, self._known = [], known.copy()
+        outer, shared = self.statements, self._shared
+        self.statements, self._shared = [], shared.copy()
         yield self.statements
-        self.statements, self._known = outer, known
+        self.statements, self._shared = outer, shared
 
     def block(self, block: Block) -> Block:
         """Return the copy of a block."""
@@ -169,13 +169,13 @@ class _GuardCloner(_SharingCloner):
     # --- a segment
 
     def _guard_segment(
-        self, segment: Sequence[Statement], rest: Block, live_out: Sequence[Value]
+        self, segment: Sequence[Statement], following: Block, live_out: Sequence[Value]
     ) -> None:
         """Append the statements of a segment, and their repair.
 
-        rest: the statements after it.
+        following: the statements after it.
         """
-        used = {*live_out, *(v for s in rest for v in _uses(s))}
+        used = {*live_out, *(v for s in following for v in _uses(s))}
         self.fast = SubnormalAnalysis(self.exact.scales.copy())
         for analysis in (self.fast, self.exact):
             analysis.visit_block(tuple(segment))
@@ -189,7 +189,7 @@ class _GuardCloner(_SharingCloner):
                 self._flag_subnormal(v)
         for s in segment:
             self._fast_statement(s)
-        repaired = self._flagged_statements(segment)
+        repaired = self._statements_to_repair(segment)
         wanted = [v for s in segment if s in repaired for v in _definitions(s) if v in used]
         # a loop carries no value of a dtype that is only stored
         stored = [v for v in wanted if v.dtype.compute is not v.dtype]
@@ -199,28 +199,21 @@ class _GuardCloner(_SharingCloner):
             for v in stored:
                 self.value(v)
 
-    def _flagged_statements(self, segment: Sequence[Statement]) -> set[Statement]:
-        """Return the statements of a segment whose results a set flag makes invalid."""
-        invalid: set[Value] = set()
-        found: set[Statement] = set()
+    def _statements_to_repair(self, segment: Sequence[Statement]) -> set[Statement]:
+        """Return the statements of a segment whose results are wrong where a flag is set."""
+        wrong: set[Value] = set()
+        statements: set[Statement] = set()
         for s in segment:
-            own = [x for x in walk((s,)) if isinstance(x, Value)]
-            if (
-                any(self._is_fallible(v) for v in own)
-                or any(v in invalid for v in _uses(s))
-                or (isinstance(s, Loop) and any(map(self._has_fallible_combine, walk((s,)))))
-            ):
-                found.add(s)
-                invalid.update(_definitions(s))
-        return found
+            if any(map(self._relies_on_flags, walk((s,)))) or any(v in wrong for v in _uses(s)):
+                statements.add(s)
+                wrong.update(_definitions(s))
+        return statements
 
-    def _is_fallible(self, v: Value) -> bool:
-        """Return True if an operation relies on a check or has a flag."""
-        return self.exact.is_wrong(v)
-
-    def _has_fallible_combine(self, s: Statement) -> bool:
-        """Return True for a reduction whose fast combination relies on a check."""
-        return isinstance(s, Loop) and s in self.exact.unsafe and s not in self.fast.unsafe
+    def _relies_on_flags(self, s: Statement) -> bool:
+        """Return True for an operation, or a reduction's, that is wrong where a flag is set."""
+        if isinstance(s, Loop):  # in `fast.unsafe` are combines that are exact in any case
+            return s in self.exact.unsafe and s not in self.fast.unsafe
+        return isinstance(s, Value) and self.exact.is_wrong(s)
 
     def _append_branch(
         self,

@@ -180,8 +180,12 @@ def exact_operation(v: Value, args: tuple[Value, ...], capabilities: Capabilitie
 
 
 _ARITHMETIC: dict[str, Callable[..., Value]] = {
-    "add": add, "sub": subtract, "mul": multiply, "neg": flip_sign, "sqrt": _square_root,
-}  # fmt: skip
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "neg": flip_sign,
+    "sqrt": _square_root,
+}
 _CASTS = ((float32, bool_), (float32, float64), (float64, float32))
 
 

@@ -204,11 +204,11 @@ class SubnormalAnalysis:
         elif v.op == "cast" and float32 in (v.dtype, v.args[0].dtype):
             self._visit_cast(v)
         elif v.dtype is float32 and v.op in _RULES:
-            self._record(v, _rounded_result(_RULES[v.op](self, v)))
+            self._record(v, _round_bounds(_RULES[v.op](self, v)))
         else:
             self.use(v.args)
             if v.dtype is float32 and v.op in _MOVES:
-                self.scales[v] = _tightened(_MOVES[v.op](self, v))
+                self.scales[v] = _tighten(_MOVES[v.op](self, v))
 
     def _record(self, v: Value, scale: Scale) -> None:
         """Record the bounds of arithmetic; a result that may be subnormal is risky."""
@@ -255,7 +255,7 @@ class SubnormalAnalysis:
                     scales[k] = scales[k].within(self.scale(small).least, math.inf)
         return scales[0].join(scales[1])
 
-    def _negated(self, v: Value) -> Scale:
+    def _negation(self, v: Value) -> Scale:
         """Return the bounds of -x."""
         x = self.scale(v.args[0])
         return x._replace(least=-x.most, most=-x.least)
@@ -319,7 +319,7 @@ class SubnormalAnalysis:
         low = a.low // 2
         return Scale(low - 23, low, 0.0, math.sqrt(max(a.most, 0.0)))
 
-    def _rounded(self, v: Value) -> Scale:
+    def _integral(self, v: Value) -> Scale:
         """Return the bounds of a number without fraction."""
         a = self._operand(v.args[0], v)
         return Scale(max(a.grain, 0), 0, a.least - 1, a.most + 1)
@@ -333,27 +333,27 @@ _RULES: dict[str, Rule] = {
     "fma": SubnormalAnalysis._fma,
     "div": SubnormalAnalysis._quotient,
     "sqrt": SubnormalAnalysis._root,
-    "trunc": SubnormalAnalysis._rounded,
-    "floor": SubnormalAnalysis._rounded,
-    "rint": SubnormalAnalysis._rounded,
+    "trunc": SubnormalAnalysis._integral,
+    "floor": SubnormalAnalysis._integral,
+    "rint": SubnormalAnalysis._integral,
 }
 _MOVES: dict[str, Rule] = {
     "where": SubnormalAnalysis._choice,
-    "neg": SubnormalAnalysis._negated,
+    "neg": SubnormalAnalysis._negation,
     "bitcast": SubnormalAnalysis._from_bits,
 }
 
 
-def _rounded_result(exact: Scale) -> Scale:
+def _round_bounds(exact: Scale) -> Scale:
     """Return the bounds of a result that is rounded to float32, which may overflow."""
     least, most = (x + side * abs(x) * 2.0**-22 for x, side in zip(exact[2:], (-1, 1), strict=True))
     least, most = (x if abs(x) < 2.0**127 else math.copysign(math.inf, x) for x in (least, most))
     if not least <= most:  # NaN: a difference of infinite bounds
         least, most = -math.inf, math.inf
-    return _tightened(Scale(max(exact.grain, _LAST_BIT), exact.low, least, most))
+    return _tighten(Scale(max(exact.grain, _LAST_BIT), exact.low, least, most))
 
 
-def _tightened(scale: Scale) -> Scale:
+def _tighten(scale: Scale) -> Scale:
     """Return bounds in which each of the numbers limits the others."""
     low = max(scale.low, scale.grain)
     if scale.nonzero:
