@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from ..dtypes import DType, bool_, int64
+from ..dtypes import DType, int32, int64
 from ..errors import InternalError
 from .hidden_floats import HIDDEN_COMBINE_SUFFIX, hide_combine
 from .language import (
@@ -38,7 +38,7 @@ from .printer import print_kernel
 from .rewrite import Cloner
 from .soft_subnormals import EXACT_SUFFIX, exact_combine
 
-FLAGGED_SUFFIX = "_flagged"  # at the end of a combine's name: a bool is combined beside the values
+FLAGGED_SUFFIX = "_flagged"  # at the end of a combine's name: bits are combined beside the values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -555,12 +555,12 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
 
 
 def _append_flag(rule: Combine, name: str) -> Combine:
-    """Return a combine with one more bool, which is true if that of any element is."""
-    left, right = (Value("arg", bool_, (), (side, len(rule.left))) for side in ("left", "right"))
+    """Return a combine with one more int32, whose sign bit is set if that of any element is."""
+    left, right = (Value("arg", int32, (), (side, len(rule.left))) for side in ("left", "right"))
     flag = left | right
     return Combine(
         name,
-        (*rule.identity, const(False, bool_)),
+        (*rule.identity, const(0, int32)),
         (*rule.left, left),
         (*rule.right, right),
         (*rule.body, flag),

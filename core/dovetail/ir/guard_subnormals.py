@@ -1,7 +1,8 @@
 """The pass of `legalize` for devices that flush subnormal float32 numbers to zero.
 
 A *segment* is a run of statements without effects. Its fast form uses the device's floats, and
-computes a flag: True if a subnormal number may have made a result differ from IEEE 754. A branch, a
+computes a flag, an int32: its sign bit is set if a subnormal number may have made a result differ
+from IEEE 754. A branch, a
 fold of 0 or 1 iterations, then computes the results again with soft floats (`soft_subnormals`). So
 all values outside of segments are exact. Loops without effects are a part of a segment: a fold
 carries its flag, and a reduction combines the flag beside its values.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ..dtypes import bool_, float32, float64, uint32
+from ..dtypes import float32, float64, int32
 from .analysis import values
 from .builder import FLAGGED_SUFFIX, Kernel
 from .language import (
@@ -28,14 +29,13 @@ from .language import (
     bitcast,
     cast,
     const,
-    eq,
     ne,
     walk,
+    where,
 )
 from .rewrite import Cloner
 from .soft_subnormals import (
     EXACT_SUFFIX,
-    EXPONENT_BITS,
     LEAST_NORMAL,
     exact_operation,
     flip_sign,
@@ -63,10 +63,8 @@ def _has_float32(v: Value) -> bool:
 
 
 def _is_pure(s: Statement) -> bool:
-    """Return True for a value, and for a loop without effects."""
-    if isinstance(s, Loop):
-        return not any(isinstance(x, (Store, Atomic)) for x in walk(s.body))
-    return isinstance(s, Value)
+    """Return True for a statement that has no effects, nor one in it."""
+    return not any(isinstance(x, (Store, Atomic)) for x in walk((s,)))
 
 
 def _definitions(s: Statement) -> tuple[Value, ...]:
@@ -144,7 +142,7 @@ class _GuardCloner(_SharingCloner):
         segment: list[Statement] = []
         with self.open_block() as statements:
             for k, s in enumerate(block):
-                if _is_pure(s):
+                if isinstance(s, Value) or _is_pure(s):
                     segment.append(s)
                     continue
                 self._guard_segment(segment, block[k:], live_out)
@@ -223,8 +221,7 @@ class _GuardCloner(_SharingCloner):
         before: dict[Value, Value],
     ) -> None:
         """Append the fold of 0 or 1 iterations that computes values again with soft floats."""
-        flag = self._join_flags()
-        stop = cast(flag, self.index)
+        stop = cast(self._join_flags() < 0, self.index)
         self.emit(stop)
         branch = Loop("fold", const(0, self.index), stop, None, self.operands(outs))
         branch.carry = tuple(Value("carry", v.dtype, (), (branch, k)) for k, v in enumerate(outs))
@@ -255,7 +252,7 @@ class _GuardCloner(_SharingCloner):
         self.value(v)
         new = self.replacements[v]
         if self.fast.needs_flag(v):
-            self._add_flag(_is_flushed(new, new.args))
+            self._add_flag(_flushed_flag(new, new.args))
         self._flag_checked(v)
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -270,7 +267,8 @@ class _GuardCloner(_SharingCloner):
     def _flag_subnormal(self, v: Value) -> None:
         """Append the check that a value is 0 or not below its threshold."""
         least = LEAST_NORMAL + ((self.fast.checks[v] + 126) << 23)
-        self._add_flag(magnitude_bits(self.operand(v)) - 1 < least - 1)
+        size = _size(self.operand(v))
+        self._add_flag((size - least) & ~(size - 1))
 
     def _add_flag(self, flag: Value) -> None:
         """Append a flag to the open block."""
@@ -279,7 +277,7 @@ class _GuardCloner(_SharingCloner):
         self.flags.append(flag)
 
     def _join_flags(self) -> Value:
-        """Return True if any flag of the open block is set."""
+        """Return the flag of all flags of the open block."""
         joined = self.flags[0]
         for flag in self.flags[1:]:
             joined = joined | flag
@@ -314,15 +312,15 @@ class _GuardCloner(_SharingCloner):
         """Make the joined flags of an iteration one more result of a loop."""
         flag = self._join_flags()
         if loop.kind == "fold":
-            carry = Value("carry", bool_, (), (loop, len(loop.carry)))
+            carry = Value("carry", int32, (), (loop, len(loop.carry)))
             flag = flag | carry
             self.emit(flag)
-            loop.init, loop.carry = (*loop.init, const(False, bool_)), (*loop.carry, carry)
+            loop.init, loop.carry = (*loop.init, const(0, int32)), (*loop.carry, carry)
         else:
             assert loop.combine is not None
             loop.combine += FLAGGED_SUFFIX
         loop.update = (*loop.update, flag)
-        loop.results = (*loop.results, Value("result", bool_, (), (loop, len(loop.results))))
+        loop.results = (*loop.results, Value("result", int32, (), (loop, len(loop.results))))
 
 
 def _inner_values(loop: Loop) -> Iterator[Value]:
@@ -336,29 +334,33 @@ def _inner_values(loop: Loop) -> Iterator[Value]:
             yield s
 
 
-def _is_flushed(v: Value, args: Sequence[Value]) -> Value:
-    """Return True if the result of an operation may have been flushed; never False if it was."""
-    tiny = eq(bitcast(v, uint32) & EXPONENT_BITS, 0)
+def _size(x: Value) -> Value:
+    """Return the bits of |x| as int32."""
+    return bitcast(magnitude_bits(x), int32)
+
+
+def _tiny(x: Value) -> Value:
+    """Return an int32 whose sign bit is set for zeros and subnormals."""
+    return _size(x) - LEAST_NORMAL
+
+
+def _flushed_flag(v: Value, args: Sequence[Value]) -> Value:
+    """Return the flag of an operation: its sign bit is set if the result may have been flushed.
+
+    An operand that is tiny is 0: the guard has checked that it is not subnormal.
+    """
+    flag = _tiny(v)
     if v.op in ("add", "sub"):
-        return tiny & ne(*map(magnitude_bits, args))
+        difference = _size(args[0]) ^ _size(args[1])
+        return flag & -difference
     if v.op == "cast":
-        return tiny & ne(args[0], const(0.0, float64))
+        return flag & where(ne(args[0], const(0.0, float64)), const(-1, int32), 0)
     if v.op == "fma":
         a, b, c = args
-        zero_product = [_is_zero(x) for x in (a, b) if x.op != "const"]
-        if not zero_product or (c.op == "const" and c.number != 0):
-            return tiny
-        product = zero_product[0] if len(zero_product) == 1 else zero_product[0] | zero_product[1]
-        return tiny & ~(product if c.op == "const" else product & _is_zero(c))
-    nonzero = [~_is_zero(x) for x in (args if v.op == "mul" else args[:1]) if x.op != "const"]
-    for flag in nonzero:
-        tiny = tiny & flag
-    return tiny
-
-
-def _is_zero(x: Value) -> Value:
-    """Return True for both zeros."""
-    return eq(magnitude_bits(x), 0)
+        return flag & ~((_tiny(a) | _tiny(b)) & _tiny(c))
+    for x in args if v.op == "mul" else args[:1]:
+        flag = flag & ~_tiny(x)
+    return flag
 
 
 class _SoftCloner(_SharingCloner):

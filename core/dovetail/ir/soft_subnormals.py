@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from .builder import Combine
 
 LEAST_NORMAL = 0x800000  # bits of 2^-126
-EXPONENT_BITS = 0x7F800000
-_INFINITY, _ONE = EXPONENT_BITS, 0x3F800000
+_INFINITY, _ONE = 0x7F800000, 0x3F800000
 _SIGN = 0x80000000
 EXACT_SUFFIX = "_exact"  # at the end of a combine's name: its operations keep subnormals
 
