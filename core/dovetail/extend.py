@@ -1,12 +1,24 @@
 """The names that plugins may import from dovetail, by kind of plugin; `help(NAME)` explains each.
 
 A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
-    its hooks: hookimpl, BackendInfo, DeviceInfo, Capabilities, Unavailable, INTERFACE; for type
+    its hooks: hookimpl, BackendInfo, DeviceInfo, Capabilities, Unavailable; for type
         checkers BackendHooks, LibraryCallsHook, DiagnosticsHook, ConformanceHook
     what its floats are: probe_floats
-    the device: Backend, BindingBackend, Program, Launch, Entry, QueuedLaunch, Replay, LibraryCall,
-        mark_ordered, RawLaunch, RawArgument, Grid, Process, HOST_MEMORY
-    their types: Handle, Handles, StreamHandle, EventHandle, Compiled, Scalar, StridedOperand
+    the device: Backend, BindingBackend, Program, Entry, QueuedLaunch, mark_ordered, RawArgument,
+        Grid, Process; the help of each has its methods or fields
+    their types, which are no classes:
+        Handle           memory, from `allocate` or `adopt`: an address, a number, any object
+        Handles          handle and byte offset of each buffer, in turn, in one tuple
+        StreamHandle     a queue of work, from `create_stream`; None is the default stream
+        EventHandle      a place in a queue, from `record_event`
+        Compiled         the result of the method `compile`
+        Scalar           a Python number: the argument of a scalar parameter
+        StridedOperand   handle, byte offset, shape, strides in elements, dtype: of a library call
+        Launch           a function of handles, scalars, stream that launches, from `bind`
+        LibraryCall      a function of backend, operands, result, stream: a vendor's routine
+        RawLaunch        a function of handles, numbers, grid, stream, from `compile_raw`
+        Replay           a function of handles, numbers, stream, from `sequence`
+    constants: INTERFACE, the version; HOST_MEMORY, the `dlpack_type` of the host's memory
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument,
         place_offsets
     locks that a child of fork() finds free: Lock, register_lock
@@ -17,7 +29,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
 
 A KERNEL (docs/kernel-ir.md): what a backend compiles
     its parts: Kernel, Buffer, Block, Statement, Value, Store, Atomic, Loop, Combine, combine, walk,
-        values, loads, reductions, OPS, OPERANDS, LANES, CHUNK, PRODUCT_BLOCK, PRODUCT_BLOCKS
+        values, loads, reductions
     its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle
     what is known of it: Stride, stride_along, varies_along, fold_nest, trip_count, reduces_long,
         along_rows, shareable, settles, grid_index; run by the reference: interpret
@@ -25,6 +37,9 @@ A KERNEL (docs/kernel-ir.md): what a backend compiles
         Tile, choose_tile, fills_tiles, stages_wider_values
     making one: KernelBuilder, load, cast, bitcast, const, choose, eq, ne, fma, fold_loop,
         reduce_loop, sum_of_products
+    constants: OPS, of each operation the number and kinds of operands, and the result; OPERANDS,
+        the operations that are no statements; LANES and CHUNK, of the order of a reduction;
+        PRODUCT_BLOCK and PRODUCT_BLOCKS, of the order of a product
 
 A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities

@@ -20,31 +20,39 @@ class Capabilities:
 
     The core legalises the rest away, or refuses it clearly.
 
-    - `dtypes`: the dtypes of buffers.
-    - `native_halves`: of float16, bfloat16, those that the device loads, stores and casts to and
-      from float32.
-    - `exact_division`: True if float32 division and square root round correctly.
+    - `dtypes`: the dtypes of buffers. A dtype that is missing is an error for users.
+    - `native_halves`: of float16, bfloat16 and the dtypes of plugins, those that the device loads,
+      stores and casts to and from float32. Others come as integers.
+    - `exact_division`: True if float32 division and square root round correctly. False: kernels
+      compute them with float64 or integers.
     - `float64`: True if the device computes in float64.
-    - `fma`: True if there is a multiply-add that rounds once.
+    - `fma`: True if there is a multiply-add that rounds once. False: kernels compute it exactly.
     - `fma64`: True if there is one of float64; None: as `fma`.
-    - `contraction`: True if the compiler may fuse a product, unasked, with a sum that uses it.
+    - `contraction`: True if the compiler may fuse a product, unasked, with a sum that uses it, and
+      no option prevents that.
     - `algebra`: the float expressions that the compiler may rewrite: none ("exact"), operations
       with a constant 0 ("zeros"), or any ("free").
-    - `denormals`: True if float32 arithmetic keeps them.
+    - `denormals`: True if float32 arithmetic keeps subnormal numbers.
     - `nan`: True if float arithmetic keeps infinities and NaN.
-    - `concurrency`: the number of independent grid points that keep the device busy.
+    - `concurrency`: the number of independent grid points that keep the device busy. Long
+      reductions are split until there are as many.
     - `near`: the bytes of a first-level cache that a grid point has for itself; 0 if points share
       it.
-    - `max_buffers`: the most buffers of a kernel; 0 is no limit.
-    - `max_buffer`: the most bytes of a buffer, which is one allocation; 0 is no limit.
-    - `offset_alignment`: the offsets of a launch's buffers are multiples of it, in bytes.
-    - `offset_params`: True if kernels get the first element of each buffer as an integer.
-    - `max_grid`: the most points of a launch along each axis, the last axis last; () is no limit.
-    - `max_iterations`: the most iterations of a point in a launch, all loops together; 0 is no
-      limit.
+    - `max_buffers`: the most buffers of a kernel, 8 or more; 0 is no limit.
+    - `max_buffer`: the most bytes of a buffer, which is one allocation, or of its binding; 0 is no
+      limit. A tensor above it is an OutOfMemoryError.
+    - `offset_alignment`: the offsets of a launch's buffers are multiples of it, in bytes: a power
+      of two, and at most 1 << 20 with 32-bit indices. Kernels get the rest as an integer.
+    - `offset_params`: True if the backend binds whole allocations, and gives kernels the first
+      element of each buffer as an integer (`Kernel.offset_ints`, `place_offsets`).
+    - `max_grid`: the most points of a launch along each axis, the last axis last, and the most
+      axes; () is no limit. Larger grids are launched in parts.
+    - `max_iterations`: the most loop iterations of one point in one launch, all loops together; 0
+      is no limit. A reduction counts its values, and 96 for each chunk of 4096 of them. Kernels
+      with longer loops are launched in parts.
     - `index_bits`: the bits of indices and sizes in kernels, 64 or 32.
     - `int64`: False if 64-bit integers, which `dtypes` still has, come as two words.
-    - `storage_bits`: the smallest unit of memory access, 8 or 32.
+    - `storage_bits`: the smallest unit of memory access, 8 or 32. Scalars keep their dtypes.
     - `atomic_bits`: the most bits of an integer on which the device has atomics, 64 or 32.
     """
 

@@ -134,7 +134,8 @@ def test_places(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check one launch with its buffers at ten places, of which `offset_params` binds one."""
     can, bind = kit.backend.info.capabilities, kit.backend.bind
     kernel, n = scaling_kernel(1), 300
-    data = np.arange(2 * PLACES * n, dtype=np.int64).astype("i1")
+    apart = n + PLACES
+    data = np.arange(2 * PLACES * apart, dtype=np.int64).astype("i1")
     memory = kit.opened.allocator.allocate(data.size)
     bound: list[Compiled] = []
 
@@ -148,7 +149,7 @@ def test_places(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     launch = kit.bind(kernel, (n,), (n,))
     kit.backend.copy_in(memory.handle, memory.offset, bytes_view(data))
     for k in range(PLACES):
-        source, target = 2 * k * n + k, (2 * k + 1) * n
+        source, target = 2 * k * apart + k, (2 * k + 1) * apart
         offsets = memory.offset + source, memory.offset + target
         launch((memory.handle, offsets[0], memory.handle, offsets[1]), (), None)
         data[target : target + n] = data[source : source + n] * 2 + 1
