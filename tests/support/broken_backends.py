@@ -135,6 +135,23 @@ class ClearsResults(Honest):
         super().launch(program, buffers, ints, scalars, grid, stream)
 
 
+class BindsRanges(Honest):
+    """Bind the memory from each offset on, so that a negative index reads 0."""
+
+    shown_by = "test_limits and neighbours"
+
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        bound = list(buffers)
+        for k, b in enumerate(program.kernel.buffers):
+            if b.access == "r":
+                bound[2 * k] = buffers[2 * k].copy()
+                bound[2 * k][: buffers[2 * k + 1]] = 0
+        super().launch(program, tuple(bound), ints, scalars, grid, stream)
+
+
 class LeakingFree(Honest):
     """Never free memory."""
 
@@ -779,6 +796,7 @@ BROKEN = (
     TruncatesHalves, WrongOrder, ShuffledSequence, CopiesAtOnce, OverwritesPrograms,
     DeniesItsQueue, TakesNoTime, RefusesItsBinaries, ForgetsASetting, TypedScalars, ClearsResults,
     LosesAdditions,
+    BindsRanges,
 )  # fmt: skip
 MORE_BROKEN = (  # with the same dtypes
     Unaligned, ShortCopy, HostDoesNotWait, CoarseScalars, NarrowIntegers, WrongRounding,

@@ -14,6 +14,7 @@ from ..device_class import Device
 from ..dtypes import float32, int8, int32, int64
 from ..engine.evaluate import plan_pending
 from ..errors import DeviceError
+from ..functions.indexing.index_reads import take
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
 from ..fusion.plan import PlannedLaunch
@@ -36,7 +37,9 @@ from .kit import Kit
 from .values import bytes_view
 
 UNLIMITED_TENSORS = 40  # tensors, where nothing limits the buffers of a kernel
-AXIS_POINTS_MAX = 1 << 22  # points along an axis, at most
+AXIS_POINTS_MAX = 1 << 22  # points along an axis; of a device that allows more:
+SHORT_AXIS_POINTS = 1000
+BUFFER_SHARE = 4  # no case needs more than this part of the largest buffer
 LONG_FOLD_STEPS = 70_000  # a driver ended all loops of a point after 65,535 iterations
 MANY_REDUCTIONS = 777  # of one point: 65,535 iterations are 84 for each
 PLACES = 10  # at which a bound launch finds its buffers
@@ -120,8 +123,11 @@ def test_launches(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
         return record
 
     monkeypatch.setattr(kit.backend, "bind", watch)
-    last = min(most[-1] + 5, AXIS_POINTS_MAX)
-    grid = (*(2 + k for k in range(max(0, len(most) + more - 1))), last)
+    outer = [2 + k for k in range(max(0, len(most) + more - 1))]
+    last = most[-1] + 5 if most[-1] + 5 <= AXIS_POINTS_MAX else SHORT_AXIS_POINTS
+    if can.max_buffer:
+        last = min(last, can.max_buffer // BUFFER_SHARE // math.prod(outer))
+    grid = (*outer, last)
     x = np.arange(math.prod(grid), dtype=np.int64).astype("i1")
     kit.check(scaling_kernel(len(grid)), [x, np.zeros_like(x)], grid, [], grid)
     wrong = [k for offsets in launched for k in offsets if k % can.offset_alignment]
@@ -158,6 +164,24 @@ def test_places(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
         kit.check_same_bits(actual, data, int8, f"place {k + 1}", lambda: str(kernel))
     once = can.offset_params and not can.max_grid
     assert len(bound) == 1 or not once, kit.failure(f"{len(bound)} calls of bind", str(kernel))
+
+
+def test_small_neighbours(kit: Kit) -> None:
+    """Check loads and stores at loaded indices in tensors that lie next to each other.
+
+    An offset that is rounded down may lie in another tensor, and indices that count down are
+    negative.
+    """
+
+    def make(on: Device) -> Tensor:
+        """Return what is read of nine small tensors, and their elements after a write."""
+        xs = [dense(np.arange(k, k + 300, dtype="f4"), float32, on) for k in range(9)]
+        at = dense(np.array([5, 0, 299]), int64, on)
+        read = [take(x, at) + x[5:2:-1] for x in xs]
+        xs[4][at] = -1.0
+        return concat([*read, *xs])
+
+    kit.check_agreement(make, "small tensors next to each other")
 
 
 def pick_rows() -> Kernel:
