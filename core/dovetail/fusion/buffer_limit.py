@@ -1,6 +1,6 @@
-"""The limit on a kernel's buffers: counts them, and materialises operands to need fewer.
+"""The limits on a kernel's buffers: counts them, and materialises operands to need fewer.
 
-Devices without a limit skip this module.
+One is the device's. The others bound the time to compile a kernel, which grows with its buffers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from .groups import FusionGroup
 from .reasons import Reason, ReasonKind
 from .terms import NodeDraft, Prerequisite
 
+JOINED_BUFFERS_MAX = 16  # a kernel with more takes no further node
+BUFFERS_MAX = 32  # a node that needs more is computed in parts, where its operands permit
+
 Reads = frozenset[int | tuple[int, int]]  # slots, and error cells as (node, number of the index)
 
 
@@ -24,9 +27,9 @@ def count_buffers(group: FusionGroup) -> int:
 
 
 def exceeds_buffer_limit(decisions: Decisions, group: FusionGroup) -> bool:
-    """Return True if a kernel has more buffers than the device allows."""
-    buffers_max = decisions.graph.max_buffers
-    return buffers_max > 0 and count_buffers(group) > buffers_max
+    """Return True if a kernel has more buffers than JOINED_BUFFERS_MAX, or the device allows."""
+    buffers_max = min(decisions.graph.max_buffers or JOINED_BUFFERS_MAX, JOINED_BUFFERS_MAX)
+    return count_buffers(group) > buffers_max
 
 
 def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Prerequisite | None:
@@ -35,11 +38,11 @@ def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Pr
     writes: how many buffers the kernel writes; these are not in its accesses yet.
 
     Of the first node that reads too many buffers it is the operand that reads most: a long sum
-    becomes sums of as many operands as fit. Raises: DeviceError if all operands are in memory
-    already.
+    becomes sums of as many operands as fit. If all operands are in memory already, the device's
+    limit alone is kept. Raises: DeviceError if it cannot be.
     """
-    buffers_max = decisions.graph.max_buffers
-    if not buffers_max or count_buffers(draft.group) + writes <= buffers_max:
+    buffers_max = min(decisions.graph.max_buffers or BUFFERS_MAX, BUFFERS_MAX)
+    if count_buffers(draft.group) + writes <= buffers_max:
         return None
     reads: dict[int, Reads] = {}
     for i in sorted(draft.nodes | {draft.node}):
@@ -64,11 +67,16 @@ def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Pr
 
 def _need_largest_operand(
     decisions: Decisions, i: int, args: Sequence[int], operand_reads: Sequence[Reads], count: int
-) -> Prerequisite:
-    """Return the need for the operand with most buffers. Raises: DeviceError if all have one."""
+) -> Prerequisite | None:
+    """Return the need for the operand with most buffers, or None if all have one.
+
+    Raises: DeviceError if all have one, and these are more than the device takes.
+    """
     _, j = max(zip(map(len, operand_reads), args, strict=True))
     if max(map(len, operand_reads)) > 1:
         return Prerequisite(_find_source(decisions, j), Reason(ReasonKind.TOO_MANY_BUFFERS))
+    if not 0 < decisions.graph.max_buffers < count:
+        return None
     expr = decisions.graph.nodes[i]
     op_name = "write" if expr.op is None else expr.op.name
     raise DeviceError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..graph.expr import Expr
+from ..ops.table import Op
 from .decisions import Decisions
 
 BROADCAST_REPEATS_MAX = (
@@ -13,6 +14,7 @@ KERNEL_VALUES_MAX = 160  # values computed on the fly in one kernel; a larger ke
 COST_PER_VALUE = (
     6  # each such cost counts as one more value: compilers take 0.5 s for 20 sines, 4 s for 60
 )
+COMPLEX_COST_FACTOR = 5  # of an op of complex numbers: exp is an exp, a sin, a cos and more
 # So costly a value is materialised if two kernels need it (10 M normals: 70 ms, not 78), or two
 # loops of a kernel with all that these compute on the fly for it (`bench/programs/kuramoto.py`).
 SHARED_VALUE_COST_MIN = 60
@@ -23,6 +25,12 @@ COLUMNS_PER_ROW = 16  # so many neighbouring columns are reduced at once, and co
 BLOCKS_PER_UNIT = 16  # blocks of rows per unit of concurrency, if rows are cut
 SPLIT_ELEMENTS_MIN = 1 << 15  # a reduction of fewer elements is not worth splitting
 COST_MAX = 10_000  # higher costs make no difference
+
+
+def count_values(expr: Expr, op: Op) -> int:
+    """Return how many values of KERNEL_VALUES_MAX a node counts as."""
+    factor = COMPLEX_COST_FACTOR if expr.spec.dtype.kind == "c" else 1
+    return 1 + op.cost * factor // COST_PER_VALUE
 
 
 def recompute_cost(decisions: Decisions, i: int) -> int:

@@ -20,7 +20,7 @@ class ReasonKind(Enum):
     READER_USES_CHUNKS = "it reduces rows that its reader walks in chunks"
     CHECKED = "its indices are checked before a reduction reads it"
     TOO_LARGE = "the kernel would grow too large"
-    TOO_MANY_BUFFERS = "the kernel would have more buffers than the device takes"
+    TOO_MANY_BUFFERS = "the kernel would have too many buffers"
     COSTLY_TWICE = "it is costly, and two kernels need it"
     COSTLY_IN_LOOPS = "it is costly, and two loops of a kernel would compute it"
     COSTLY_PART = "it is costly, and only a part of what is joined"

@@ -114,7 +114,7 @@ def build_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Te
     op = expr.op
     if op is None:
         return _build_leaf_term(decisions, i, path, draft)
-    size = 1 + op.cost // cost.COST_PER_VALUE
+    size = cost.count_values(expr, op)
     draft.value_count += size
     term: Term | Refusal | None = None
     if i != draft.node:
