@@ -59,8 +59,24 @@ def test_traced_float_becomes_a_tensor_that_each_call_makes_anew(dtype: dt.DType
     assert captured.captures == 1
 
 
-def test_int_of_a_traced_float_ends_the_capture() -> None:
+def test_capture_that_reads_a_float_is_for_its_value_alone() -> None:
+    @dt.jit
+    def f(x: dt.Tensor, rate: float, other: float) -> tuple[dt.Tensor, float]:
+        y = x * rate if rate * 2 > 1 else x + rate
+        return y * other, math.exp(rate)
+
+    for rate in (0.75, 0.25, 0.75, -0.0, 0.0, 0.25):
+        for other in (1.5, 2.5):
+            y, e = f(dt.ones(2, device="reference"), rate, other)
+            assert y.tolist() == [(rate if rate > 0.5 else 1 + rate) * other] * 2
+            assert e == math.exp(rate)
+    assert f.captures == 4, "one for each value of rate"
+
+
+def test_float_that_is_read_with_many_values_ends_the_captures() -> None:
     captured = dt.jit(lambda rate: dt.full(2, rate, dtype=dt.int64))
+    for k in range(4):
+        assert captured(float(k)).tolist() == [k, k] and captured.captures == k + 1
     with pytest.warns(dt.DovetailWarning, match="a float argument is asked for its value"):
-        assert captured(2.0).tolist() == [2, 2]
-    assert captured(3.0).tolist() == [3, 3] and captured.captures == 0
+        assert captured(4.0).tolist() == [4, 4]
+    assert captured(5.0).tolist() == [5, 5] and captured.captures == 4

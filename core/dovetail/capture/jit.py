@@ -60,6 +60,7 @@ CAPTURE_TRIES_MAX = (
     3  # to capture a function that binds names to new tensors, as the first call of one may
 )
 RECENT_EXECUTABLES_MAX = 4  # captures that are tried without looking them up
+FIXED_FLOATS_MAX = 4  # captures of one kind for values of floats that the function compares
 CAPTURES_PER_KIND_MAX = 16  # captures of one kind of arguments, which differ in the closure
 
 P = ParamSpec("P")  # what the function takes
@@ -271,6 +272,7 @@ class Captured(RecentExecutables, Generic[P, R]):
             flat.tree,
             settings,
             None if self._fullgraph else self._warn_of_read,
+            not self._fullgraph and self._count_fixed(flat, key) < FIXED_FLOATS_MAX,
         )
         leaves = session.trace_arguments()
         try:
@@ -295,6 +297,12 @@ class Captured(RecentExecutables, Generic[P, R]):
             self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
         self._captures[key] = [capture, *before][:CAPTURES_PER_KIND_MAX]
         return result
+
+    def _count_fixed(self, flat: FlatTree, key: Hashable) -> int:
+        """Return how many captures of a kind are for certain values of float arguments."""
+        floats = [i for i, x in enumerate(flat.leaves) if type(x) is float]
+        captures = [c for c in self._captures.find(key) or () if isinstance(c, Capture)]
+        return sum(any(type(c.trace.leaves[i]) is StaticArgument for i in floats) for c in captures)
 
     def _warn_of_read(self, what: str) -> None:
         """Warn, once per function, that it reads values and therefore runs without a capture."""
@@ -465,7 +473,8 @@ def jit(
 
     What triggers a new capture: other shapes, dtypes, devices or strides of tensors; another value
     of an int, bool, string or other hashable argument; other constants or settings that the
-    function reads from outside, and other modes of networks. Floats may change without a new one.
+    function reads from outside, and other modes of networks. Floats may change without a new one,
+    unless Python code compares them: then a capture is for one value, and the fifth ends captures.
     Tensors that the function reads by names from outside are read again at each call.
 
     What is frozen at the capture: the rest of what Python does, such as `print`, counters and lists
@@ -476,7 +485,7 @@ def jit(
     - `function`: takes and returns tensors, numbers and other hashable values, or containers of
       them. None gives a decorator.
     - `static_argnames`: the names of arguments that are static in any case, as a string or several;
-      a float needs it if Python code compares it.
+      a float needs it if Python code compares it and `fullgraph` is True.
     - `fullgraph`: True raises a CaptureError where the function needs a value.
 
     Cost: a capture runs the function once, and plans and compiles what is new, so it takes longer

@@ -83,10 +83,11 @@ class CaptureSession:
         tree: object,
         settings: Settings,
         warn_of_read: Callable[[str], None] | None = None,
+        may_fix_floats: bool = False,
     ) -> None:
-        """`warn_of_read`: see `CaptureTracer`."""
+        """`warn_of_read`: see `CaptureTracer`. `may_fix_floats`: see `Environment.may_fix`."""
         evaluate_pending()
-        self.name, self.leaves, self.tree, self.settings = name, leaves, tree, settings
+        self.name, self.leaves, self.tree, self.settings = name, [*leaves], tree, settings
         self.reachable = [
             ReachableTensor(x, i) for i, x in enumerate(leaves) if isinstance(x, Tensor)
         ]
@@ -116,6 +117,7 @@ class CaptureSession:
         for generator in (global_generator(), *[p.value for p in self.closure.paths]):
             if is_generator(generator):
                 self.recorder.generators.watch(generator)
+        self.recorder.environment.may_fix = may_fix_floats
 
     def _add_constant(self, x: Tensor) -> None:
         """Add a tensor over older memory and its `grad` to `reachable`, unless it is there."""
@@ -332,6 +334,13 @@ class CaptureSession:
             return None
         return capture_backward(self.name, recorder, i, tensors[i], self.reachable)
 
+    def _fix_floats(self, fixed: set[int]) -> None:
+        """Make the float arguments with these variables static."""
+        for i, variable in self.floats:
+            if variable in fixed:
+                self.leaves[i] = StaticArgument(float(self.leaves[i]))
+        self.floats = [(i, variable) for i, variable in self.floats if variable not in fixed]
+
     def _build_capture(
         self,
         tensors: list[Tensor],
@@ -341,6 +350,7 @@ class CaptureSession:
     ) -> Capture:
         """Build the capture of the recorded acts; drop the values of the user's tensors."""
         recorder = self.recorder
+        self._fix_floats(recorder.environment.fixed)
         same = {id(k.tensor): k for k in self.reachable}
         exprs = [_in_memory(t) for t in tensors]
         places = [recorder.locate(e) for e in exprs]

@@ -26,10 +26,13 @@ class Environment:
 
     A variable is a number that may differ from call to call. `values` are those during capture.
     `is_abandoned`: the function runs on without a capture, and its numbers are plain ones.
+    `may_fix`: the host may read numbers; the capture is then for their values alone. `fixed`: the
+    variables that it has read, and those from which they were computed.
     """
 
     def __init__(self) -> None:
-        self.is_abandoned = False
+        self.is_abandoned = self.may_fix = False
+        self.fixed: set[int] = set()
         self.values: Env = []
         # Computed at the start of a replay: (variable of the result, function, arguments).
         self.formulas: list[tuple[int, Callable[..., object], tuple[TracedNumber, ...]]] = []
@@ -39,6 +42,16 @@ class Environment:
         """Append a variable with this value during capture, and return its index."""
         self.values.append(value)
         return len(self.values) - 1
+
+    def fix(self, variable: int) -> bool:
+        """Add a variable to `fixed`, with its sources, and return True; False if it may not be."""
+        if not self.may_fix or tracer_api.current() is None:
+            return False
+        self.fixed.add(variable)
+        for result, _, numbers in reversed(self.formulas):
+            if result in self.fixed:
+                self.fixed.update(x.variable for x in numbers if x.variable is not None)
+        return True
 
     def tag(self, what: object, variables: tuple[int | None, ...]) -> None:
         """Mark an object (arguments or a number), by identity, as standing for variables."""
@@ -79,7 +92,8 @@ class TracedFloat:
         return number
 
     def __float__(self) -> float:
-        tracer_api.refuse_read("a float argument is asked for its value")
+        if not self.environment.fix(self.variable):
+            tracer_api.refuse_read("a float argument is asked for its value")
         return self.value
 
     def __bool__(self) -> bool:
@@ -154,10 +168,12 @@ def _install_operators() -> None:
 
         def read(self: TracedFloat, *args: object, use: Callable[..., object] = use) -> object:
             """Return `use(value, *args)`. Raises: CaptureError while or after it is captured."""
-            tracer_api.refuse_read("a float argument is compared or asked for its value")
-            if not self.environment.is_abandoned:
-                text = "dt.jit: a float argument is used after its function was captured"
-                raise CaptureError(text)
+            traced = [x for x in (self, *args) if type(x) is TracedFloat]
+            if not all([x.environment.fix(x.variable) for x in traced]):
+                tracer_api.refuse_read("a float argument is compared or asked for its value")
+                if not self.environment.is_abandoned:
+                    text = "dt.jit: a float argument is used after its function was captured"
+                    raise CaptureError(text)
             return use(self.value, *[a.value if type(a) is TracedFloat else a for a in args])
 
         setattr(TracedFloat, name, read)
