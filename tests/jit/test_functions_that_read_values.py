@@ -6,8 +6,10 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import dovetail as dt
+import dovetail.numpy as np
 import pytest
 
 
@@ -106,6 +108,17 @@ def test_float_arguments_have_their_values_after_a_read() -> None:
     assert values == [True, False, True, 1, math.exp(0.75), "0.750 0.75", 1.75, 1]
     y, *values = scale(dt.ones(2), 0.25)
     assert isinstance(y, dt.Tensor) and y.tolist() == [0.75, 0.75] and values[1] is True
+
+
+@pytest.mark.parametrize("values", [[1.5, 2.5], (1, 2)])
+@pytest.mark.parametrize("multiply", [lambda n, values: n * values, lambda n, values: values * n])
+def test_list_times_an_integer_of_a_trace_is_repeated(
+    multiply: Callable[[Any, Any], Any], values: Any
+) -> None:
+    captured = dt.jit(lambda x: multiply(np.argmax(x), values))
+    with pytest.warns(dt.DovetailWarning, match="runs without a capture"):
+        assert captured(np.asarray([0, 1, 7])) == values * 2
+    assert multiply(np.asarray([1, 3]), values).tolist() == [values[0], 3 * values[1]]
 
 
 def test_captured_function_called_after_the_read_is_captured() -> None:

@@ -169,7 +169,7 @@ def _install_operators() -> None:
         def read(self: TracedFloat, *args: object, use: Callable[..., object] = use) -> object:
             """Return `use(value, *args)`. Raises: CaptureError while or after it is captured."""
             traced = [x for x in (self, *args) if type(x) is TracedFloat]
-            if not all([x.environment.fix(x.variable) for x in traced]):
+            if not all(x.environment.fix(x.variable) for x in traced):
                 tracer_api.refuse_read("a float argument is compared or asked for its value")
                 if not self.environment.is_abandoned:
                     text = "dt.jit: a float argument is used after its function was captured"

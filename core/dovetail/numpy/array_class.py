@@ -778,9 +778,21 @@ def find_promotion(op: Op, *operands: Any) -> Any:
 
     - `operands`: dtypes of tensors, types of numbers.
     """
+    if op.name == "multiply" and (list in operands or tuple in operands):
+        return _repeat_in_trace
     numpy_kinds = {k: _dtypes.get(k, k) for k in operands if _is_scalar_type(k)}
     kinds = [int if k is Size else numpy_kinds.get(k, k) for k in operands]
     return UFUNCS[_UFUNC_NAMES.get(op.name, op.name)] if _differs(op.name, kinds) else None
+
+
+def _repeat_in_trace(a: Any, b: Any) -> Any:
+    """Return a list or tuple repeated by an integer, NumPy's scalar without a trace; else None.
+
+    The read of the integer ends the trace.
+    """
+    x, values = (a, b) if isinstance(a, Tensor) else (b, a)
+    is_scalar = is_tracing() and expr_of(x).spec.shape == () and x.dtype.kind in "iu"
+    return values * operator.index(x) if is_scalar else None
 
 
 def _is_scalar_type(kind: Any) -> bool:

@@ -139,7 +139,7 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
             return record_reflected(op, other, self)
         if is_strided(self) and type(other) is Size:
             return record_reflected(op, other.value, self)
-        if type(other) is complex:
+        if type(other) in (complex, list, tuple):
             promoted = promote(op, self, other, self)
             if promoted is not None:
                 return promoted
