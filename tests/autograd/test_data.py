@@ -89,3 +89,15 @@ def test_captured_step_writes_through_data(device: dt.Device) -> None:
     for _ in range(3):
         step(dt.ones(3, device=device))
     assert x.tolist() == [-2, -1, 0] and x.requires_grad
+
+
+def test_gradient_of_an_earlier_result_reaches_the_tensor(device: dt.Device) -> None:
+    x = dt.asarray([1.0, 2.0], device=device).requires_grad_()
+    seen = list[object]()
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    loss = (x * x).sum()
+    x.data = dt.asarray([5.0, 6.0], device=device)
+    loss.backward()
+    assert x.grad is not None and x.grad.tolist() == [2.0, 4.0] and seen == [[2.0, 4.0]]
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [5.0, 7.0] and x.is_leaf

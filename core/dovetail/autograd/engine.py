@@ -424,7 +424,8 @@ def _data(x: Tensor) -> Tensor:
 def _set_data(x: Tensor, source: Tensor) -> None:
     """Make `x` refer to the memory of `source`; keep hooks, and a `grad` that fits.
 
-    Nothing changes if it views that memory in the same way already.
+    If its shape and dtype stay, so does its place on the tape: gradients of earlier results reach
+    `x`. Nothing changes if it views that memory in the same way already.
     """
     before, fresh_leaf = (
         _leaf_without_tape(strided("data", x)),
@@ -434,10 +435,10 @@ def _set_data(x: Tensor, source: Tensor) -> None:
     if before.storage is fresh_leaf.storage and _view_key(before) == _view_key(fresh_leaf):
         return  # what `x.data += y` ends with
     set_(x, source)
-    if tape is not None:
-        n = _require_tape("data", x)
-        n.hooks = tape.hooks
-        n.grad = tape.grad if before.spec is fresh_leaf.spec else None
+    if tape is not None and before.spec is fresh_leaf.spec:
+        x._expr.tape = tape
+    elif tape is not None:
+        _require_tape("data", x).hooks = tape.hooks
 
 
 def _view_key(e: Expr) -> tuple[object, ...]:
