@@ -163,9 +163,9 @@ def _on_host(name: str) -> Callable[..., Any]:
     @wraps(theirs, updated=())
     def find(a: Any) -> Any:
         if type(a) is ndarray and name != "argwhere":
-            found = find_true(a, name == "flatnonzero")
-            if found is not None:
-                return found
+            indices = find_true(a, name == "flatnonzero")
+            if indices is not None:
+                return indices
         if type(a) is ndarray and a.size <= MASK_MAX and a.ndim and not is_tracing():
             positions = theirs(read_values(name, a))
             return tuple(map(upload, positions)) if type(positions) is tuple else upload(positions)

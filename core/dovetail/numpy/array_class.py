@@ -372,6 +372,9 @@ class ndarray(ArrayMethods):
 
     def flatten(self, order: str = "C") -> ndarray:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
+        flat = copy_tensor(self, True) if order == "C" else None
+        if flat is not None:
+            return flat  # type: ignore[return-value]  # it has the class of self
         return self.copy().reshape(-1, order=order)
 
     def ravel(self, order: str = "C") -> ndarray:

@@ -90,7 +90,8 @@ def unique(ar: ndarray, **options: bool) -> Any:
         "return_counts",
     }:
         return None
-    results = host.unique(read_values("unique", ar), **options)
+    find: Callable[..., Any] = host.unique
+    results = find(read_values("unique", ar), **options)
     return tuple(map(upload, results)) if type(results) is tuple else upload(results)
 
 

@@ -102,14 +102,15 @@ class ufunc:
 
         Raises: TypeError if NumPy has no loop for the dtypes.
         """
-        if self._at_once is not None and not options and len(args) == self.nin:
+        if args and not options and len(args) <= 2:
+            first, last = type(args[0]), type(args[-1])
+            if first in NUMBER_TYPES and last in NUMBER_TYPES:
+                return self.__wrapped_ufunc__(*args)
             kind = ndarray_class()
-            small = self._at_once(*args) if kind in (type(args[0]), type(args[-1])) else None
-            if small is not None:
-                return small
-        ends_are_numbers = args and type(args[0]) in NUMBER_TYPES and type(args[-1]) in NUMBER_TYPES
-        if ends_are_numbers and len(args) <= 2 and not options:
-            return self.__wrapped_ufunc__(*args)
+            if self._at_once is not None and len(args) == self.nin and kind in (first, last):
+                small = self._at_once(*args)
+                if small is not None:
+                    return small
         kinds = _find_kinds(args)
         if not options:
             plan = self._plans.get(kinds)

@@ -5,7 +5,7 @@ from dovetail.graph.expr cimport Expr
 cpdef object gather(object x, object key)
 cpdef bint scatter(object x, object key, object value, Py_ssize_t address) except -1
 cpdef bint copy_elements(Expr part, object value) except -1
-cpdef object copy_tensor(object x)
+cpdef object copy_tensor(object x, bint flat=*)
 cpdef object stack_rows(list rows)
 cpdef object concat(object tensors, Py_ssize_t axis)
 cpdef object create_filled(type kind, object shape, object dtype, object device, object value)

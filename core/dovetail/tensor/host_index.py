@@ -48,8 +48,11 @@ def copy_elements(part: Expr, value: Tensor) -> bool:
     return False
 
 
-def copy_tensor(x: Tensor) -> Tensor | None:
-    """Return a dense copy of a small tensor in memory; None if the caller must record a copy."""
+def copy_tensor(x: Tensor, flat: bool = False) -> Tensor | None:
+    """Return a dense copy of a small tensor in memory; None if the caller must record a copy.
+
+    - `flat`: the copy has one dimension.
+    """
     return None
 
 

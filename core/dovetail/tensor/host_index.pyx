@@ -191,16 +191,17 @@ cdef _copy_dense(Expr e, char* source, char* target):
     _walk(axes, ndim, source, &none, target, e.spec.itemsize, True)
 
 
-cpdef object copy_tensor(object x):
+cpdef object copy_tensor(object x, bint flat=False):
     """Return a dense copy of a small tensor in memory, or None for the general path."""
     cdef Expr e = expr_of(x), result
-    cdef Py_ssize_t source, target
+    cdef Py_ssize_t source, target, size
     if e.op is not None or e.tape is not None or e.spec.size > _COPIED or is_observed():
         return None
     source = reachable_address(e)
     if source == 0:
         return None
-    result = allocate_leaf(e.spec)
+    size = e.spec.size
+    result = allocate_leaf(spec_of_shape(e.spec, &size, 1) if flat else e.spec)
     target = reachable_address(result)
     if target == 0:
         return None

@@ -23,19 +23,22 @@ cdef extern from *:
     #define DOVETAIL_LOOPS
     #endif
 
-    /* The canonical order: element k is combined with lane k mod 32, then the lanes in halves. */
+    /* The canonical order: element k is combined with lane k mod 32, then the lanes in halves.
+       Lanes without elements would not change the others. */
     #define DOVETAIL_FOLD(NAME, T, L, FIRST, COMBINED)                                \\
         DOVETAIL_LOOPS static L NAME(const T *v, Py_ssize_t n) {                      \\
             L lanes[32];                                                              \\
-            Py_ssize_t j, k;                                                          \\
-            for (j = 0; j < 32; j++)                                                  \\
+            Py_ssize_t j, k, width = 1;                                               \\
+            while (width < n && width < 32)                                           \\
+                width *= 2;                                                           \\
+            for (j = 0; j < width; j++)                                               \\
                 lanes[j] = FIRST;                                                     \\
             for (k = 0; k + 32 <= n; k += 32)                                         \\
                 for (j = 0; j < 32; j++) {                                            \\
                     L x = lanes[j], y = v[k + j]; lanes[j] = COMBINED; }              \\
             for (j = 0; j < n - k; j++) {                                             \\
                 L x = lanes[j], y = v[k + j]; lanes[j] = COMBINED; }                  \\
-            for (k = 16; k > 0; k /= 2)                                               \\
+            for (k = width / 2; k > 0; k /= 2)                                        \\
                 for (j = 0; j < k; j++) {                                             \\
                     L x = lanes[j], y = lanes[j + k]; lanes[j] = COMBINED; }          \\
             return lanes[0];                                                          \\
@@ -49,6 +52,30 @@ cdef extern from *:
     DOVETAIL_FOLD(dovetail_max_wholes, int64_t, int64_t, INT64_MIN, x < y ? y : x)
     DOVETAIL_FOLD(dovetail_min_wholes, int64_t, int64_t, INT64_MAX, y < x ? y : x)
     DOVETAIL_FOLD(dovetail_sum_truths, uint8_t, int64_t, 0, x + y)
+
+    /* The same for each column of a matrix; `lanes` has 32 rows, or a power of two from n on. */
+    #define DOVETAIL_COLUMNS(NAME, FIRST, COMBINED)                                   \\
+        DOVETAIL_LOOPS static void NAME(const char *at, Py_ssize_t n, Py_ssize_t step, \\
+                                        Py_ssize_t columns, double *lanes) {          \\
+            Py_ssize_t c, j, k, width = 1;                                            \\
+            while (width < n && width < 32)                                           \\
+                width *= 2;                                                           \\
+            for (j = 0; j < width * columns; j++)                                     \\
+                lanes[j] = FIRST;                                                     \\
+            for (k = 0; k < n; k++) {                                                 \\
+                const double *row = (const double *)(at + k * step);                  \\
+                double *lane = lanes + (k & 31) * columns;                            \\
+                for (c = 0; c < columns; c++) {                                       \\
+                    double x = lane[c], y = row[c]; lane[c] = COMBINED; }             \\
+            }                                                                         \\
+            for (k = width / 2 * columns; k >= columns; k = k / columns / 2 * columns) \\
+                for (j = 0; j < k; j++) {                                             \\
+                    double x = lanes[j], y = lanes[j + k]; lanes[j] = COMBINED; }     \\
+        }
+    DOVETAIL_COLUMNS(dovetail_sum_columns, 0.0, x + y)
+    DOVETAIL_COLUMNS(dovetail_multiply_columns, 1.0, x * y)
+    DOVETAIL_COLUMNS(dovetail_max_columns, -INFINITY, x < y || y != y ? y : x)
+    DOVETAIL_COLUMNS(dovetail_min_columns, INFINITY, y < x || y != y ? y : x)
 
     #define DOVETAIL_SEARCH(NAME, T, BETTER)                                          \\
         static Py_ssize_t NAME(const T *v, Py_ssize_t n) {                            \\
@@ -88,6 +115,10 @@ cdef extern from *:
     double _multiply_reals "dovetail_multiply_reals"(double*, Py_ssize_t) noexcept
     double _max_reals "dovetail_max_reals"(double*, Py_ssize_t) noexcept
     double _min_reals "dovetail_min_reals"(double*, Py_ssize_t) noexcept
+    void _sum_columns "dovetail_sum_columns"(char*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) noexcept
+    void _multiply_columns "dovetail_multiply_columns"(char*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) noexcept
+    void _max_columns "dovetail_max_columns"(char*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) noexcept
+    void _min_columns "dovetail_min_columns"(char*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) noexcept
     int64_t _sum_wholes "dovetail_sum_wholes"(int64_t*, Py_ssize_t) noexcept
     int64_t _multiply_wholes "dovetail_multiply_wholes"(int64_t*, Py_ssize_t) noexcept
     int64_t _max_wholes "dovetail_max_wholes"(int64_t*, Py_ssize_t) noexcept
@@ -220,12 +251,32 @@ cdef object _dtype_of(int op, Spec s):
 cdef bint _fold(Fold* fold, Expr e, char* at) except -1:
     """Write the results; return False for the general path."""
     cdef char* end = <char*>fold.row
+    if fold.axis == 0 and fold.ndim == 2 and fold.steps[1] == 8 and fold.real and (fold.op <= _MIN or fold.op == _MEAN):
+        return _fold_columns(fold, at)
     if fold.axis >= 0:
         return _walk(fold, 0, at)
     if e.strides is e.spec.strides or e.strides == e.spec.strides:
         return _fold_row(fold, at, e.spec.size)
     _copy(fold, 0, at, &end)
     return _fold_row(fold, <char*>fold.row, e.spec.size)
+
+
+cdef bint _fold_columns(Fold* fold, char* at) noexcept:
+    """Write the results of the columns of a matrix of float64; return False where one is NaN."""
+    cdef double lanes[2 * _ELEMENTS]
+    cdef double* out = <double*>fold.out
+    cdef Py_ssize_t n = fold.shape[0], columns = fold.shape[1], c
+    if fold.op == _MAX:
+        _max_columns(at, n, fold.steps[0], columns, lanes)
+    elif fold.op == _MIN:
+        _min_columns(at, n, fold.steps[0], columns, lanes)
+    elif fold.op == _PROD:
+        _multiply_columns(at, n, fold.steps[0], columns, lanes)
+    else:
+        _sum_columns(at, n, fold.steps[0], columns, lanes)
+    for c in range(columns):
+        out[c] = lanes[c] / n if fold.op == _MEAN else lanes[c]
+    return not _has_nan(out, columns)
 
 
 cdef void _copy(Fold* fold, Py_ssize_t d, char* at, char** end) noexcept:
