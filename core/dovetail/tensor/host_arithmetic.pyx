@@ -197,6 +197,9 @@ cdef extern from *:
 cdef enum:
     _NDIM = 4
     _ELEMENTS = 1024  # of 8 bytes
+    _ALWAYS = 256  # elements that take less time than a kernel of a cached plan
+    _SIZES = 256
+    _FREQUENT = 200
     _MULTIPLIES = 512
     _BLOCK = 256  # products that are summed in one chain
     _DIVIDE = 3
@@ -218,6 +221,12 @@ cdef struct Operand:
     Number number
 
 ctypedef int (*Row)(int op, char* a, Py_ssize_t a_step, char* b, Py_ssize_t b_step, Py_ssize_t n, char* out) noexcept
+
+cdef struct Frequency:
+    Py_ssize_t size
+    Py_ssize_t count
+
+cdef Frequency _frequencies[_SIZES]
 
 cdef struct Work:
     int op
@@ -427,9 +436,23 @@ cdef bint _prepare(Work* work, object x, object y, int kind) except -1:
         work.size *= work.shape[d]
     if not 0 < work.size <= (8 * _ELEMENTS if kind == _TRUTH else _ELEMENTS) or is_observed():
         return False
+    if work.size > _ALWAYS and _is_frequent(work.size):
+        return False
     if not (_locate(work, 0, a, kind) if a is not None else _convert(&work.operands[0], x, kind, work.ndim)):
         return False
     return _locate(work, 1, b, kind) if b is not None else _convert(&work.operands[1], y, kind, work.ndim)
+
+
+cdef bint _is_frequent(Py_ssize_t size) noexcept:
+    """Count an op of so many elements; return True if there were many, whose plans are cached.
+
+    Kernels then fuse several of them in the time of two by the host.
+    """
+    cdef Frequency* frequency = &_frequencies[size % _SIZES]
+    if frequency.size != size:
+        frequency.size, frequency.count = size, 0
+    frequency.count += 1
+    return frequency.count > _FREQUENT
 
 
 cdef bint _broadcast(Expr e, Work* work) except -1:
