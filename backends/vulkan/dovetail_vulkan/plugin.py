@@ -90,15 +90,16 @@ def describe(device: PhysicalDevice, index: int) -> DeviceInfo:
     p, source = device.properties, source_digest(Path(__file__).parent)
     ids = (p.driver, p.vendor, p.device, bytes(p.uuid).hex())
     facts = (device.name, device.driver, device.version, *ids, *sorted(device.features), source)
+    can = capabilities(device)
     return DeviceInfo(
         "vulkan",
         index,
         device.name,
         " | ".join(map(str, facts)),
-        capabilities(device),
+        can,
         device.total_memory,
         {"version": device.version, "driver": device.driver, "kind": device.kind},
-        "reference",  # for an fma of float64
+        None if can.denormals and can.nan else "reference",
     )
 
 
@@ -118,6 +119,8 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
         float64=float64_,
         fma=False,
         algebra="zeros",  # gallivm folds x + 0.0
+        atomic_bits=64 if has("shaderBufferInt64Atomics") else 32,
+        max_buffer=device.allocation_bytes_max,
         denormals=llvmpipe or 32 in device.float_control(DENORM_PRESERVE),
         nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
         concurrency=os.cpu_count() or 1 if device.kind == "CPU" else GPU_CONCURRENCY,
@@ -147,8 +150,7 @@ def dovetail_diagnostics() -> Mapping[str, str]:
         return {}
     facts = {v: os.environ[v] for v in DRIVER_VARIABLES if v in os.environ}
     for number, device in enumerate(devices):
-        lacks = f", lacks {', '.join(device.missing())}" if device.missing() else ""
-        facts[f"device {number}"] = (
-            f"{device.name}, {device.driver}, Vulkan {device.version}{lacks}"
-        )
+        facts[f"device {number}"] = f"{device.name}, {device.driver}, Vulkan {device.version}"
+        if device.missing():
+            facts[f"device {number}"] += f", lacks {', '.join(device.missing())}"
     return facts

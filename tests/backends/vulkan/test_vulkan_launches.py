@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ import pytest
 pytest.importorskip("dovetail_vulkan", reason="dovetail-vulkan is not installed")
 
 import dovetail as dt
-from dovetail.extend import DeviceError, float64
+from dovetail.extend import DeviceError
 from dovetail.testing.programs import check as check_program
+from dovetail_vulkan import loader, plugin
 from dovetail_vulkan.launch import GROUPS_MAX, NARROW_GROUP
 from dovetail_vulkan.stream import ARGUMENT_BYTES, BATCH_LAUNCHES_MAX
 from dovetail_vulkan.vulkan import VulkanError
@@ -220,17 +220,21 @@ def test_long_loops_are_not_cut_short(backend: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("lacking", [{"int64"}, {"storage8", "storage16"}, {"int64", "storage8"}])
-def test_device_with_fewer_features_gives_the_same_bits(seed: int, lacking: set[str]) -> None:
-    info, without = DEVICES[0], dict.fromkeys(lacking, False)
-    int64, narrow = "int64" not in lacking, lacking <= {"int64"}
-    can = replace(
-        info.capabilities, dtypes=info.capabilities.dtypes - {float64}, float64=False, int64=int64,
-        index_bits=64 if int64 else 32, storage_bits=8 if narrow else 32,
-        offset_alignment=1 if narrow else 4,
-    )  # fmt: skip
-    with opened(replace(info, capabilities=can)) as (device, found):
-        found._compiler.features = replace(
-            found._compiler.features, float64=False, int64_atomics=False, **without
-        )
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        {"shaderInt64", "shaderFloat64", "shaderBufferInt64Atomics"},
+        {"storageBuffer8BitAccess", "storageBuffer16BitAccess"},
+        {"shaderInt64", "shaderFloat64", "shaderBufferInt64Atomics", "storageBuffer8BitAccess"},
+    ],
+    ids=["int64", "storage", "both"],
+)
+def test_device_with_fewer_features_gives_the_same_bits(
+    seed: int, lacking: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    physical = loader.instance().devices()[0]
+    physical.features -= lacking
+    monkeypatch.setattr(plugin, "usable_devices", lambda devices: [physical])
+    with opened(plugin.describe(physical, 0)) as (device, found):
+        assert found.info.capabilities.int64 == ("shaderInt64" not in lacking)
         check_program(seed, str(device))
