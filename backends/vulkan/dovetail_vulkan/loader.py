@@ -33,7 +33,7 @@ _FEATURES = (
     {2: "storageBuffer8BitAccess", 5: "shaderBufferInt64Atomics", 8: "shaderInt8"}
     | {37: "timelineSemaphore", 38: "bufferDeviceAddress"},
 )
-REQUIRED = ("timelineSemaphore", "bufferDeviceAddress", "shaderInt8", "shaderInt16")
+REQUIRED = ("timelineSemaphore", "bufferDeviceAddress")
 # The order of float controls in Properties12, each for 16, 32 and 64 bits
 SIGNED_ZERO_INF_NAN_PRESERVE, DENORM_PRESERVE, _DENORM_FLUSH, ROUND_TO_EVEN = range(4)
 _lock = Lock()

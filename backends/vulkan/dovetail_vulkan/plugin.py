@@ -31,6 +31,10 @@ GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; Vulkan does not tell i
 # Mesa's driver for the CPU ends all loops of a work item after 65,535 iterations, in silence. A
 # work item of a large grid computes several points.
 LLVMPIPE_ITERATIONS_MAX = 1 << 15
+# What a device needs to compute with integers of 8 and 16 bits, and to access them in memory
+NARROW_FEATURES = frozenset(
+    ("shaderInt8", "shaderInt16", "storageBuffer8BitAccess", "storageBuffer16BitAccess")
+)
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # by which users name drivers
 # Packages of Linux distributions, for the hints
 LOADER_PACKAGE, DRIVER_PACKAGE = "libvulkan1", "mesa-vulkan-drivers"
@@ -111,7 +115,7 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
     """
     has, llvmpipe = device.features.__contains__, device.driver_id == LLVMPIPE
     int64, float64_ = has("shaderInt64"), has("shaderFloat64") and llvmpipe
-    narrow_storage = has("storageBuffer8BitAccess") and has("storageBuffer16BitAccess")
+    narrow = device.features >= NARROW_FEATURES
     return Capabilities(
         dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32))
         | (frozenset((float64,)) if float64_ else frozenset()),
@@ -127,8 +131,8 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
         max_iterations=LLVMPIPE_ITERATIONS_MAX if llvmpipe else 0,
         int64=int64,
         index_bits=64 if int64 else 32,
-        storage_bits=8 if narrow_storage else 32,
-        offset_alignment=1 if narrow_storage else 4,
+        storage_bits=8 if narrow else 32,
+        offset_alignment=1 if narrow else 4,
     )
 
 

@@ -179,6 +179,7 @@ _ATOMICS = {
 _ROUNDED = frozenset(
     (Op.F_ADD, Op.F_SUB, Op.F_MUL, Op.F_DIV, Op.F_NEGATE, Op.EXT_INST, Op.F_CONVERT)
 )
+_WRAPPING = ("add", "sub", "mul", "neg", "shl", "not")  # of integers
 _FORMATS = {float32: ("<f", "<I"), float64: ("<d", "<Q")}  # of a float, and of its bits
 _INTEGER_CAPABILITIES = {8: Capability.INT8, 16: Capability.INT16, 64: Capability.INT64}
 _STORAGE_CAPABILITIES = {
@@ -232,12 +233,10 @@ class Renderer:
         """Return the type of values of a dtype. Raises: CompileError if there is none."""
         if dtype is bool_:
             return self.asm.type(Op.TYPE_BOOL)
-        if dtype.kind not in "iu" and dtype not in _FORMATS:
+        if dtype.kind in "iu":
+            return self.int_type(self.value_bits(dtype))
+        if dtype not in _FORMATS:
             raise CompileError(f"SPIR-V has no type for {dtype.name}")
-        if dtype.kind != "f":
-            if dtype.bits in _INTEGER_CAPABILITIES:
-                self.require(_INTEGER_CAPABILITIES[dtype.bits])
-            return self.asm.int_type(dtype.bits)
         if dtype is float64:
             self.require(Capability.FLOAT64)
         for mode in Mode:  # IEEE's subnormals, special values and rounding
@@ -246,6 +245,28 @@ class Renderer:
                 self.asm.modes[mode, dtype.bits] = None
         return self.asm.type(Op.TYPE_FLOAT, dtype.bits)
 
+    def int_type(self, bits: int) -> int:
+        """Return a type of integers."""
+        if bits in _INTEGER_CAPABILITIES:
+            self.require(_INTEGER_CAPABILITIES[bits])
+        return self.asm.int_type(bits)
+
+    def value_bits(self, dtype: DType) -> int:
+        """Return the bits of values of an integer dtype: 32 on a device without narrower ones."""
+        is_word = dtype.bits < 32 and _INTEGER_CAPABILITIES[dtype.bits] not in self.can.capabilities
+        return 32 if is_word else dtype.bits
+
+    def wrap(self, x: int, dtype: DType) -> int:
+        """Return an integer modulo the range of a dtype, extended to the bits of its values."""
+        bits, type = self.value_bits(dtype), self.type(dtype)
+        if bits == dtype.bits:
+            return x
+        if dtype.kind == "u":
+            return self.asm.value(Op.BITWISE_AND, type, x, self.asm.integer(bits, dtype.max))
+        lost = self.asm.integer(bits, bits - dtype.bits)
+        x = self.asm.value(Op.SHIFT_LEFT_LOGICAL, type, x, lost)
+        return self.asm.value(Op.SHIFT_RIGHT_ARITHMETIC, type, x, lost)
+
     def constant(self, number: float, dtype: DType) -> int:
         """Return a constant."""
         if dtype is bool_:
@@ -253,7 +274,7 @@ class Renderer:
             return self.asm.constant(op, self.bool)
         if dtype.kind != "f":
             self.type(dtype)
-            return self.asm.integer(dtype.bits, int(number))
+            return self.asm.integer(self.value_bits(dtype), int(number))
         to, of = _FORMATS[dtype]
         (bits,) = struct.unpack(of, struct.pack(to, number))
         words = (bits,) if dtype is float32 else (bits & 0xFFFFFFFF, bits >> 32)
@@ -305,7 +326,8 @@ class Renderer:
             if dtype is bool_:
                 narrow = asm.at_head(Op.I_NOT_EQUAL, self.bool, word, asm.integer(32, 0))
             else:
-                narrow = asm.at_head(Op.U_CONVERT, self.type(dtype), word)
+                is_word = self.value_bits(dtype) == 32  # which the launch has extended
+                narrow = word if is_word else asm.at_head(Op.U_CONVERT, self.type(dtype), word)
             self.arguments["narrow", name] = narrow
         return self.arguments["narrow", name]
 
@@ -314,7 +336,8 @@ class Renderer:
         dtype = uint8 if buffer.dtype is bool_ else buffer.dtype
         if dtype.itemsize in _STORAGE_CAPABILITIES:
             self.require(_STORAGE_CAPABILITIES[dtype.itemsize])
-        return self.asm.pointer(Storage.BUFFER, self.type(dtype), dtype.itemsize)
+        type = self.type(dtype) if dtype.kind == "f" else self.int_type(dtype.bits)
+        return self.asm.pointer(Storage.BUFFER, type, dtype.itemsize)
 
     # --- the grid
 
@@ -396,10 +419,11 @@ class Renderer:
         assert op is not None, v
         type = self.type(v.dtype)
         if v.op == "bitcast" and type == self.type(of):
-            return args[0]
+            return self.wrap(args[0], v.dtype)
         if isinstance(op, Ext):
             return self.rounded(Op.EXT_INST, type, self.asm.extended, op, *args)
-        return self.rounded(op, type, *args)
+        result = self.rounded(op, type, *args)
+        return self.wrap(result, v.dtype) if v.op in _WRAPPING and v.dtype is not bool_ else result
 
     def rounded(self, op: Op, type: int, *operands: int) -> int:
         """Append an instruction; one that rounds must not be contracted."""
@@ -424,10 +448,10 @@ class Renderer:
             return asm.value(Op.CONVERT_S_TO_F if signed else Op.CONVERT_U_TO_F, type, x)
         if source.kind == "f":
             to = Op.CONVERT_F_TO_S if target.kind == "i" else Op.CONVERT_F_TO_U
-            return asm.value(to, type, x)
-        if source.bits == target.bits:
-            return x
-        return asm.value(Op.S_CONVERT if signed else Op.U_CONVERT, type, x)
+            x = asm.value(to, type, x)
+        elif type != self.type(source):
+            x = asm.value(Op.S_CONVERT if signed else Op.U_CONVERT, type, x)
+        return self.wrap(x, target)
 
     # --- memory
 

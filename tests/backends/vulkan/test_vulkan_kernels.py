@@ -33,6 +33,7 @@ from cstyle_cases import (  # noqa: F401 - collected here again, with this modul
     test_rounding_of_large_integers_and_of_float64_has_the_reference_bits,
 )
 from dovetail.engine.programs import bind_program
+from dovetail.errors import DTypeError
 from dovetail.extend import (
     Capabilities,
     Kernel,
@@ -84,7 +85,10 @@ class VulkanHost:
     def compile(self, kernel: Kernel) -> Any:
         """Compile a kernel, of which the module must be valid."""
         can = self.backend.info.capabilities
-        legalized = legalize(kernel, can)
+        try:
+            legalized = legalize(kernel, can)
+        except DTypeError as error:
+            pytest.skip(str(error))
         if missing := find_missing_feature(legalized, can):
             pytest.skip(f"this device does not have {missing}")
         program = self.programs[str(kernel)] = self.backend.compile(legalized)
