@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable
 from ctypes import byref
 from functools import partial
+from typing import NamedTuple
 
 from dovetail.extend import (
     LANES,
@@ -17,6 +18,7 @@ from dovetail.extend import (
     Program,
     cache_binary,
     cached_binary,
+    unroll_jam,
 )
 
 from . import vulkan as vk
@@ -32,7 +34,8 @@ from .spirv import ENTRY, Capability, Mode, Op
 
 COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
 ADDRESS_BYTES = 8
-LANE_GROUP = (LANES, 1, 1)
+LANE_GROUP = (LANES, 1, 1)  # of a schedule with lanes
+JAMMED_ROWS = 8  # points of a work item in a jammed schedule
 FIRST_GROUP = (64, 1, 1)  # work items of a group in the pipeline that is built first
 _HEADER_BYTES = 32  # of the data of a pipeline cache; its bytes from the 8th on name the device
 _DIGEST_BYTES = 32
@@ -56,52 +59,66 @@ FLOAT_CONTROLS = {
 }
 
 
-class Pipeline:
-    """A pipeline for groups of one size. It is destroyed with this object."""
+class Schedule(NamedTuple):
+    """A way to share the points of a grid among work items. All of them give the same bits.
 
-    __slots__ = ("__del__", "handle", "name")
+    - `group`: the work items of a group along x, y and z.
+    - `lanes`: True if the items of a group compute each point together.
+    - `jammed`: True if an item computes JAMMED_ROWS points of a product, which share their loads.
+    - `strided`: True if the grid exceeds a dispatch, so that items compute several points.
+    """
+
+    group: Group
+    lanes: bool = False
+    jammed: bool = False
+    strided: bool = False
+
+
+class Pipeline:
+    """A pipeline and its module. The pipeline is destroyed with this object."""
+
+    __slots__ = ("__del__", "handle", "layout", "module", "name")
 
     __del__: Callable[[], object]  # in a slot: no interrupt comes between
 
-    def __init__(self, device: LogicalDevice, name: str, handle: int) -> None:
-        self.name, self.handle = name, handle
-        self.__del__ = partial(device.destroy, "Pipeline", handle)
+    def __init__(self, compiler: Compiler, name: str, module: Module, handle: int) -> None:
+        self.name, self.module, self.handle = name, module, handle
+        self.layout = compiler.layout(module)
+        self.__del__ = partial(compiler.device.destroy, "Pipeline", handle)
 
 
 class VulkanProgram(Program):
-    """A rendered kernel, and its pipelines by the size of groups.
+    """A rendered kernel, and its pipelines by their schedules; `first` is built before launches."""
 
-    A group of `LANE_GROUP` computes one point; in other groups each work item computes one.
-    """
+    def __init__(self, compiler: Compiler, kernel: Kernel) -> None:
+        self.kernel, self.jammed = kernel, unroll_jam(kernel, JAMMED_ROWS)
+        self._compiler, self._pipelines, self._lock = compiler, dict[Schedule, Pipeline](), Lock()
+        self.first = Schedule(FIRST_GROUP, jammed=self.jammed is not None)
+        self.module = self.render(self.first)
+        self.source = list_instructions(self.module.words)
 
-    def __init__(self, compiler: Compiler, kernel: Kernel, module: Module) -> None:
-        self.kernel, self.module, self.source = kernel, module, list_instructions(module.words)
-        self.layout = compiler.layout(module)
-        self._compiler, self._pipelines, self._lock = compiler, dict[Group, Pipeline](), Lock()
+    def render(self, schedule: Schedule) -> Module:
+        """Return the module of a schedule."""
+        kernel = self.jammed if schedule.jammed and self.jammed else self.kernel
+        return render(kernel, self._compiler.features, schedule.lanes, schedule.strided)
 
-    def words(self, group: Group) -> bytes:
-        """Return the module for groups of a size."""
-        if group != LANE_GROUP:
-            return self.module.words
-        return render(self.kernel, self._compiler.features, lanes=True).words
-
-    def add(self, group: Group, cache: bytes = b"") -> bytes:
-        """Build the pipeline for groups of a size; return the driver's data about it."""
-        handle, data = self._compiler.build(self, group, cache)
-        self._pipelines[group] = Pipeline(self._compiler.device, self.kernel.name, handle)
+    def add(self, schedule: Schedule, module: Module, cache: bytes = b"") -> bytes:
+        """Build the pipeline of a schedule; return the driver's data about it."""
+        handle, data = self._compiler.build(self, schedule.group, module, cache)
+        self._pipelines[schedule] = Pipeline(self._compiler, self.kernel.name, module, handle)
         return data
 
-    def pipeline(self, group: Group) -> Pipeline:
-        """Return the pipeline for groups of a size; build it, with the disk cache, if missing."""
+    def pipeline(self, schedule: Schedule) -> Pipeline:
+        """Return the pipeline of a schedule; build it, with the disk cache, if it is missing."""
         with self._lock:
-            if group not in self._pipelines:
-                fingerprint = self._compiler.fingerprint
-                text = f"{group} {hashlib.sha256(self.module.words).hexdigest()}"
+            if schedule not in self._pipelines:
+                fingerprint, module = self._compiler.fingerprint, self.render(schedule)
+                text = f"{schedule.group} {hashlib.sha256(module.words).hexdigest()}"
                 cached = cached_binary(fingerprint, text)
-                data = self.add(group, cached or b"")
+                data = self.add(schedule, module, cached or b"")
                 if cached is None:
                     cache_binary(fingerprint, text, data)
-            return self._pipelines[group]
+            return self._pipelines[schedule]
 
 
 class Compiler:
@@ -114,20 +131,20 @@ class Compiler:
 
     def compile(self, kernel: Kernel) -> VulkanProgram:
         """Render and build a kernel. Raises: CompileError if the driver rejects it."""
-        program = VulkanProgram(self, kernel, render(kernel, self.features))
-        data = program.add(FIRST_GROUP)
+        program = VulkanProgram(self, kernel)
+        data = program.add(program.first, program.module)
         program.binary = _digest(program.module.words, data) + data
         return program
 
     def load(self, kernel: Kernel, binary: bytes) -> VulkanProgram:
         """Build a kernel from the driver's data about it. Raises: ValueError if unusable."""
-        program = VulkanProgram(self, kernel, render(kernel, self.features))
+        program = VulkanProgram(self, kernel)
         data = binary[_DIGEST_BYTES:]
         if binary[:_DIGEST_BYTES] != _digest(program.module.words, data):
             raise ValueError("this binary belongs to another kernel, or is damaged")
         if data[16:_HEADER_BYTES] != bytes(self.device.physical.properties.uuid):
             raise ValueError("this binary was made by another driver")
-        program.add(FIRST_GROUP, data)
+        program.add(program.first, program.module, data)
         program.binary = binary
         return program
 
@@ -140,9 +157,11 @@ class Compiler:
             self._layouts[nbytes] = self.device.create("PipelineLayout", info)
         return self._layouts[nbytes]
 
-    def build(self, program: VulkanProgram, group: Group, cache: bytes) -> tuple[int, bytes]:
+    def build(
+        self, program: VulkanProgram, group: Group, module: Module, cache: bytes
+    ) -> tuple[int, bytes]:
         """Build a pipeline; return it, and the driver's data about it. Raises: CompileError."""
-        words, device = program.words(group), self.device
+        words, device = module.words, self.device
         entries = (vk.SpecializationEntry * 3)()
         for axis, entry in enumerate(entries):
             entry.id, entry.offset, entry.size = axis, 4 * axis, 4
@@ -158,7 +177,10 @@ class Compiler:
             stage = vk.StageInfo(
                 stage=COMPUTE, module=shader, name=ENTRY.encode(), specialization=sizes
             )
-            info, pipeline = vk.PipelineInfo(stage=stage, layout=program.layout), ctypes.c_uint64()
+            info, pipeline = (
+                vk.PipelineInfo(stage=stage, layout=self.layout(module)),
+                ctypes.c_uint64(),
+            )
             device.functions.CreateComputePipelines(
                 device.handle, previous, 1, byref(info), None, byref(pipeline)
             )

@@ -15,12 +15,22 @@ from dovetail.extend import (
     Scalar,
     StreamHandle,
     along_rows,
+    jammed_axis,
     reduces_long,
     scalar_argument,
     shareable,
 )
 
-from .compile import COMPUTE, FIRST_GROUP, LANE_GROUP, Group, VulkanProgram
+from .compile import (
+    COMPUTE,
+    FIRST_GROUP,
+    JAMMED_ROWS,
+    LANE_GROUP,
+    Group,
+    Pipeline,
+    Schedule,
+    VulkanProgram,
+)
 from .render import dispatch_points
 from .stream import BATCH_LAUNCHES_MAX, Stream
 
@@ -58,12 +68,19 @@ class Launcher:
 
     def bind(self, program: VulkanProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return the function that queues `program` with these ints and this grid."""
+        lanes = self.shares and shares_points(program.kernel, ints)
+        jammed = program.jammed is not None and grid[jammed_axis(program.kernel)] > 1
+        if jammed:
+            axis = jammed_axis(program.kernel)
+            rows = -(-grid[axis] // JAMMED_ROWS)
+            ints, grid = (*ints, rows), (*grid[:axis], rows, *grid[axis + 1 :])
         points = dispatch_points(grid)
-        shared = self.shares and shares_points(program.kernel, ints)
-        group = LANE_GROUP if shared else choose_group(points)
-        items = (1, 1, 1) if shared else group  # items that have a point of their own
-        groups = [min(-(-n // g), GROUPS_MAX) for n, g in zip(points, items, strict=True)]
-        return _VulkanLaunch(self, program, group, ints, groups).launch
+        group = LANE_GROUP if lanes else choose_group(points)
+        takers = (1, 1, 1) if lanes else group  # of points, in a group
+        needed = [-(-n // taker) for n, taker in zip(points, takers, strict=True)]
+        schedule = Schedule(group, lanes, jammed, strided=max(needed) > GROUPS_MAX)
+        groups = [min(n, GROUPS_MAX) for n in needed]
+        return _VulkanLaunch(self, program.kernel, program.pipeline(schedule), ints, groups).launch
 
 
 class _VulkanLaunch:
@@ -72,26 +89,26 @@ class _VulkanLaunch:
     def __init__(
         self,
         launcher: Launcher,
-        program: VulkanProgram,
-        group: Group,
+        kernel: Kernel,
+        pipeline: Pipeline,
         ints: Sequence[int],
         groups: Sequence[int],
     ) -> None:
         self.process, self.stream, self.groups = launcher.process, launcher.stream, groups
-        self.pipeline, self.layout = program.pipeline(group), program.layout
-        self.in_buffer = program.module.arguments_in_buffer
+        self.pipeline = pipeline
+        self.in_buffer = pipeline.module.arguments_in_buffer
         members: dict[str, list[tuple[int, str]]] = {
             kind: [] for kind in ("buffer", "int", "scalar")
         }
-        for member in program.module.push:
+        for member in pipeline.module.push:
             members[member.kind].append((member.offset, _FORMATS[member.dtype.name]))
         pack_addresses, end = _packer(members["buffer"], 0)
         pack_ints, end = _packer(members["int"], end)
         pack_scalars, end = _packer(members["scalar"], end)
         self._pack_addresses, self._pack_scalars = pack_addresses, pack_scalars
         self._ints = pack_ints(*ints)
-        self._last = bytes(program.module.push_bytes - end)
-        self._convert = [scalar_argument(d) for _, d in program.kernel.scalars]
+        self._last = bytes(pipeline.module.push_bytes - end)
+        self._convert = [scalar_argument(d) for _, d in kernel.scalars]
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         """Record the launch, and submit it with those before it if there are enough.
@@ -116,7 +133,7 @@ class _VulkanLaunch:
             commands = batch.commands
             stream.add(batch, self.pipeline)
             call.CmdBindPipeline(commands, 1, self.pipeline.handle)
-            call.CmdPushConstants(commands, self.layout, COMPUTE, 0, len(data), data)
+            call.CmdPushConstants(commands, self.pipeline.layout, COMPUTE, 0, len(data), data)
             call.CmdDispatch(commands, *self.groups)
             if len(batch.uses) >= BATCH_LAUNCHES_MAX:
                 stream.flush()

@@ -31,7 +31,9 @@ from dovetail.extend import (
     legalize,
     load,
     parse_kernel,
+    shareable,
     uint64,
+    unroll_jam,
 )
 from dovetail_vulkan.render import PUSH_BYTES_MAX, SpirvFeatures, dispatch_points, render
 from dovetail_vulkan.spirv import Capability, Mode
@@ -43,17 +45,23 @@ needs_validator = pytest.mark.skipif(
 )
 
 
-def validate(kernel: Kernel, can: SpirvFeatures = FEATURES) -> None:
+def validate(kernel: Kernel, can: SpirvFeatures = FEATURES, **schedule: bool) -> None:
     """Check that a kernel's module is valid in Vulkan 1.2."""
     command = [str(VALIDATOR), "--target-env", "vulkan1.2", "-"]
-    done = subprocess.run(command, input=render(kernel, can).words, capture_output=True)
+    done = subprocess.run(command, input=render(kernel, can, **schedule).words, capture_output=True)
     assert not done.returncode, f"{(done.stdout + done.stderr).decode()}\n{kernel}"
 
 
 @needs_validator
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
-def test_modules_of_golden_kernels_are_valid(path: Path) -> None:
-    validate(legalize(parse_kernel(path.read_text()), Capabilities(fma=False)))
+@pytest.mark.parametrize("strided", [False, True])
+def test_modules_of_golden_kernels_are_valid(path: Path, strided: bool) -> None:
+    kernel = legalize(parse_kernel(path.read_text()), Capabilities(fma=False))
+    validate(kernel, strided=strided)
+    if shareable(kernel):
+        validate(kernel, strided=strided, lanes=True)
+    if jammed := unroll_jam(kernel, 4):
+        validate(jammed, strided=strided)
 
 
 @needs_validator
@@ -106,6 +114,7 @@ def copy_kernel(buffers: int = 1, axes: int = 1, scalar: DType = float32) -> Ker
 @pytest.mark.parametrize("axes", range(6))
 def test_modules_of_any_number_of_axes_are_valid(axes: int) -> None:
     validate(copy_kernel(axes=axes))
+    validate(copy_kernel(axes=axes), strided=True)
 
 
 def test_arguments_are_aligned_to_their_size() -> None:

@@ -49,7 +49,6 @@ from dovetail.extend import (
 from dovetail.ir.floats import find_missing_feature
 from dovetail.ir.language import map_loop
 from dovetail_vulkan import launch
-from dovetail_vulkan.compile import LANE_GROUP
 from places import GOLDEN
 from vulkan_devices import DEVICES, NAMES, REASON, opened
 
@@ -122,8 +121,8 @@ def test_groups_reduce_as_work_items_do(sharing_host: VulkanHost, name: str) -> 
 def test_groups_compute_the_golden_kernels(sharing_host: VulkanHost, path: Path) -> None:
     kernel = legalize(parse_kernel(path.read_text()), Capabilities())
     test_golden_kernels_have_the_reference_bits(sharing_host, path, 6)
-    groups = sharing_host.programs[str(kernel)]._pipelines
-    assert (LANE_GROUP in groups) == shareable(kernel)
+    schedules = sharing_host.programs[str(kernel)]._pipelines
+    assert any(s.lanes for s in schedules) == shareable(kernel)
 
 
 def test_groups_share_long_rows_alone() -> None:
@@ -147,3 +146,30 @@ def test_groups_share_maps_and_their_effects(sharing_host: VulkanHost) -> None:
     b.store(out, i, total)
     x_ = np.random.default_rng(6).standard_normal(5 * 100).astype("f4")
     check(sharing_host, b.build(), [x_, np.zeros(500, "f4"), np.zeros(5, "f4")], [5, 100])
+
+
+@pytest.mark.parametrize("name", ["matmul", "strided_copy", "softmax_row", "broadcast_add"])
+@pytest.mark.parametrize("shares", [False, True])
+def test_work_items_compute_several_points(
+    host: VulkanHost, monkeypatch: pytest.MonkeyPatch, name: str, shares: bool
+) -> None:
+    """A grid of more groups than a dispatch has along an axis."""
+    monkeypatch.setattr(launch, "GROUPS_MAX", 2)
+    monkeypatch.setattr(launch, "FIRST_GROUP", (2, 1, 1))
+    monkeypatch.setattr(launch, "NARROW_GROUP", (1, 1, 1))
+    monkeypatch.setattr(launch, "shares_points", lambda kernel, ints: shareable(kernel))
+    monkeypatch.setattr(host.backend._launcher, "shares", shares)
+    path = GOLDEN / f"{name}.txt"
+    test_golden_kernels_have_the_reference_bits(host, path, 6)
+    program = host.programs[str(legalize(parse_kernel(path.read_text()), Capabilities()))]
+    assert any(s.strided for s in program._pipelines)
+
+
+def test_products_are_jammed_and_have_the_reference_bits(host: VulkanHost) -> None:
+    kernel = parse_kernel((GOLDEN / "matmul.txt").read_text())
+    rng = np.random.default_rng(8)
+    for m, n, p in ((1, 5, 7), (8, 3, 20), (21, 40, 9)):
+        arrays = [rng.standard_normal(k).astype("f4") for k in (m * n, n * p, m * p)]
+        check(host, kernel, arrays, [m, n, p])
+    schedules = host.programs[str(kernel)]._pipelines
+    assert {s.jammed for s in schedules} == {False, True}  # False: of one row

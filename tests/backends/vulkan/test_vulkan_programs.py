@@ -30,7 +30,9 @@ def test_binary_is_the_drivers_cache_and_is_given_back_to_it(
     program, kernel = compile_text(backend, ADD), parse_kernel(ADD)
     caches: list[bytes] = []
     build = compiling.Compiler.build
-    monkeypatch.setattr(compiling.Compiler, "build", lambda *a: (caches.append(a[3]), build(*a))[1])
+    monkeypatch.setattr(
+        compiling.Compiler, "build", lambda *a: (caches.append(a[-1]), build(*a))[1]
+    )
     loaded = backend.load(kernel, program.binary)
     assert loaded.binary == program.binary and caches == [program.binary[32:]]
     assert caches[0][16:32] == bytes(backend._device.physical.properties.uuid)
