@@ -450,9 +450,7 @@ class Renderer:
         """Return a value converted to another dtype."""
         type, asm = self.type(target), self.asm
         if target is bool_:
-            op = _INSTRUCTIONS["ne"][_COLUMN[source.kind]]
-            assert op is not None
-            return asm.value(Op(op), type, x, self.constant(0, source))
+            return asm.value(_instruction("ne", source), type, x, self.constant(0, source))
         if source is bool_:
             return asm.value(Op.SELECT, type, x, self.constant(1, target), self.constant(0, target))
         signed = source.kind == "i"

@@ -50,9 +50,10 @@ from dovetail.ir.floats import find_missing_feature
 from dovetail.ir.language import map_loop
 from dovetail_vulkan import launch
 from places import GOLDEN
-from vulkan_devices import DEVICES, NAMES, REASON, opened
+from vulkan_devices import DEVICES, NAMES, REASON, opened, run_python
 
 VALIDATOR = shutil.which("spirv-val")
+SWIFTSHADER = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 SHIFT = 192  # bytes before the buffers' first elements, so that offset 0 cannot be assumed
 
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
@@ -173,3 +174,19 @@ def test_products_are_jammed_and_have_the_reference_bits(host: VulkanHost) -> No
         check(host, kernel, arrays, [m, n, p])
     schedules = host.programs[str(kernel)]._pipelines
     assert {s.jammed for s in schedules} == {False, True}  # False: of one row
+
+
+@pytest.mark.skipif(not SWIFTSHADER.exists(), reason="SwiftShader (of Chromium) is not here")
+@pytest.mark.parametrize("seed", range(3))
+def test_driver_of_words_alone_gives_the_same_bits(seed: int) -> None:
+    """SwiftShader has neither 64-bit numbers nor narrow integers, and flushes subnormals."""
+    script = f"""if True:
+        import dovetail as dt
+        from dovetail.testing.programs import check
+        check({seed}, "vulkan")
+        rows = dt.arange(12, dtype=dt.int8, device="vulkan").reshape(3, 4)
+        print((rows * 100).sum(axis=1).tolist())
+    """
+    done = run_python(script, VK_ICD_FILENAMES=str(SWIFTSHADER))
+    x = np.arange(12, dtype="i1").reshape(3, 4) * np.int8(100)
+    assert done.stdout.split("\n")[0] == str(x.sum(axis=1).tolist()), done.stderr
