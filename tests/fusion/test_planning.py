@@ -237,6 +237,16 @@ def test_reduction_of_a_reduction_is_not_repeated_per_chunk(size: int) -> None:
     assert float(spread) == pytest.approx(float(((a - a.mean()) ** 2).mean()), rel=1e-5)
 
 
+@pytest.mark.parametrize("n, launches", [(1000, 2), (5000, 1)])
+def test_large_table_of_pairs_is_not_stored(n: int, launches: int) -> None:
+    x = dt.linspace(0, 1, n, dtype=dt.float32, device="cpu")
+    dt.evaluate(x)
+    d = x[:, None] - x
+    y = (dt.softmax(dt.sin(d) * dt.cos(d), axis=1) * d).sum(axis=1)
+    del d
+    assert len(dt.explain(y).launches) == launches
+
+
 def test_costly_value_of_two_kernels_is_computed_once() -> None:
     noise = dt.random.normal((300_000,), device="cpu")
     names = [step.name for step in dt.explain(dt.std(noise * 1)).launches]

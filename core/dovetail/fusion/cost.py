@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..graph.expr import Expr
 from ..ops.table import Op
-from .decisions import Decisions
+from .decisions import Decisions, operands
 
 BROADCAST_REPEATS_MAX = (
     4  # a value that broadcasting repeats so often is materialised, if over REPEATED_COST_MAX
@@ -18,6 +18,7 @@ COMPLEX_COST_FACTOR = 5  # of an op of complex numbers: exp is an exp, a sin, a 
 # So costly a value is materialised if two kernels need it (10 M normals: 70 ms, not 78), or two
 # loops of a kernel with all that these compute on the fly for it (`bench/programs/kuramoto.py`).
 SHARED_VALUE_COST_MIN = 60
+EXPANSION_BYTES_MAX = 1 << 26  # a larger value of small operands is computed twice, not stored
 ROWS_PER_UNIT_MIN = (
     4  # rows per unit of the device's concurrency that keep it busy without splitting them
 )
@@ -40,6 +41,29 @@ def recompute_cost(decisions: Decisions, i: int) -> int:
         estimate = decisions.costs[i] = _sum_costs(decisions, i)
         decisions.last_costed = max(decisions.last_costed, i)
     return estimate
+
+
+def is_large_expansion(decisions: Decisions, i: int) -> bool:
+    """Return True if a node has over EXPANSION_BYTES_MAX and more elements than all it reads.
+
+    Storing it, such as a table of the differences of all pairs, could exceed the memory.
+    """
+    graph, spec = decisions.graph, decisions.graph.nodes[i].spec
+    if spec.size * spec.dtype.itemsize <= EXPANSION_BYTES_MAX:
+        return False
+    seen, pending = {i}, [i]
+    while pending:
+        for operand in operands(graph.nodes[pending.pop()]):
+            k = graph.index[operand]
+            if k in seen:
+                continue
+            seen.add(k)
+            if k in decisions.materialised or k in graph.leaf_slot:
+                if operand.spec.size >= spec.size:
+                    return False
+            else:
+                pending.append(k)
+    return True
 
 
 def _sum_costs(decisions: Decisions, i: int) -> int:

@@ -98,6 +98,8 @@ def _reuse_in_loop(decisions: Decisions, i: int, term: Term, draft: NodeDraft) -
     i = decisions.graph.follow_views(i, decisions.materialised)
     if cost.compute_cost(decisions, i) < cost.SHARED_VALUE_COST_MIN:
         return term
+    if cost.is_large_expansion(decisions, i):
+        return term
     if i in decisions.materialised:
         return Rejection.INCOMPATIBLE
     return Prerequisite(i, Reason(ReasonKind.COSTLY_IN_LOOPS))
