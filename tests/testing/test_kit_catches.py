@@ -16,6 +16,7 @@ import flushing_cpu
 import limited
 import partial_devices as partial
 import pytest
+from dovetail.backend.float_probe import FLOAT_EXPRESSIONS
 from dovetail.plugins.entry import GROUP
 from dovetail.testing import cli
 from places import TESTS
@@ -188,6 +189,27 @@ def test_device_with_other_floats_passes_if_declared(site: Path, device: type[An
     level, _, case = (device.shown_by or "test_scalar_ops and fma").partition(" and ")
     status, output, certificate = run_level(site, device.plugin.type, level, "-k", case)
     assert status == 0 and certificate["conforms"] and certificate["cases"] > 1, output
+
+
+@pytest.mark.parametrize(
+    ("device", "status"), [(floats.FoldsZeros, 1), (floats.SaysThatItFoldsZeros, 0)],
+    ids=("lying", "honest"),
+)  # fmt: skip
+def test_level_1_compares_what_a_device_declares_with_the_probe(
+    site: Path, device: type[Any], status: int
+) -> None:
+    found, output, certificate = run_level(
+        site, device.plugin.type, "test_lifecycle", "-k", "floats"
+    )
+    assert found == status and certificate["floats"]["algebra"] == "zeros", output
+    assert ("Capabilities(algebra='exact'); the probe finds" in output) == (status == 1)
+
+
+def test_each_sample_has_all_float_expressions(site: Path) -> None:
+    status, output, certificate = run_kit(
+        site, "honest", "--sample", "9999", "-k", "contracted_or_reassociated"
+    )
+    assert status == 0 and certificate["cases"] >= 2 * len(FLOAT_EXPRESSIONS), output
 
 
 POOR = (floats.Poor,)  # the others take a minute each
