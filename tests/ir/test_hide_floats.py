@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import float_devices as devices
 import numpy as np
 import pytest
 import test_kernel as examples
 from dovetail.backend.reference import interpret
-from dovetail.dtypes import DType, float32, float64
+from dovetail.dtypes import DType, float32, float64, int32
 from dovetail.errors import ArgumentError
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.hide_floats import hiding_zeros
-from dovetail.ir.language import const, load, reduce_loop
+from dovetail.ir.language import (
+    Value,
+    bitcast,
+    const,
+    eq,
+    fma,
+    load,
+    reduce_loop,
+    unary,
+    where,
+)
 from dovetail.ir.legalize import legalize
 from dovetail.ir.parser import parse_kernel
 from dovetail.ir.target import Capabilities
@@ -100,3 +111,41 @@ def test_device_that_folds_zeros_needs_the_declaration() -> None:
             backend.launch(backend.compile(legal), handles, ints, (), (3,))
             found.append(np.signbit(out).tolist())
     assert found == [[True] * 3, [False] * 3]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda a, b, c: a - unary("neg", -a),
+        lambda a, b, c: a - bitcast(bitcast(a, int32), float32),
+        lambda a, b, c: fma(a, b, -a),
+        lambda a, b, c: -a - -a,
+        lambda a, b, c: (a * b) / (a * b),
+        lambda a, b, c: where(eq(a, a), a, b) + -(a * c),
+        lambda a, b, c: a + unary("neg", -(a * b)),
+    ],
+)
+def test_simplifier_keeps_the_bits_of_hidden_expressions(
+    rule: Callable[..., Value],
+) -> None:
+    k = kernel(rule)
+    legal = legalize(k, CAN["free"])
+    simplified = devices.Rewrites.changed(devices.Rewrites(devices.Rewrites.info), legal)
+    columns = [floats(seed, 1000) for seed in range(3)]
+    n = columns[0].size
+    with np.errstate(all="ignore"):
+        expected = run(k, columns, [n], n)
+    found = run(simplified, columns, [n, 0, 0], n)
+    same = (found.view("u4") == expected.view("u4")) | (np.isnan(found) & np.isnan(expected))
+    assert same.all()
+
+
+def test_fast_math_kernels_get_the_integers_alone() -> None:
+    fast = replace(kernel(lambda a, b, c: a + 0.0), fast_math=True)
+    legal = legalize(fast, CAN["free"])
+    assert legal.ints == ("n", "zero", "zero_again") and legal.body == fast.body
+
+
+def test_free_algebra_of_float64_needs_64_bit_integers() -> None:
+    with pytest.raises(ArgumentError, match='float64 must be False if algebra is "free" and int64'):
+        Capabilities(algebra="free", int64=False, index_bits=32)
