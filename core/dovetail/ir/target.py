@@ -51,7 +51,8 @@ class Capabilities:
       is no limit. A reduction counts its values, and 96 for each chunk of 4096 of them. Kernels
       with longer loops are launched in parts.
     - `index_bits`: the bits of indices and sizes in kernels, 64 or 32.
-    - `int64`: False if 64-bit integers, which `dtypes` still has, come as two words.
+    - `int64`: False if 64-bit integers, which `dtypes` still has, come as two words. True promises
+      atomics on them as well, unless `atomic_bits` is 32.
     - `storage_bits`: the smallest unit of memory access, 8 or 32. Scalars keep their dtypes.
     - `atomic_bits`: the most bits of an integer on which the device has atomics, 64 or 32.
     """
