@@ -32,7 +32,7 @@ A KERNEL (docs/kernel-ir.md): what a backend compiles
         values, loads, reductions
     its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle
     what is known of it: Stride, stride_along, varies_along, fold_nest, trip_count, reduces_long,
-        along_rows, shareable, settles, grid_index; run by the reference: interpret
+        along_rows, shareable, settles, is_branch, grid_index; run by the reference: interpret
     schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen,
         Tile, choose_tile, fills_tiles, stages_wider_values
     making one: KernelBuilder, load, cast, bitcast, const, choose, eq, ne, fma, fold_loop,
