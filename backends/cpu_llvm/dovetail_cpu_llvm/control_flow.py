@@ -179,12 +179,12 @@ class ControlFlow:
         outs = [self._spill(v.dtype, exprs.vector(v)) for v in loop.init]
         w.width, w.mask = 1, None
         with w.loop("0", str(width)) as j:
-            lanes = {**{k: exprs.env[k] for k in used}, **dict(enumerate(exprs.index))}
+            exprs.index = [self._lane_of(x, j) for x in exprs.index]
+            lanes = {k: exprs.env[k] for k in used}
             scalars = {k: self._lane_of(x, j) for k, x in lanes.items() if x.form != "vector"}
-            exprs.index = [scalars[axis] for axis in range(len(exprs.index))]
             with w.if_then(self._load_element(bool_, mask, j)):
                 exprs.env.clear()
-                exprs.env.update((k, scalars[k]) for k in used if k in scalars)
+                exprs.env.update(scalars)
                 for v in vectors:
                     exprs.env[id(v)] = Lane(self._load_element(v.dtype, arrays[id(v)], j))
                 results = self._render_iteration(loop)
