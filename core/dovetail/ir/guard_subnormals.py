@@ -252,7 +252,7 @@ class _GuardCloner(_SharingCloner):
         self.value(v)
         new = self.replacements[v]
         if self.fast.needs_flag(v):
-            self._add_flag(_flushed_flag(new, new.args))
+            self._add_flag(_flush_flag(new, new.args))
         self._flag_checked(v)
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -344,7 +344,7 @@ def _tiny(x: Value) -> Value:
     return _size(x) - LEAST_NORMAL
 
 
-def _flushed_flag(v: Value, args: Sequence[Value]) -> Value:
+def _flush_flag(v: Value, args: Sequence[Value]) -> Value:
     """Return the flag of an operation: its sign bit is set if the result may have been flushed.
 
     An operand that is tiny is 0: the guard has checked that it is not subnormal.
