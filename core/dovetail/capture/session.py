@@ -338,7 +338,7 @@ class CaptureSession:
         """Make the float arguments with these variables static."""
         for i, variable in self.floats:
             if variable in fixed:
-                self.leaves[i] = StaticArgument(float(self.leaves[i]))
+                self.leaves[i] = StaticArgument(self.leaves[i])
         self.floats = [(i, variable) for i, variable in self.floats if variable not in fixed]
 
     def _build_capture(

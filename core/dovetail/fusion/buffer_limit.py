@@ -1,6 +1,6 @@
 """The limits on a kernel's buffers: counts them, and materialises operands to need fewer.
 
-One is the device's. The others bound the time to compile a kernel, which grows with its buffers.
+One is the device's. The other bounds the time to compile a kernel, which grows with its buffers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from .groups import FusionGroup
 from .reasons import Reason, ReasonKind
 from .terms import NodeDraft, Prerequisite
 
-JOINED_BUFFERS_MAX = 16  # a kernel with more takes no further node
-BUFFERS_MAX = 32  # a node that needs more is computed in parts, where its operands permit
+# A kernel takes no node that makes it larger; one that needs more is computed in parts, where its
+# operands permit. Four tensors of an Adam step need 28.
+BUFFERS_MAX = 32
 
 Reads = frozenset[int | tuple[int, int]]  # slots, and error cells as (node, number of the index)
 
@@ -27,9 +28,8 @@ def count_buffers(group: FusionGroup) -> int:
 
 
 def exceeds_buffer_limit(decisions: Decisions, group: FusionGroup) -> bool:
-    """Return True if a kernel has more buffers than JOINED_BUFFERS_MAX, or the device allows."""
-    buffers_max = min(decisions.graph.max_buffers or JOINED_BUFFERS_MAX, JOINED_BUFFERS_MAX)
-    return count_buffers(group) > buffers_max
+    """Return True if a kernel has more buffers than BUFFERS_MAX, or the device allows."""
+    return count_buffers(group) > min(decisions.graph.max_buffers or BUFFERS_MAX, BUFFERS_MAX)
 
 
 def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Prerequisite | None:
