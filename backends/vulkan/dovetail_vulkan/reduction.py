@@ -66,30 +66,30 @@ class ReductionWriter:
         size = self.word(length)
         return [self.asm.variable(self.asm.type(Op.TYPE_ARRAY, t, size)) for t in self.types]
 
-    def places(
+    def pointers(
         self, arrays: Sequence[int], at: int, storage: Storage = Storage.FUNCTION
     ) -> list[int]:
         """Return the pointers to elements of arrays."""
         return [
-            self.asm.value(Op.ACCESS_CHAIN, self.asm.pointer(storage, t), array, at)
+            self.asm.value(Op.ACCESS_CHAIN, self.asm.pointer_type(storage, t), array, at)
             for t, array in zip(self.types, arrays, strict=True)
         ]
 
-    def load(self, places: Sequence[int]) -> list[int]:
+    def load(self, pointers: Sequence[int]) -> list[int]:
         """Return the values at pointers."""
-        return [self.asm.value(Op.LOAD, t, p) for t, p in zip(self.types, places, strict=True)]
+        return [self.asm.value(Op.LOAD, t, p) for t, p in zip(self.types, pointers, strict=True)]
 
-    def store(self, places: Sequence[int], values: Sequence[int]) -> None:
+    def store(self, pointers: Sequence[int], values: Sequence[int]) -> None:
         """Store values at pointers."""
-        for place, x in zip(places, values, strict=True):
-            self.asm.emit(Op.STORE, place, x)
+        for pointer, x in zip(pointers, values, strict=True):
+            self.asm.emit(Op.STORE, pointer, x)
 
     def clear(self, arrays: Sequence[int], first: int) -> None:
         """Store the identity in the lanes of a level, of which `first` is the first element."""
         identity = [self.renderer.value_id(v) for v in self.identity]
         with self.count_words(self.width) as j:
             at = self.asm.value(Op.I_ADD, self.uint, first, j)
-            self.store(self.places(arrays, at), identity)
+            self.store(self.pointers(arrays, at), identity)
 
     @contextmanager
     def count_words(self, stop: int) -> Iterator[int]:
@@ -97,9 +97,9 @@ class ReductionWriter:
         with self.asm.count(32, self.word(0), self.word(stop), self.word(1)) as (j, _):
             yield j
 
-    def combine_at(self, places: Sequence[int], right: Sequence[int]) -> None:
+    def combine_at(self, pointers: Sequence[int], right: Sequence[int]) -> None:
         """Combine the values at pointers with further ones."""
-        self.store(places, self.renderer.combine(self.rule, self.load(places), right))
+        self.store(pointers, self.renderer.combine(self.rule, self.load(pointers), right))
 
     # --- the loop
 
@@ -141,7 +141,7 @@ class ReductionWriter:
         self.renderer.ids[id(self.loop.var)] = self.compute(Op.I_ADD, start, i)
         self.renderer.write_block(self.loop.body)
         update = [self.renderer.value_id(u) for u in self.loop.update]
-        self.combine_at(self.places(self.lanes, lane), update)
+        self.combine_at(self.pointers(self.lanes, lane), update)
 
     def lane_of(self, i: int) -> int:
         """Return the lane of a value: its number modulo LANES."""
@@ -163,10 +163,10 @@ class ReductionWriter:
             lane, part = self.lane_of(position), self.load(results)
             if self.by_group:
                 with asm.when(test(Op.I_EQUAL, lane, self.renderer.lane)):
-                    self.combine_at(self.places(self.upper, base), part)
+                    self.combine_at(self.pointers(self.upper, base), part)
             else:
                 lane = asm.value(Op.I_ADD, self.uint, base, lane)
-                self.combine_at(self.places(self.upper, lane), part)
+                self.combine_at(self.pointers(self.upper, lane), part)
             inside = test(Op.I_NOT_EQUAL, within, number(CHUNK - 1))
             more = test(Op.I_NOT_EQUAL, compute(Op.I_ADD, position, number(1)), count)
             asm.leave(loop, test(Op.LOGICAL_AND, inside, more))
@@ -186,31 +186,31 @@ class ReductionWriter:
         Lane j takes lane j + h for j < h, h = 16, 8, 4, 2, 1: these j + h count down from 31 to 1.
         """
         if self.by_group:
-            return self.write_shared_tree(self.load(self.places(arrays, first)))
+            return self.write_shared_tree(self.load(self.pointers(arrays, first)))
         asm, uint = self.asm, self.uint
         with self.count_words(LANES - 1) as k:
             far = asm.value(Op.I_SUB, uint, self.word(LANES - 1), k)
             bit = asm.value(Op.EXT_INST, uint, asm.extended, Ext.FIND_U_MSB, far)
             width = asm.value(Op.SHIFT_LEFT_LOGICAL, uint, self.word(1), bit)
             near = asm.value(Op.I_SUB, uint, far, width)
-            right = self.load(self.places(arrays, asm.value(Op.I_ADD, uint, first, far)))
+            right = self.load(self.pointers(arrays, asm.value(Op.I_ADD, uint, first, far)))
             near = asm.value(Op.I_ADD, uint, first, near)
-            self.combine_at(self.places(arrays, near), right)
-        return self.load(self.places(arrays, first))
+            self.combine_at(self.pointers(arrays, near), right)
+        return self.load(self.pointers(arrays, first))
 
     def write_shared_tree(self, values: Sequence[int]) -> list[int]:
         """Return the values of a group's work items, combined in the fixed tree."""
         asm, uint, lane = self.asm, self.uint, self.renderer.lane
-        arrays = self.renderer.shared(self.types)
-        self.store(self.places(arrays, lane, Storage.WORKGROUP), values)
+        arrays = self.renderer.group_arrays(self.types)
+        self.store(self.pointers(arrays, lane, Storage.WORKGROUP), values)
         asm.barrier()
         with self.count_words(LANES.bit_length() - 1) as k:
             width = asm.value(Op.SHIFT_RIGHT_LOGICAL, uint, self.word(LANES // 2), k)
             with asm.when(self.test(Op.U_LESS_THAN, lane, width)):
                 far = asm.value(Op.I_ADD, uint, lane, width)
-                right = self.load(self.places(arrays, far, Storage.WORKGROUP))
-                self.combine_at(self.places(arrays, lane, Storage.WORKGROUP), right)
+                right = self.load(self.pointers(arrays, far, Storage.WORKGROUP))
+                self.combine_at(self.pointers(arrays, lane, Storage.WORKGROUP), right)
             asm.barrier()
-        results = self.load(self.places(arrays, self.word(0), Storage.WORKGROUP))
+        results = self.load(self.pointers(arrays, self.word(0), Storage.WORKGROUP))
         asm.barrier()
         return results

@@ -291,7 +291,7 @@ class Renderer:
         asm = self.asm
         buffers = {b.name: b for b in self.kernel.buffers}
         self.members = [
-            self.pointer(buffers[a.name])
+            self.pointer_type(buffers[a.name])
             if a.kind == "buffer"
             else self.type(a.dtype if a.dtype.itemsize == a.nbytes else uint32)
             for a in self.push
@@ -299,12 +299,12 @@ class Renderer:
         block = asm.struct(self.members, [a.offset for a in self.push])
         self.storage = Storage.PUSH_CONSTANT
         if self.in_buffer:
-            pointer = asm.pointer(Storage.BUFFER, block)
+            pointer = asm.pointer_type(Storage.BUFFER, block)
             outer = asm.struct([pointer], [0])
             push = asm.global_variable(Storage.PUSH_CONSTANT, outer)
-            place = asm.pointer(Storage.PUSH_CONSTANT, pointer)
-            place = asm.at_head(Op.ACCESS_CHAIN, place, push, asm.integer(32, 0))
-            self.block = asm.at_head(Op.LOAD, pointer, place)
+            type = asm.pointer_type(Storage.PUSH_CONSTANT, pointer)
+            address = asm.at_head(Op.ACCESS_CHAIN, type, push, asm.integer(32, 0))
+            self.block = asm.at_head(Op.LOAD, pointer, address)
             self.storage = Storage.BUFFER
         else:
             self.block = asm.global_variable(Storage.PUSH_CONSTANT, block)
@@ -315,10 +315,10 @@ class Renderer:
             asm = self.asm
             member = next(i for i, a in enumerate(self.push) if (a.kind, a.name) == (kind, name))
             type = self.members[member]
-            pointer = asm.pointer(self.storage, type)
-            place = asm.at_head(Op.ACCESS_CHAIN, pointer, self.block, asm.integer(32, member))
+            pointer = asm.pointer_type(self.storage, type)
+            address = asm.at_head(Op.ACCESS_CHAIN, pointer, self.block, asm.integer(32, member))
             aligned = (ALIGNED, self.push[member].nbytes) if self.in_buffer else ()
-            self.arguments[kind, name] = asm.at_head(Op.LOAD, type, place, *aligned)
+            self.arguments[kind, name] = asm.at_head(Op.LOAD, type, address, *aligned)
         return self.arguments[kind, name]
 
     def scalar(self, name: str, dtype: DType) -> int:
@@ -335,13 +335,13 @@ class Renderer:
             self.arguments["narrow", name] = narrow
         return self.arguments["narrow", name]
 
-    def pointer(self, buffer: Buffer) -> int:
+    def pointer_type(self, buffer: Buffer) -> int:
         """Return the type of pointers to the elements of a buffer."""
         dtype = uint8 if buffer.dtype is bool_ else buffer.dtype
         if dtype.itemsize in _STORAGE_CAPABILITIES:
             self.require(_STORAGE_CAPABILITIES[dtype.itemsize])
         type = self.type(dtype) if dtype.kind == "f" else self.int_type(dtype.bits)
-        return self.asm.pointer(Storage.BUFFER, type, dtype.itemsize)
+        return self.asm.pointer_type(Storage.BUFFER, type, dtype.itemsize)
 
     # --- the grid
 
@@ -435,11 +435,11 @@ class Renderer:
         if v.op == "bitcast" and type == self.type(of):
             return self.wrap(args[0], v.dtype)
         if isinstance(op, Ext):
-            return self.rounded(Op.EXT_INST, type, self.asm.extended, op, *args)
-        result = self.rounded(op, type, *args)
+            return self.emit_rounded(Op.EXT_INST, type, self.asm.extended, op, *args)
+        result = self.emit_rounded(op, type, *args)
         return self.wrap(result, v.dtype) if v.op in _WRAPPING and v.dtype is not bool_ else result
 
-    def rounded(self, op: Op, type: int, *operands: int) -> int:
+    def emit_rounded(self, op: Op, type: int, *operands: int) -> int:
         """Append an instruction; one that rounds must not be contracted."""
         result = self.asm.value(op, type, *operands)
         if op in _ROUNDED and not self.kernel.fast_math:
@@ -456,7 +456,7 @@ class Renderer:
         signed = source.kind == "i"
         if target.kind == "f":
             if source.kind == "f":
-                return self.rounded(Op.F_CONVERT, type, x)
+                return self.emit_rounded(Op.F_CONVERT, type, x)
             return asm.value(Op.CONVERT_S_TO_F if signed else Op.CONVERT_U_TO_F, type, x)
         if source.kind == "f":
             to = Op.CONVERT_F_TO_S if target.kind == "i" else Op.CONVERT_F_TO_U
@@ -467,11 +467,11 @@ class Renderer:
 
     # --- memory
 
-    def place(self, buffer: Buffer, index: Value) -> int:
+    def element_pointer(self, buffer: Buffer, index: Value) -> int:
         """Return the pointer to an element of a buffer."""
         start = self.argument("buffer", buffer.name)
         return self.asm.value(
-            Op.PTR_ACCESS_CHAIN, self.pointer(buffer), start, self.value_id(index)
+            Op.PTR_ACCESS_CHAIN, self.pointer_type(buffer), start, self.value_id(index)
         )
 
     def load(self, v: Value) -> int:
@@ -485,10 +485,14 @@ class Renderer:
 
     def load_element(self, v: Value) -> int:
         """Return the element that a load reads."""
-        asm, place, size = self.asm, self.place(v.buffer, v.index), v.buffer.dtype.itemsize
+        asm, pointer, size = (
+            self.asm,
+            self.element_pointer(v.buffer, v.index),
+            v.buffer.dtype.itemsize,
+        )
         if v.dtype is not bool_:
-            return asm.value(Op.LOAD, self.type(v.dtype), place, ALIGNED, size)
-        byte = asm.value(Op.LOAD, self.type(uint8), place, ALIGNED, size)
+            return asm.value(Op.LOAD, self.type(v.dtype), pointer, ALIGNED, size)
+        byte = asm.value(Op.LOAD, self.type(uint8), pointer, ALIGNED, size)
         return asm.value(Op.I_NOT_EQUAL, self.bool, byte, self.constant(0, uint8))
 
     def write_effect(self, s: Store | Atomic) -> None:
@@ -499,37 +503,37 @@ class Renderer:
     def write_access(self, s: Store | Atomic) -> None:
         """Write a store or an atomic, without its condition."""
         asm, dtype, value = self.asm, s.buffer.dtype, self.value_id(s.value)
-        place = self.place(s.buffer, s.index)
+        pointer = self.element_pointer(s.buffer, s.index)
         if isinstance(s, Store):
             stored = self.cast(value, bool_, uint8) if dtype is bool_ else value
-            asm.emit(Op.STORE, place, stored, ALIGNED, dtype.itemsize)
+            asm.emit(Op.STORE, pointer, stored, ALIGNED, dtype.itemsize)
         elif dtype.bits < 32:
-            self.write_narrow_atomic(s.op, dtype, place, value)
+            self.write_narrow_atomic(s.op, dtype, pointer, value)
         else:
             if dtype.bits == 64:
                 self.require(Capability.INT64_ATOMICS)
             op = _ATOMICS[s.op][_COLUMN[dtype.kind]]
             scope = (asm.integer(32, DEVICE_SCOPE), asm.integer(32, RELAXED))
-            asm.value(op, self.type(dtype), place, *scope, value)
+            asm.value(op, self.type(dtype), pointer, *scope, value)
 
-    def write_narrow_atomic(self, op: str, dtype: DType, place: int, value: int) -> None:
+    def write_narrow_atomic(self, op: str, dtype: DType, pointer: int, value: int) -> None:
         """Write an atomic of 8 or 16 bits, by compare-and-exchange of the word around it."""
         asm, uint, narrow = self.asm, self.uint, self.type(dtype)
         scope, relaxed = asm.integer(32, DEVICE_SCOPE), asm.integer(32, RELAXED)
         pair = asm.type(Op.TYPE_VECTOR, uint, 2)  # an address, also without 64-bit integers
-        address = asm.value(Op.BITCAST, pair, place)
+        address = asm.value(Op.BITCAST, pair, pointer)
         low = asm.value(Op.COMPOSITE_EXTRACT, uint, address, 0)
         aligned = asm.value(Op.BITWISE_AND, uint, low, asm.integer(32, ~3))
         byte = asm.value(Op.I_SUB, uint, low, aligned)
         address = asm.value(Op.COMPOSITE_INSERT, pair, aligned, address, 0)
-        word = asm.value(Op.BITCAST, asm.pointer(Storage.BUFFER, uint, 4), address)
+        word = asm.value(Op.BITCAST, asm.pointer_type(Storage.BUFFER, uint, 4), address)
         shift = asm.value(Op.I_MUL, uint, byte, asm.integer(32, 8))
         ones = asm.integer(32, (1 << dtype.bits) - 1)
         others = asm.value(Op.NOT, uint, asm.value(Op.SHIFT_LEFT_LOGICAL, uint, ones, shift))
-        seen = asm.variable(uint)
-        asm.emit(Op.STORE, seen, asm.value(Op.ATOMIC_LOAD, uint, word, scope, relaxed))
+        latest = asm.variable(uint)
+        asm.emit(Op.STORE, latest, asm.value(Op.ATOMIC_LOAD, uint, word, scope, relaxed))
         with asm.repeat() as loop:
-            before = asm.value(Op.LOAD, uint, seen)
+            before = asm.value(Op.LOAD, uint, latest)
             shifted = asm.value(Op.SHIFT_RIGHT_LOGICAL, uint, before, shift)
             old = asm.value(Op.U_CONVERT, narrow, shifted)
             if op in ("min", "max"):
@@ -545,7 +549,7 @@ class Renderer:
             )
             operands = (word, scope, relaxed, relaxed, new, before)
             after = asm.value(Op.ATOMIC_COMPARE_EXCHANGE, uint, *operands)
-            asm.emit(Op.STORE, seen, after)
+            asm.emit(Op.STORE, latest, after)
             asm.leave(loop, asm.value(Op.I_EQUAL, self.bool, after, before))
 
     # --- loops
@@ -597,7 +601,7 @@ class Renderer:
             equal = asm.value(Op.LOGICAL_AND, self.bool, equal, one)
         return equal
 
-    def shared(self, types: Sequence[int]) -> list[int]:
+    def group_arrays(self, types: Sequence[int]) -> list[int]:
         """Return an array in the group's memory for each type, with an element for each lane."""
         arrays, length = [], self.asm.integer(32, LANES)
         for key in enumerate(types):
