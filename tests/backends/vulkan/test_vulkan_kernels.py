@@ -172,8 +172,10 @@ def test_products_are_jammed_and_have_the_reference_bits(host: VulkanHost) -> No
     for m, n, p in ((1, 5, 7), (8, 3, 20), (21, 40, 9)):
         arrays = [rng.standard_normal(k).astype("f4") for k in (m * n, n * p, m * p)]
         check(host, kernel, arrays, [m, n, p])
-    schedules = host.programs[str(kernel)]._pipelines
-    assert {s.jammed for s in schedules} == {False, True}  # False: of one row
+    program = host.programs[str(kernel)]
+    jams = program.jammed is not None
+    assert jams or not host.backend.info.capabilities.denormals  # guarded sums have branches
+    assert {s.jammed for s in program._pipelines} == {False, jams}  # False: of one row
 
 
 @pytest.mark.skipif(not SWIFTSHADER.exists(), reason="SwiftShader (of Chromium) is not here")
