@@ -196,19 +196,24 @@ QueueFamily = _structure(None, "I:flags I:count I:timestamp_bits I3:granularity"
 MemoryType = _structure(None, "I:flags I:heap")
 MemoryHeap = _structure(None, "Q:size I:flags")
 MemoryProperties = _structure(
-    None, "I:type_count Types:types I:heap_count Heaps:heaps",
-    Types=MemoryType * 32, Heaps=MemoryHeap * 16,
-)  # fmt: skip
+    None,
+    "I:type_count Types:types I:heap_count Heaps:heaps",
+    Types=MemoryType * 32,
+    Heaps=MemoryHeap * 16,
+)
 Properties = _structure(
     1000059001,
     "I:api I:driver I:vendor I:device I:kind Name:name Uuid:uuid Limits:limits I5:sparse",
-    Name=_NAME, Uuid=ctypes.c_ubyte * 16, Limits=ctypes.c_uint64 * 63,
-)  # fmt: skip
+    Name=_NAME,
+    Uuid=ctypes.c_ubyte * 16,
+    Limits=ctypes.c_uint64 * 63,
+)
 Properties11 = _structure(50, "I21:ids Q:allocation_max")
 Properties12 = _structure(
-    52, "I:driver Name:name Name:info I:conformance I2:independence I15:floats I32:others",
+    52,
+    "I:driver Name:name Name:info I:conformance I2:independence I15:floats I32:others",
     Name=_NAME,
-)  # fmt: skip
+)
 Features = _structure(1000059000, "I55:flags")
 Features11 = _structure(49, "I12:flags")
 Features12 = _structure(51, "I47:flags")
