@@ -143,7 +143,7 @@ class PhysicalDevice:
         self.version = format_version(self.properties.api)
         self.driver_id = int(self._driver.driver)
         names = self._driver.name, self._driver.info
-        self.driver = " ".join(name.decode(errors="replace") for name in names)
+        self.driver = " ".join(name.decode(errors="replace").strip() for name in names).strip()
         (self.tick_ns,) = struct.unpack_from("f", bytes(self.properties.limits), 424)
 
     def missing(self) -> list[str]:
