@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dovetail.extend import (
@@ -20,6 +21,7 @@ from dovetail.extend import (
     float32,
     float64,
     hookimpl,
+    probe_floats,
     source_digest,
 )
 
@@ -94,16 +96,15 @@ def describe(device: PhysicalDevice, index: int) -> DeviceInfo:
     p, source = device.properties, source_digest(Path(__file__).parent)
     ids = (p.driver, p.vendor, p.device, bytes(p.uuid).hex())
     facts = (device.name, device.driver, device.version, *ids, *sorted(device.features), source)
-    can = capabilities(device)
     return DeviceInfo(
         "vulkan",
         index,
         device.name,
         " | ".join(map(str, facts)),
-        can,
+        capabilities(device),
         device.total_memory,
         {"version": device.version, "driver": device.driver, "kind": device.kind},
-        None if can.denormals and can.nan else "reference",
+        None if device.driver_id == LLVMPIPE else "reference",  # if floats turn out incomplete
     )
 
 
@@ -138,10 +139,11 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """Open a device, and return its backend."""
+    """Open a device, and return its backend, whose floats are measured."""
     module = importlib.import_module(f"{__package__}.device")
     devices = usable_devices(loader.instance(validates(config)).devices())
     backend: Backend = module.VulkanBackend(info, devices[info.index])
+    backend.info = replace(info, capabilities=probe_floats(backend))
     return backend
 
 
