@@ -51,13 +51,13 @@ def is_large_expansion(decisions: Decisions, i: int) -> bool:
     graph, spec = decisions.graph, decisions.graph.nodes[i].spec
     if spec.size * spec.dtype.itemsize <= EXPANSION_BYTES_MAX:
         return False
-    seen, pending = {i}, [i]
+    visited, pending = {i}, [i]
     while pending:
         for operand in operands(graph.nodes[pending.pop()]):
             k = graph.index[operand]
-            if k in seen:
+            if k in visited:
                 continue
-            seen.add(k)
+            visited.add(k)
             if k in decisions.materialised or k in graph.leaf_slot:
                 if operand.spec.size >= spec.size:
                     return False
