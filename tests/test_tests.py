@@ -73,6 +73,7 @@ class Callees:
     def checking(self) -> set[tuple[str, str]]:
         """Return the functions that have an assertion, or name one that does."""
         found = {key for key, fs in self.of.items() if any(map(can_fail, fs))}
+        found |= {key for names in self.names.values() for key in names if key[0] == "kit"}
         while more := {
             key
             for key, fs in self.of.items()
@@ -83,13 +84,18 @@ class Callees:
 
 
 def imported(tree: ast.Module, trees: Modules) -> dict[str, tuple[str, str]]:
-    """Return the imports of a module from other test modules; of a module, ("*", its name)."""
+    """Return the imports of a module from other test modules; of a module, ("*", its name).
+
+    A module of the conformance kit, whose functions check, is ("kit", its name).
+    """
     found = {}
     for n in statements(tree):
         for alias in n.names if isinstance(n, ast.Import | ast.ImportFrom) else ():
             source = (n.module or "").rpartition(".")[2] if isinstance(n, ast.ImportFrom) else ""
             name = alias.asname or alias.name
-            if source in trees:
+            if isinstance(n, ast.ImportFrom) and n.module == "dovetail.testing":
+                found[name] = ("kit", alias.name)
+            elif source in trees:
                 found[name] = (source, alias.name)
             elif alias.name in trees:
                 found[name] = ("*", alias.name)
@@ -113,7 +119,7 @@ def named(
 
 def asserting_nothing(trees: Modules) -> list[str]:
     callees = Callees(trees)
-    checking = {key for key in callees.checking() if not key[1].startswith("test_")}
+    checking = callees.checking()
     return [
         f"{module}.{f.name}"
         for module, tree in trees.items()

@@ -91,6 +91,7 @@ class _PinnedBackend:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        self.info = backend.info
         self.free, self.synchronize = backend.free_pinned, backend.synchronize
         self.allocate = backend.allocate_pinned
 
