@@ -62,7 +62,7 @@ class VulkanBackend(BindingBackend):
     def copy_in(
         self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
-        """Copy from the host after the stream's work, and wait; no bytes are no copy."""
+        """Copy from the host after the stream's work, and wait; do nothing if `source` is empty."""
         self._process.check()
         if source.nbytes:
             self._memory.copy_in(stream or self.stream, handle, offset, source)
@@ -70,7 +70,7 @@ class VulkanBackend(BindingBackend):
     def copy_out(
         self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
     ) -> None:
-        """Copy to the host after the stream's work, and wait; no bytes are no copy."""
+        """Copy to the host after the stream's work, and wait; do nothing if `target` is empty."""
         self._process.check()
         if target.nbytes:
             self._memory.copy_out(stream or self.stream, target, handle, offset)
@@ -112,7 +112,7 @@ class VulkanBackend(BindingBackend):
     # --- work
 
     def compile(self, kernel: Kernel) -> VulkanProgram:
-        """Build a kernel.
+        """Render a kernel as SPIR-V, and build its first pipeline with the driver.
 
         Raises: CompileError if the driver rejects it; DeviceError in a child of fork().
         """

@@ -101,7 +101,7 @@ _instances: dict[bool, Instance] = {}
 
 
 def instance(validate: bool = False) -> Instance:
-    """Return the instance of this process, with or without the validation layer."""
+    """Return this process's Vulkan instance, with or without validation; create it on first use."""
     with _lock:
         if validate not in _instances:
             _instances[validate] = Instance(validate)

@@ -58,13 +58,13 @@ class Memory:
         self.free_block(self.blocks.pop(address))
 
     def allocate_pinned(self, nbytes: int) -> int:
-        """Allocate memory of the host for copies; return its address. Raises: MemoryError."""
+        """Allocate page-locked memory; return the host's address of it. Raises: MemoryError."""
         block = self.allocate_block(nbytes, HOST_FLAGS)
         self.pinned[block.host] = block
         return block.host
 
     def free_pinned(self, address: int) -> None:
-        """Free memory of `allocate_pinned` that no queued work uses."""
+        """Free page-locked memory that no queued work uses."""
         self.free_block(self.pinned.pop(address))
 
     # --- copies
@@ -136,10 +136,8 @@ class Memory:
             most = self.device.physical.allocation_bytes_max
             raise MemoryError(f"{what}: the driver allows {most} bytes in one allocation")
         call, device = self.device.functions, self.device.handle
-        buffer, memory = (
-            ctypes.c_uint64(),
-            ctypes.c_uint64(),
-        )  # filled by C: no interrupt loses them
+        # The driver fills these, so an interrupt between two calls loses no handle.
+        buffer, memory = ctypes.c_uint64(), ctypes.c_uint64()
         host, needed = ctypes.c_void_p(), vk.Requirements()
         try:
             info = vk.BufferInfo(size=nbytes, usage=_USAGE)

@@ -22,7 +22,7 @@ LEVELS_MAX = 4  # levels of chunks of chunks: CHUNK ** 4 elements are more than 
 
 
 class ReductionWriter:
-    """A writer of one reduce loop."""
+    """A writer of one reduce loop; its methods pass values as SPIR-V ids."""
 
     def __init__(self, renderer: Renderer, loop: Loop, by_group: bool) -> None:
         self.renderer, self.loop, self.by_group = renderer, loop, by_group
@@ -39,19 +39,19 @@ class ReductionWriter:
     # --- arithmetic
 
     def word(self, number: int) -> int:
-        """Return a constant of 32 bits."""
+        """Return a constant of 32 bits, for lanes, elements of arrays and shifts."""
         return self.asm.integer(32, number)
 
     def number(self, number: int) -> int:
-        """Return a constant index."""
+        """Return a constant of the kernel's index type."""
         return self.asm.integer(self.bits, number)
 
     def compute(self, op: Op, a: int, b: int) -> int:
-        """Return an operation of indices."""
+        """Emit an operation on two indices; return its result."""
         return self.asm.value(op, self.index, a, b)
 
     def test(self, op: Op, a: int, b: int) -> int:
-        """Return a comparison."""
+        """Emit a comparison or a logical operation; return its bool."""
         return self.asm.value(op, self.renderer.bool, a, b)
 
     def count_chunks(self, n: int) -> int:
@@ -84,8 +84,8 @@ class ReductionWriter:
         for pointer, x in zip(pointers, values, strict=True):
             self.asm.emit(Op.STORE, pointer, x)
 
-    def clear(self, arrays: Sequence[int], first: int) -> None:
-        """Store the identity in the lanes of a level, of which `first` is the first element."""
+    def fill_with_identity(self, arrays: Sequence[int], first: int) -> None:
+        """Store the identity in the lanes of a level, which start at element `first`."""
         identity = [self.renderer.value_id(v) for v in self.identity]
         with self.count_words(self.width) as j:
             at = self.asm.value(Op.I_ADD, self.uint, first, j)
@@ -114,7 +114,7 @@ class ReductionWriter:
         chunks = asm.value(Op.SELECT, self.index, empty, number(1), self.count_chunks(size))
         results = [asm.variable(t) for t in self.types]
         with asm.count(self.bits, number(0), chunks, number(1)) as (chunk, _):
-            self.clear(self.lanes, self.word(0))
+            self.fill_with_identity(self.lanes, self.word(0))
             first = compute(Op.I_MUL, chunk, number(CHUNK))
             end = compute(Op.I_ADD, first, number(CHUNK))
             short = self.test(Op.S_LESS_THAN, size, end)
@@ -151,15 +151,15 @@ class ReductionWriter:
     def write_levels(self, chunk: int, chunks: int, results: Sequence[int]) -> None:
         """Combine a chunk's result into the level above, and go on while chunks are complete."""
         asm, number, compute, test = self.asm, self.number, self.compute, self.test
-        at, of, level = (asm.variable(t) for t in (self.index, self.index, self.uint))
-        for variable, x in ((at, chunk), (of, chunks), (level, self.word(0))):
+        position_var, count_var, base_var = map(asm.variable, (self.index, self.index, self.uint))
+        for variable, x in ((position_var, chunk), (count_var, chunks), (base_var, self.word(0))):
             asm.emit(Op.STORE, variable, x)
         with asm.repeat() as loop:
-            position, count = (asm.value(Op.LOAD, self.index, v) for v in (at, of))
-            base = asm.value(Op.LOAD, self.uint, level)
+            position, count = (asm.value(Op.LOAD, self.index, v) for v in (position_var, count_var))
+            base = asm.value(Op.LOAD, self.uint, base_var)
             within = compute(Op.BITWISE_AND, position, number(CHUNK - 1))
             with asm.when(test(Op.I_EQUAL, within, number(0))):
-                self.clear(self.upper, base)
+                self.fill_with_identity(self.upper, base)
             lane, part = self.lane_of(position), self.load(results)
             if self.by_group:
                 with asm.when(test(Op.I_EQUAL, lane, self.renderer.lane)):
@@ -173,10 +173,10 @@ class ReductionWriter:
             self.store(results, self.write_tree(self.upper, base))
             above = self.count_chunks(count)
             asm.leave(loop, test(Op.S_LESS_THAN_EQUAL, above, number(1)))
-            asm.emit(Op.STORE, of, above)
-            asm.emit(Op.STORE, at, compute(Op.U_DIV, position, number(CHUNK)))
+            asm.emit(Op.STORE, count_var, above)
+            asm.emit(Op.STORE, position_var, compute(Op.U_DIV, position, number(CHUNK)))
             above = asm.value(Op.I_ADD, self.uint, base, self.word(self.width))
-            asm.emit(Op.STORE, level, above)
+            asm.emit(Op.STORE, base_var, above)
 
     # --- the tree
 

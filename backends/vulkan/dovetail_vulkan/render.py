@@ -602,7 +602,7 @@ class Renderer:
         return equal
 
     def group_arrays(self, types: Sequence[int]) -> list[int]:
-        """Return an array in the group's memory for each type, with an element for each lane."""
+        """Return a workgroup array of LANES elements for each type; later calls reuse them."""
         arrays, length = [], self.asm.integer(32, LANES)
         for key in enumerate(types):
             if key not in self.shared_arrays:

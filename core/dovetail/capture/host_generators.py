@@ -58,14 +58,13 @@ def global_generator() -> object | None:
 
 def _state_owner(generator: Any) -> Any:
     """Return the object that has a generator's state: its bit generator, or a RandomState."""
-    is_whole = isinstance(
-        generator, sys.modules["numpy.random"].RandomState
-    )  # keeps a spare normal
+    # A RandomState also keeps a spare normal, which its bit generator does not have.
+    is_whole = isinstance(generator, sys.modules["numpy.random"].RandomState)
     return generator if is_whole else getattr(generator, "_bit_generator", generator)
 
 
 def _read_state(owner: Any) -> bytes:
-    """Return the state of a bit generator or a RandomState as bytes."""
+    """Return the pickled state of a bit generator or a RandomState, to compare."""
     legacy = sys.modules["numpy.random"].RandomState
     state = legacy.get_state(owner, legacy=False) if isinstance(owner, legacy) else owner
     return pickle.dumps(state)

@@ -30,18 +30,19 @@ def find_long_reductions(block: Block, trips: Trips, limit: int) -> list[Loop]:
 class ReductionCloner(Cloner):
     """A cloner that makes a map, whose results are in the state, of long reductions.
 
-    `long`: the reductions, and the names of the integers that are the first words of their results.
-    `rooms`: the words of the results of each.
+    `long`: the reductions, each with the name of the integer parameter that is the first word of
+    its stored results. `stored_words`: the number of words that each of them stores, in order.
+    `new_trips`: the trip counts of the copied loops.
     """
 
     def __init__(self, state: PointState, long: Mapping[Loop, str], trips: Trips) -> None:
         super().__init__()
         self.state, self.long, self.trips = state, long, trips
         self.new_trips: dict[Loop, int] = {}
-        self.rooms: list[int] = []
+        self.stored_words: list[int] = []
 
     def copy_loop_head(self, old: Loop) -> Loop:
-        """Return the copy of a loop without its body; its iterations are those of the old one."""
+        """Return the copy of a loop without its body, and record its trip count."""
         new = super().copy_loop_head(old)
         self.new_trips[new] = self.trips[old]
         return new
@@ -75,10 +76,10 @@ class ReductionCloner(Cloner):
             self.close_loop(chunk, self.operands(old.update))
             return chunk.results
 
-        room = self.store_results(old, chunks, trips, reduce_chunk)
-        whole = self.reduce_stored(old, room, chunks, trips)
+        first_word = self.store_results(old, chunks, trips, reduce_chunk)
+        whole = self.reduce_stored(old, first_word, chunks, trips)
         one = eq(chunks, 1)  # the result of a single chunk is not combined with the identity
-        single = self.load_results(room, old, one)
+        single = self.load_results(first_word, old, one)
         for r, a, b in zip(old.results, single, whole, strict=True):
             self.replacements[r] = where(one, a, b)
             self.emit(self.replacements[r])
@@ -95,20 +96,20 @@ class ReductionCloner(Cloner):
             return self.operands(old.update)
 
         count, trips = stop - start, self.trips[old]
-        room = self.store_results(old, count, trips, compute)
-        results = self.reduce_stored(old, room, count, trips)
+        first_word = self.store_results(old, count, trips, compute)
+        results = self.reduce_stored(old, first_word, count, trips)
         self.replacements.update(zip(old.results, results, strict=True))
 
     def store_results(
         self, old: Loop, count: Value, trips: int, compute: Callable[[Loop], tuple[Value, ...]]
     ) -> Value:
-        """Append a map that stores what `compute` returns for each iteration; return its room."""
-        room = Value("param", count.dtype, (), self.long[old])
+        """Append a map that stores the results of `compute`; return the word where they start."""
+        first_word = Value("param", count.dtype, (), self.long[old])
         words = sum(word_count(r.dtype) for r in old.results)
-        self.rooms.append(trips * words)
+        self.stored_words.append(trips * words)
         each = self.open_loop("map", const(0, count.dtype), count, trips)
         outer, self.statements = self.statements, []
-        word = room + each.var * words
+        word = first_word + each.var * words
         stores: list[Store] = []
         for v in compute(each):
             stores += self.state.write(word, v)
@@ -118,14 +119,16 @@ class ReductionCloner(Cloner):
             self.emit(s.value)
         each.body, self.statements = (*self.statements, *stores), outer
         self.close_loop(each)
-        return room
+        return first_word
 
-    def reduce_stored(self, old: Loop, room: Value, count: Value, trips: int) -> tuple[Value, ...]:
+    def reduce_stored(
+        self, old: Loop, first_word: Value, count: Value, trips: int
+    ) -> tuple[Value, ...]:
         """Append the reduction of stored values, and return its results."""
         loop = self.open_loop("reduce", const(0, count.dtype), count, trips, old)
         words = sum(word_count(r.dtype) for r in old.results)
         outer, self.statements = self.statements, []
-        update = self.load_results(room + loop.var * words, old)
+        update = self.load_results(first_word + loop.var * words, old)
         loop.body, self.statements = tuple(self.statements), outer
         self.close_loop(loop, update)
         return loop.results

@@ -2,10 +2,9 @@
 
 A *segment* is a run of statements without effects. Its fast form uses the device's floats, and
 computes a flag, an int32: its sign bit is set if a subnormal number may have made a result differ
-from IEEE 754. A branch, a
-fold of 0 or 1 iterations, then computes the results again with soft floats (`soft_subnormals`). So
-all values outside of segments are exact. Loops without effects are a part of a segment: a fold
-carries its flag, and a reduction combines the flag beside its values.
+from IEEE 754. A branch, a fold of 0 or 1 iterations, then computes the results again with soft
+floats (`soft_subnormals`). So all values outside of segments are exact. Loops without effects are
+a part of a segment: a fold carries its flag, and a reduction combines the flag with its values.
 
 Effects stay where they are: a branch repeats none, and reads no memory that an effect has changed.
 """
@@ -324,7 +323,7 @@ class _GuardCloner(_SharingCloner):
 
 
 def _inner_values(loop: Loop) -> Iterator[Value]:
-    """Yield the values that are defined in a loop and are not known after it."""
+    """Yield the values that are in scope only inside a loop, except loop variables."""
     for s in walk((loop,)):
         if isinstance(s, Loop):
             yield from s.carry
@@ -339,8 +338,8 @@ def _size(x: Value) -> Value:
     return bitcast(magnitude_bits(x), int32)
 
 
-def _tiny(x: Value) -> Value:
-    """Return an int32 whose sign bit is set for zeros and subnormals."""
+def _tiny_flag(x: Value) -> Value:
+    """Return an int32 whose sign bit is set if `x` is 0 or subnormal."""
     return _size(x) - LEAST_NORMAL
 
 
@@ -349,7 +348,7 @@ def _flush_flag(v: Value, args: Sequence[Value]) -> Value:
 
     An operand that is tiny is 0: the guard has checked that it is not subnormal.
     """
-    flag = _tiny(v)
+    flag = _tiny_flag(v)
     if v.op in ("add", "sub"):
         difference = _size(args[0]) ^ _size(args[1])
         return flag & -difference
@@ -357,9 +356,9 @@ def _flush_flag(v: Value, args: Sequence[Value]) -> Value:
         return flag & where(ne(args[0], const(0.0, float64)), const(-1, int32), 0)
     if v.op == "fma":
         a, b, c = args
-        return flag & ~((_tiny(a) | _tiny(b)) & _tiny(c))
+        return flag & ~((_tiny_flag(a) | _tiny_flag(b)) & _tiny_flag(c))
     for x in args if v.op == "mul" else args[:1]:
-        flag = flag & ~_tiny(x)
+        flag = flag & ~_tiny_flag(x)
     return flag
 
 

@@ -26,11 +26,11 @@ class PointState:
             self.point = self.point * extent + Value("index", kernel.index, (), axis)
 
     def write(self, word: Value | int, v: Value) -> list[Store]:
-        """Return the stores of a value, from a word on."""
+        """Return the stores that write a value to the state, from `word` on."""
         return [Store(self.buffer, self._locate(word + k), w) for k, w in enumerate(_to_words(v))]
 
     def read(self, word: Value | int, d: DType, when: Value | None = None) -> Value:
-        """Return the value of dtype `d`, from a word on."""
+        """Return the value of dtype `d` that loads read from the state, from `word` on."""
         return _from_words(
             [load(self.buffer, self._locate(word + k), when) for k in range(word_count(d))], d
         )

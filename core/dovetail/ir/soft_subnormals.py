@@ -58,7 +58,7 @@ def flip_sign(x: Value) -> Value:
 
 
 def _is_tiny(x: Value) -> Value:
-    """Return True for zeros and subnormals."""
+    """Return the condition that `x` is 0 or subnormal."""
     return magnitude_bits(x) < LEAST_NORMAL
 
 
@@ -107,7 +107,7 @@ def multiply(a: Value, b: Value) -> Value:
 
 
 def _is_plain(x: Value) -> Value:
-    """Return True for a finite number that is not zero."""
+    """Return the condition that `x` is finite and not 0."""
     return magnitude_bits(x) - 1 < _INFINITY - 1
 
 

@@ -49,7 +49,7 @@ Steps: TypeAlias = tuple[Part | Repeat, ...]
 
 @dataclass(frozen=True)
 class SplitKernel:
-    """The parts of a kernel, the integers that all of them have more, and the words of a point."""
+    """The parts of a kernel, their common extra integers, and the words of the state of a point."""
 
     steps: Steps
     ints: tuple[int, ...]
@@ -101,15 +101,15 @@ def split_iterations(kernel: Kernel, trips: Trips, limit: int) -> SplitKernel:
     state = PointState(kernel)
     placeholders = [0] * (len(state.kernel.ints) - len(kernel.ints))  # of the state's first word
     kernel = state.kernel
-    rooms: list[int] = []
+    sizes: list[int] = []  # words that each long reduction stores
     while long := find_long_reductions(kernel.body, trips, limit):
-        names = fresh_names(kernel, [f"room{len(rooms) + k}" for k in range(len(long))])
+        names = fresh_names(kernel, [f"first_word{len(sizes) + k}" for k in range(len(long))])
         cloner = ReductionCloner(state, dict(zip(long, names, strict=True)), trips)
         kernel = kernel.with_body(cloner.block(kernel.body), ints=(*kernel.ints, *names))
-        trips, rooms = cloner.new_trips, [*rooms, *cloner.rooms]
+        trips, sizes = cloner.new_trips, [*sizes, *cloner.stored_words]
     division = _Division(kernel, state, trips, limit)
     steps = division.run()
-    *firsts, words = accumulate(rooms, initial=division.words)
+    *firsts, words = accumulate(sizes, initial=division.words)
     return SplitKernel(steps, (*placeholders, *firsts), words)
 
 
@@ -155,7 +155,7 @@ class _Division:
                 self.local.add(v)
 
     def run(self) -> Steps:
-        """Return the parts."""
+        """Cut long loops, give values of other parts words in the state, and build the parts."""
         nodes = self.divide(self.kernel.body, (), [])
         segments = [*_iterate_segments(nodes)]
         for segment in segments:

@@ -174,7 +174,7 @@ class SubnormalAnalysis:
     # --- values
 
     def scale(self, v: Value) -> Scale:
-        """Return the bounds of a value."""
+        """Return the scale of a float32 value; the widest one if none is recorded."""
         if v.op == "const" and v.dtype is float32:
             return _constant_scale(v.number)
         return self.scales.get(v, _UNKNOWN)

@@ -54,8 +54,8 @@ _GLOBAL_GENERATOR: Any = _theirs.get_state.__self__
 _seeded: WeakIdentityMap[Any, tuple[ref[tracer_api.Tracer], _State | None]] = WeakIdentityMap()
 
 
-def _draws(name: str, function: Callable[..., Any], is_method: bool) -> Callable[..., Any]:
-    """Return a function or method of NumPy whose samples become ndarrays."""
+def _wrap_draw(name: str, function: Callable[..., Any], is_method: bool) -> Callable[..., Any]:
+    """Wrap a sampler of NumPy: its samples become ndarrays, and a capture records the draw."""
 
     @wraps(function, updated=(), assigned=("__name__", "__qualname__", "__doc__"))
     def call(*args: Any, **options: Any) -> Any:
@@ -115,8 +115,8 @@ def _draw_in_trace(
     return set_class(create_tensor(tracer.record_draw(draw, samples)), ndarray)
 
 
-def _guards_state(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function or method that reads or sets a generator's state, which ends a capture."""
+def _wrap_state_access(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function of NumPy that reads or sets a generator's state: a call ends a capture."""
 
     @wraps(function, updated=(), assigned=("__name__", "__qualname__", "__doc__"))
     def call(*args: Any, **options: Any) -> Any:
@@ -148,7 +148,7 @@ def _record_seed(generator: Any, seed: Any) -> None:
 
 
 def _is_constant_seed(seed: Any) -> bool:
-    """Return True for an int or ints, from which a generator gets the same state each time."""
+    """Return True for an int, a list of ints or a NumPy array: each gives one fixed state."""
     if isinstance(seed, (list, tuple)):
         return all(map(_is_constant_seed, seed))
     return isinstance(seed, (int, host.integer)) or type(seed) is host.ndarray
@@ -163,21 +163,21 @@ def _init_random_state(self: Any, seed: Any = None) -> None:
 def _wrap_class(theirs: Any) -> Any:
     """Return a subclass of a generator of NumPy whose methods return ndarrays."""
     methods = {
-        name: _draws(name, method, True)
+        name: _wrap_draw(name, method, True)
         for name, method in vars(theirs).items()
         if not name.startswith("_") and callable(method) and name not in _STATE_METHODS
     }
     methods |= {
-        name: _draws(name, _with_numpy(theirs, getattr(theirs, name)), True)
+        name: _wrap_draw(name, _with_numpy(theirs, getattr(theirs, name)), True)
         for name in ("choice", "permutation")
     }
     methods |= {
-        name: _guards_state(name, getattr(theirs, name))
+        name: _wrap_state_access(name, getattr(theirs, name))
         for name in _STATE_METHODS
         if callable(getattr(theirs, name, None))
     }
     if hasattr(theirs, "bit_generator"):
-        read = _guards_state("bit_generator", theirs.bit_generator.__get__)
+        read = _wrap_state_access("bit_generator", theirs.bit_generator.__get__)
         methods["bit_generator"] = property(read)
     if issubclass(theirs, _theirs.RandomState):
         methods["__init__"] = _init_random_state
@@ -186,7 +186,7 @@ def _wrap_class(theirs: Any) -> Any:
         """Return a recipe of a generator of the same class, for `copy` and `pickle`."""
         return type(self), *theirs.__reduce__(self)[1:]
 
-    methods["__reduce__"] = _guards_state("copy", reduce)
+    methods["__reduce__"] = _wrap_state_access("copy", reduce)
     doc = f"NumPy's {theirs.__name__}; samples become ndarrays."
     return type(theirs.__name__, (theirs,), {"__doc__": doc, "__module__": __name__, **methods})
 
@@ -237,8 +237,10 @@ for _name in __all__:
     if _name not in globals():
         _value = getattr(_theirs, _name)
         if callable(_value) and _name not in _BIT_GENERATORS.split():
-            _is_guarded = _name in _STATE_METHODS
-            _value = _guards_state(_name, _value) if _is_guarded else _draws(_name, _value, False)
+            if _name in _STATE_METHODS:
+                _value = _wrap_state_access(_name, _value)
+            else:
+                _value = _wrap_draw(_name, _value, False)
         globals()[_name] = _value
 
 

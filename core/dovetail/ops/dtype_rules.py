@@ -212,12 +212,12 @@ def as_told(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     Raises: DTypeError for a complex operand and a real result, except bool.
     """
     casts = _strong_dtypes(operands)
-    _require_keeps_parts(op, casts, attrs)
+    _refuse_complex_to_real(op, casts, attrs)
     return casts, attrs
 
 
-def _require_keeps_parts(op: str, operands: Sequence[Given], target: DType) -> None:
-    """Raise DTypeError if complex operands would become real numbers; bool is allowed."""
+def _refuse_complex_to_real(op: str, operands: Sequence[Given], target: DType) -> None:
+    """Raise DTypeError for a complex operand and a real target dtype other than bool."""
     for d in _strong_dtypes(operands):
         if d.kind == "c" and target.kind not in "bc":
             raise DTypeError(
@@ -241,7 +241,7 @@ def summing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     Raises: DTypeError for complex operands and a real dtype.
     """
     if attrs is not None:
-        _require_keeps_parts(op, operands, attrs)
+        _refuse_complex_to_real(op, operands, attrs)
         return (attrs.compute,), attrs
     d = common(op, operands, allowed="biufc")
     if d.kind in "biu":
@@ -344,7 +344,7 @@ def running_logs(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     Halves are widened.
     """
     if attrs[2] is not None:
-        _require_keeps_parts(op, operands, attrs[2])
+        _refuse_complex_to_real(op, operands, attrs[2])
     d = floating(op, operands if attrs[2] is None else (attrs[2],), None)[1]
     return (d.compute,), d
 
