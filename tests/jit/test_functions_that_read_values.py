@@ -6,6 +6,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import dovetail as dt
@@ -108,6 +109,28 @@ def test_float_arguments_have_their_values_after_a_read() -> None:
     assert values == [True, False, True, 1, math.exp(0.75), "0.750 0.75", 1.75, 1]
     y, *values = scale(dt.ones(2), 0.25)
     assert isinstance(y, dt.Tensor) and y.tolist() == [0.75, 0.75] and values[1] is True
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [
+        lambda x, rate: x * {0.5: 2, 1.0: 3}.get(rate, 5),
+        lambda x, rate: x * 2 if rate in {0.5, 1.0} else x - rate,
+        lambda x, rate: x * (hash(rate) % 7) + rate,
+    ],
+)
+def test_float_argument_that_is_hashed_has_the_hash_of_its_value(choose: Any) -> None:
+    captured = dt.jit(choose)
+    with pytest.warns(dt.DovetailWarning, match="key of a dict or a member of a set"):
+        results = [captured(dt.ones(2), rate).tolist() for rate in (0.5, 1.0, 2.5)]
+    assert results == [choose(dt.ones(2), rate).tolist() for rate in (0.5, 1.0, 2.5)]
+
+
+def test_cache_that_a_captured_function_fills_serves_plain_calls() -> None:
+    double = cache(lambda rate: rate * 2)
+    with pytest.warns(dt.DovetailWarning, match="runs without a capture"):
+        assert dt.jit(lambda x, rate: x * double(rate))(dt.ones(2), 0.5).tolist() == [1.0, 1.0]
+    assert double(0.5) == 1.0 and (dt.ones(2) * double(0.5)).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("values", [[1.5, 2.5], (1, 2)])

@@ -107,7 +107,10 @@ class TracedFloat:
     def __format__(self, format_spec: str) -> str:
         return format(float(self), format_spec) if format_spec else repr(self)
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        """Return the hash of the value; end the capture, because a cache may keep the key."""
+        tracer_api.refuse_read("a float argument is a key of a dict or a member of a set")
+        return hash(self.value)
 
 
 Formula: TypeAlias = Callable[..., float]
