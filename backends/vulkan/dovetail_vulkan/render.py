@@ -461,6 +461,12 @@ class Renderer:
         if source.kind == "f":
             to = Op.CONVERT_F_TO_S if target.kind == "i" else Op.CONVERT_F_TO_U
             x = asm.value(to, type, x)
+        elif signed and self.value_bits(source) == 32 and target.bits == 64:
+            # x + 2^31 without a sign, less 2^31: Mesa 22.3 compares an S_CONVERT wrongly
+            sign = 1 << 31
+            x = asm.value(Op.BITWISE_XOR, self.type(source), x, asm.integer(32, sign))
+            x = asm.value(Op.U_CONVERT, type, x)
+            x = asm.value(Op.I_SUB, type, x, asm.integer(64, sign))
         elif type != self.type(source):
             x = asm.value(Op.S_CONVERT if signed else Op.U_CONVERT, type, x)
         return self.wrap(x, target)

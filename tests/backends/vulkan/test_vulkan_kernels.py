@@ -35,16 +35,23 @@ from cstyle_cases import (  # noqa: F401 - collected here again, with this modul
 from dovetail.engine.programs import bind_program
 from dovetail.errors import DTypeError
 from dovetail.extend import (
+    INTEGERS,
     Capabilities,
+    DType,
     Kernel,
     KernelBuilder,
     Store,
+    Value,
+    bool_,
+    cast,
+    const,
     float32,
     legalize,
     load,
     parse_kernel,
     reduce_loop,
     shareable,
+    uint32,
 )
 from dovetail.ir.floats import find_missing_feature
 from dovetail.ir.language import map_loop
@@ -192,3 +199,25 @@ def test_driver_of_words_alone_gives_the_same_bits(seed: int) -> None:
     done = run_python(script, VK_ICD_FILENAMES=str(SWIFTSHADER))
     x = np.arange(12, dtype="i1").reshape(3, 4) * np.int8(100)
     assert done.stdout.split("\n")[0] == str(x.sum(axis=1).tolist()), done.stderr
+
+
+@pytest.mark.parametrize("op", ["lt", "le", "eq", "ne"])
+@pytest.mark.parametrize(
+    ("source", "target"), [(s, t) for s in INTEGERS for t in INTEGERS if s.bits < t.bits], ids=str
+)
+def test_extended_integers_are_compared_with_constants(
+    host: VulkanHost, source: DType, target: DType, op: str
+) -> None:
+    """Mesa compares an int32 extended to 64 bits with a constant wrongly."""
+    limits = [x + d for x in (source.min, 0, 64, source.max) for d in (-1, 0, 1)]
+    constants = [const(x, target) for x in limits if target.min <= x <= target.max]
+    b = KernelBuilder("compare")
+    x, out = b.buffer("x", source, "r"), b.buffer("out", uint32, "w")
+    i = b.axis(b.int("n"))
+    wide, bits = cast(load(x, i), target), const(0, uint32)
+    for k, c in enumerate(constants):
+        for j, args in enumerate([(wide, c), (c, wide)]):
+            bits = bits | cast(Value(op, bool_, args), uint32) << (2 * k + j)
+    b.store(out, i, bits)
+    numbers = np.array([n for n in limits if source.min <= n <= source.max], source.name)
+    check(host, b.build(), [numbers, np.zeros(numbers.size, "u4")], [numbers.size])
