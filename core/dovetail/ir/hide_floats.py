@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..dtypes import int32
+from ..dtypes import bool_, int32
 from .builder import Combine, Kernel, combine
 from .hidden_floats import BITS_DTYPE, HIDDEN_COMBINE_SUFFIX, HidingCloner, has_floats
-from .language import Block, Loop, Value, walk
+from .language import OPERANDS, Block, Loop, Value, walk
 from .rewrite import fresh_names
 from .target import Capabilities
 
 ZERO_NAMES = ("zero", "zero_again")  # of the integers that a launch brings
 # Operations that a compiler cannot fuse with a product among their operands.
 _NEVER_FUSED = ("mul", "div", "sqrt", "trunc", "floor", "rint", "lt", "le", "eq", "ne", "bitcast")
+_UNKNOWN = (*OPERANDS, "load")  # no compiler knows the value of these
+_BITWISE = ("and", "or", "shl", "shr")  # of integers: the parts of a narrow float
 
 
 def hiding_zeros(capabilities: Capabilities) -> tuple[int, ...]:
@@ -53,6 +55,13 @@ def _summand_ids(block: Block) -> Iterator[int]:
             yield from map(id, (*s.init, *s.update))
 
 
+def _may_be_known(x: Value) -> bool:
+    """Return True for a bool or integer that a compiler may compute, such as `x != x`."""
+    if x.op in _UNKNOWN:
+        return False
+    return x.dtype is bool_ or (x.dtype.kind in "iu" and x.op not in _BITWISE)
+
+
 def _hide_reduction(cloner: HidingCloner, new: Loop, rule: Combine, zeros: tuple[int, int]) -> None:
     """Give a reduction the combine of hidden floats, which shares these zeros of the launch."""
     new.combine = rule.name + HIDDEN_COMBINE_SUFFIX
@@ -90,8 +99,11 @@ class _PartialCloner(HidingCloner):
         return super().hide_constant(v) if self.hides_zeros and v.number == 0 else v
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
-        """Return a product that may meet a sum, hidden; None for other values."""
-        if v.op == "mul" and v.dtype in BITS_DTYPE and id(v) in self.summand_ids:
+        """Return a product that may meet a sum, or a number that may be a known 0, hidden."""
+        if v.dtype not in BITS_DTYPE:
+            return None
+        is_zero = self.hides_zeros and v.op == "cast" and _may_be_known(v.args[0])
+        if is_zero or (v.op == "mul" and id(v) in self.summand_ids):
             return self.hide(self.copy_with_args(v, args))
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +46,17 @@ from dovetail.extend import (
     cast,
     const,
     float32,
+    int32,
     legalize,
     load,
+    ne,
     parse_kernel,
     reduce_loop,
     shareable,
     uint32,
 )
 from dovetail.ir.floats import find_missing_feature
+from dovetail.ir.hide_floats import hiding_zeros
 from dovetail.ir.language import map_loop
 from dovetail_vulkan import launch
 from places import GOLDEN
@@ -221,3 +224,25 @@ def test_extended_integers_are_compared_with_constants(
     b.store(out, i, bits)
     numbers = np.array([n for n in limits if source.min <= n <= source.max], source.name)
     check(host, b.build(), [numbers, np.zeros(numbers.size, "u4")], [numbers.size])
+
+
+@pytest.mark.parametrize("op", ["add", "mul", "div"])
+@pytest.mark.parametrize(
+    "zero", [lambda k: ne(k, k), lambda k: k - k, lambda k: k ^ k], ids=["bool", "sub", "xor"]
+)
+def test_floats_meet_integers_that_a_compiler_knows_to_be_0(
+    host: VulkanHost, zero: Callable[[Value], Value], op: str
+) -> None:
+    """Mesa's compiler for CPUs takes x / 0 for undefined, and 0 / x and 0 * x for 0."""
+    b = KernelBuilder("known_zero")
+    x, k = b.buffer("x", float32, "r"), b.buffer("k", int32, "r")
+    left, right = b.buffer("left", float32, "w"), b.buffer("right", float32, "w")
+    i = b.axis(b.int("n"))
+    args = load(x, i), cast(zero(load(k, i)), float32)
+    b.store(left, i, Value(op, float32, args))
+    b.store(right, i, Value(op, float32, args[::-1]))
+    can = host.opened.backend.info.capabilities
+    numbers = np.array([1.5, -1.5, 0.0, -0.0, np.inf, -np.inf, np.nan], "f4")
+    n = numbers.size
+    arrays = [numbers, np.arange(n, dtype="i4"), np.zeros(n, "f4"), np.zeros(n, "f4")]
+    check(host, legalize(b.build(), can), arrays, [n, *hiding_zeros(can)])
