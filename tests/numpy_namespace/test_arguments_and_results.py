@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import dovetail as dt
@@ -351,3 +352,32 @@ def test_methods_of_generators_share_one_state() -> None:
         assert ours.choice(5, p=[0.1, 0.5, 0.4, 0, 0]) == theirs.choice(5, p=[0.1, 0.5, 0.4, 0, 0])
         assert type(ours.permuted(np.arange(4))) is type(ours.normal(size=2)) is np.ndarray
         assert theirs.permuted(numpy.arange(4)).size + theirs.normal(size=2).size == 6
+
+
+@pytest.mark.parametrize("f", [operator.add, operator.mul, operator.lt, operator.truediv])
+def test_list_beside_an_array_of_integers_is_of_float64(f: Any) -> None:
+    values, numbers = [0.1, 1.1, 7.0000000001], [1, 2, 7]
+    ours, theirs = np.array(numbers), numpy.array(numbers)
+    for a, b, want in ((ours, values, f(theirs, values)), (values, ours, f(values, theirs))):
+        found = numpy.asarray(f(a, b))
+        assert found.dtype == want.dtype and found.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["append", "convolve", "dot", "kron", "outer", "polyval", "setxor1d", "tensordot"]
+)
+def test_functions_take_a_list_of_floats_as_float64(name: str) -> None:
+    values, options = [0.1, 1.1], {"axes": 1} if name == "tensordot" else {}
+    found = getattr(np, name)(np.array([1, 2]), values, **options)
+    want = getattr(numpy, name)(numpy.array([1, 2]), values, **options)
+    assert numpy.asarray(found).dtype == want.dtype
+    assert numpy.allclose(numpy.asarray(found), want, rtol=1e-15)
+
+
+def test_arrays_of_integers_and_lists_of_floats_are_joined_and_chosen_in_float64() -> None:
+    a, values = np.array([1, 2]), [0.1, 1.1]
+    for joined in (np.concatenate((a, values)), np.stack([a, values])[1], np.hstack([values, a])):
+        assert numpy.asarray(joined).dtype == "f8" and 1.1 in joined.tolist()
+    chosen = np.where(np.array([False, True]), values, a)
+    assert chosen.tolist() == [1.0, 1.1]
+    assert np.clip(a, values, [1.5, 1.7]).tolist() == [1.0, 1.7]

@@ -110,7 +110,7 @@ NUMBERS = (bool, int, float, complex)
 @lru_cache(256)
 def _promote(*kinds: Any) -> DType | None:
     """Return the promoted dtype of NumPy's dtypes and types of Python numbers, or None."""
-    if None in kinds:
+    if any(k is None for k in kinds):  # `None in kinds` is true for float64
         return None
     return BY_NAME.get(host.result_type(*[k() if isinstance(k, type) else k for k in kinds]).name)
 

@@ -781,21 +781,22 @@ def find_promotion(op: Op, *operands: Any) -> Any:
 
     - `operands`: dtypes of tensors, types of numbers.
     """
-    if op.name == "multiply" and (list in operands or tuple in operands):
-        return _repeat_in_trace
+    ufunc = UFUNCS.get(_UFUNC_NAMES.get(op.name, op.name))
+    if list in operands or tuple in operands:
+        return _multiply_by_list if op.name == "multiply" else ufunc
     numpy_kinds = {k: _dtypes.get(k, k) for k in operands if _is_scalar_type(k)}
     kinds = [int if k is Size else numpy_kinds.get(k, k) for k in operands]
-    return UFUNCS[_UFUNC_NAMES.get(op.name, op.name)] if _differs(op.name, kinds) else None
+    return ufunc if _differs(op.name, kinds) else None
 
 
-def _repeat_in_trace(a: Any, b: Any) -> Any:
-    """Return a list or tuple repeated by an integer, NumPy's scalar without a trace; else None.
+def _multiply_by_list(a: Any, b: Any) -> Any:
+    """Return the product with a list or tuple; an integer of a trace repeats it.
 
-    The read of the integer ends the trace.
+    Without a trace that integer is NumPy's scalar. Its read ends the trace.
     """
     x, values = (a, b) if isinstance(a, Tensor) else (b, a)
     is_scalar = is_tracing() and expr_of(x).spec.shape == () and x.dtype.kind in "iu"
-    return values * operator.index(x) if is_scalar else None
+    return values * operator.index(x) if is_scalar else UFUNCS["multiply"](a, b)
 
 
 def _is_scalar_type(kind: Any) -> bool:

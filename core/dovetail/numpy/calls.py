@@ -64,7 +64,8 @@ _FLOAT_FUNCTIONS = frozenset(
 # Functions whose arrays are cast to one dtype; those of `choose` and `select` begin at the second.
 _PROMOTED = """
     append block choose column_stack concat concatenate convolve correlate cross dot dstack einsum
-    hstack inner kron multi_dot outer select stack tensordot union1d vdot vstack
+    hstack inner intersect1d kron multi_dot outer polyadd polymul polysub polyval select setxor1d
+    stack tensordot union1d vdot vstack
 """
 # Functions that compute in float64 for every dtype.
 _DOUBLE_FUNCTIONS = ("corrcoef", "cov", "interp")
@@ -424,9 +425,13 @@ def _dtypes_of(values: Any) -> Iterator[DType]:
 
 
 def promote(values: Any) -> Any:
-    """Return nested lists of values in which tensors have NumPy's common dtype."""
+    """Return nested lists of values in which tensors have NumPy's common dtype.
+
+    A list of floats is an array of float64, as in NumPy.
+    """
+    values = _with_float_arrays(values)
     dtypes = [d.__numpy_dtype__ for d in {*_dtypes_of(values)}]
-    if len(dtypes) < 2 or None in dtypes:
+    if len(dtypes) < 2 or any(d is None for d in dtypes):  # `None in dtypes` is true for float64
         return values
     target = BY_NAME.get(host.result_type(*dtypes).name)
 
@@ -437,6 +442,21 @@ def promote(values: Any) -> Any:
         return type(x)(map(convert, x)) if type(x) in (list, tuple) else x
 
     return convert(values)
+
+
+def _with_float_arrays(values: Any) -> Any:
+    """Return nested lists of values with an array for each list of floats."""
+    if _is_list_of_floats(values):
+        return from_host(host.asarray(values))
+    is_sequence = type(values) in (list, tuple)
+    return type(values)(map(_with_float_arrays, values)) if is_sequence else values
+
+
+def _is_list_of_floats(x: Any) -> bool:
+    """Return True for a list or tuple of Python's numbers, also nested, of which one is a float."""
+    if type(x) not in (list, tuple) or find_tensor(x) is not None:
+        return False
+    return any(type(v) is float or _is_list_of_floats(v) for v in x)
 
 
 def _begins_with_ndarray(values: Any) -> bool:
@@ -457,16 +477,17 @@ def _has_floats_only(args: Sequence[Any], narrow: str) -> bool:
 
 
 def _has_one_dtype(args: Sequence[Any]) -> bool:
-    """Return True if all ndarrays have one dtype, also in lists; False for nested lists."""
+    """Return True if all ndarrays have one dtype, also in lists; False for other lists."""
     first = None
     for arg in args:
-        for x in arg if type(arg) is list or type(arg) is tuple else (arg,):
+        is_sequence = type(arg) is list or type(arg) is tuple
+        for x in arg if is_sequence else (arg,):
             if type(x) is _ndarray:
                 dtype = expr_of(x).spec.dtype
                 if first is not None and dtype is not first:
                     return False
                 first = dtype
-            elif type(x) is list:
+            elif is_sequence and (type(x) is list or type(x) is tuple or type(x) is float):
                 return False
     return True
 
