@@ -309,7 +309,8 @@ def test_switches_and_devices_are_accepted() -> None:
     assert isinstance(torch.device("cpu"), torch.device)
     assert torch.cuda.device_count() == 0 or torch.cuda.is_available()
     with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+        x = torch.ones(2, 2, device="cpu")  # whatever the default device is
+        assert (x @ x).dtype is torch.bfloat16
     g = torch.Generator().manual_seed(3)
     first = torch.randn(2, generator=g).tolist()
     assert torch.randn(2, generator=g.manual_seed(3)).tolist() == first
