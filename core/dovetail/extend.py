@@ -5,7 +5,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
         checkers BackendHooks, LibraryCallsHook, DiagnosticsHook, ConformanceHook
     what its floats are: probe_floats
     the device: Backend, BindingBackend, Program, Entry, QueuedLaunch, mark_ordered, RawArgument,
-        Grid, Process; the help of each has its methods or fields
+        Grid, Process, end_without_driver; the help of each has its methods or fields
     their types, which are no classes:
         Handle           memory, from `allocate` or `adopt`: an address, a number, any object
         Handles          handle and byte offset of each buffer, in turn, in one tuple
@@ -29,7 +29,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
 
 A KERNEL (docs/kernel-ir.md): what a backend compiles
     its parts: Kernel, Buffer, Block, Statement, Value, Store, Atomic, Loop, Combine, combine, walk,
-        values, loads, reductions
+        values, loads, reductions, definitions, uses
     its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle
     what is known of it: Stride, stride_along, varies_along, fold_nest, trip_count, reduces_long,
         along_rows, shareable, settles, is_branch, grid_index; run by the reference: interpret
@@ -111,7 +111,7 @@ from .backend.interface import (
     mark_ordered,
 )
 from .backend.launches import BindingBackend, place_offsets, scalar_argument
-from .backend.process import Process
+from .backend.process import Process, end_without_driver
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
 from .capture.closures import ClosureSnapshot
@@ -160,6 +160,7 @@ from .install_source import install_command
 from .ir.analysis import (
     Stride,
     along_rows,
+    definitions,
     fold_nest,
     grid_index,
     is_branch,
@@ -170,6 +171,7 @@ from .ir.analysis import (
     shareable,
     stride_along,
     trip_count,
+    uses,
     values,
     varies_along,
 )
@@ -396,7 +398,9 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "composite",
         "const",
         "convolved",
+        "definitions",
         "dtype_rules",
+        "end_without_driver",
         "eq",
         "fills_tiles",
         "find_compiler",
@@ -472,6 +476,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "uint64",
         "uncaptured",
         "unroll_jam",
+        "uses",
         "values",
         "varies_along",
         "verify",

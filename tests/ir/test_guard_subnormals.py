@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import float_devices as devices
 import numpy as np
@@ -12,6 +14,7 @@ from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, bool_, float16, float32, float64, int32, int64, uint32
 from dovetail.ir.analysis import is_branch, values
 from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.hide_floats import hiding_zeros
 from dovetail.ir.language import (
     Atomic,
     Loop,
@@ -75,14 +78,17 @@ def flushed(k: Kernel) -> Kernel:
     return rewrite_kernel(k, lambda v, args: rule(v, args))
 
 
-def check(k: Kernel, guarded: Kernel, *inputs: np.ndarray) -> None:
-    """Check that a kernel gives on a flushing device what it gives on others."""
+def check(k: Kernel, guarded: Kernel, *inputs: np.ndarray, zeros: tuple[int, ...] = ()) -> None:
+    """Check that a kernel gives on a flushing device what it gives on others.
+
+    zeros: the integers that hide floats.
+    """
     verify(guarded)
     d = k.buffers[-1].dtype
     expected, found = (np.zeros(inputs[0].size, str(d.__numpy_dtype__)) for _ in range(2))
     n = inputs[0].size
     interpret(k, [*inputs, expected], [n], [], [n])
-    interpret(flushed(guarded), [*inputs, found], [n], [], [n])
+    interpret(flushed(guarded), [*inputs, found], [n, *zeros], [], [n])
     bits = f"u{found.itemsize}"
     both_nan = (found != found) & (expected != expected)
     wrong = np.flatnonzero((found.view(bits) != expected.view(bits)) & ~both_nan)[:3]
@@ -163,6 +169,13 @@ def test_guarded_expression_is_exact(seed: int) -> None:
     check(k, legalize(k, FLUSHES), *inputs_of(3))
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("algebra", ["zeros", "free"])
+def test_guarded_expression_with_hidden_floats_is_exact(algebra: Any, seed: int) -> None:
+    k, can = kernel(random_expression(seed), 3), replace(FLUSHES, algebra=algebra)
+    check(k, legalize(k, can), *inputs_of(3), zeros=hiding_zeros(can))
+
+
 def branches(k: Kernel) -> list[Loop]:
     return [s for s in walk(k.body) if isinstance(s, Loop) and is_branch(s)]
 
@@ -233,6 +246,21 @@ def test_reduction_of_subnormals_is_exact(combine: str, factor: float) -> None:
     interpret(k, [x.ravel(), expected], [90], [], [90])
     interpret(flushed(guarded), [x.ravel(), found], [90], [], [90])
     assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("combine", ["add", "mul", "max"])
+@pytest.mark.parametrize("algebra", ["zeros", "free"])
+def test_reduction_with_hidden_floats_is_exact(algebra: Any, combine: str) -> None:
+    k, can = reduction(combine, lambda x: x * 0.5), replace(FLUSHES, algebra=algebra)
+    guarded, zeros = legalize(k, can), hiding_zeros(can)
+    verify(guarded)
+    x = np.resize(floats(4), 9000)
+    x[x != x] = 1.0
+    expected, found = np.zeros((2, 90), "f4")
+    interpret(k, [x, expected], [90], [], [90])
+    interpret(flushed(guarded), [x, found], [90, *zeros], [], [90])
+    both_nan = (expected != expected) & (found != found)
+    assert ((expected.view("u4") == found.view("u4")) | both_nan).all()
 
 
 def test_sum_checks_its_elements_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
@@ -363,21 +364,36 @@ def test_list_beside_an_array_of_integers_is_of_float64(f: Any) -> None:
         assert found.dtype == want.dtype and found.tolist() == want.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32", "complex64"])
 @pytest.mark.parametrize(
-    "name", ["append", "convolve", "dot", "kron", "outer", "polyval", "setxor1d", "tensordot"]
+    "values", [[0.1, 1.1], [1, 2], (1j, 2.0)], ids=["floats", "ints", "complex"]
 )
-def test_functions_take_a_list_of_floats_as_float64(name: str) -> None:
-    values, options = [0.1, 1.1], {"axes": 1} if name == "tensordot" else {}
-    found = getattr(np, name)(np.array([1, 2]), values, **options)
-    want = getattr(numpy, name)(numpy.array([1, 2]), values, **options)
-    assert numpy.asarray(found).dtype == want.dtype
-    assert numpy.allclose(numpy.asarray(found), want, rtol=1e-15)
+def test_lists_of_numbers_are_arrays_of_numpys_dtypes(values: Any, dtype: str) -> None:
+    calls: list[Callable[[Any, Any], Any]] = [
+        lambda m, a: m.append(a, values),
+        lambda m, a: m.append(a, values=values),
+        lambda m, a: m.average(a, weights=values),
+        lambda m, a: m.concatenate((a, values)),
+        lambda m, a: m.convolve(a, values),
+        lambda m, a: m.dot(a, values),
+        lambda m, a: m.einsum("i,i->i", a, values),
+        lambda m, a: m.einsum(a, [0], a, [0], [0]),
+        lambda m, a: m.hstack([values, a]),
+        lambda m, a: m.linspace(a, values, 3),
+        lambda m, a: m.outer(a, values),
+        lambda m, a: m.polyval(a, values),
+        lambda m, a: m.setxor1d(a, values),
+        lambda m, a: m.stack([a, values]),
+        lambda m, a: m.tensordot(a, values, 1),
+        lambda m, a: m.tensordot(a, values, [[0], [0]]),
+        lambda m, a: m.where(m.array([False, True]), values, a),
+    ]
+    for call in calls:
+        want = numpy.asarray(call(numpy, numpy.array([1, 2], dtype)))
+        found = numpy.asarray(call(np, np.array([1, 2], dtype)))
+        assert found.dtype == want.dtype
+        assert numpy.allclose(found, want, rtol=1e-14 if want.dtype.itemsize > 4 else 1e-6)
 
 
-def test_arrays_of_integers_and_lists_of_floats_are_joined_and_chosen_in_float64() -> None:
-    a, values = np.array([1, 2]), [0.1, 1.1]
-    for joined in (np.concatenate((a, values)), np.stack([a, values])[1], np.hstack([values, a])):
-        assert numpy.asarray(joined).dtype == "f8" and 1.1 in joined.tolist()
-    chosen = np.where(np.array([False, True]), values, a)
-    assert chosen.tolist() == [1.0, 1.1]
-    assert np.clip(a, values, [1.5, 1.7]).tolist() == [1.0, 1.7]
+def test_bounds_in_lists_of_floats_are_float64() -> None:
+    assert np.clip(np.array([1, 2]), [0.1, 1.1], [1.5, 1.7]).tolist() == [1.0, 1.7]

@@ -7,10 +7,10 @@ of all operations; a vector without such an argument skips it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from dovetail.extend import Block, Loop, Statement, Value, walk
+from dovetail.extend import Block, Loop, Statement, Value, definitions, uses, walk
 
 BRANCH_OPS_MIN = 24  # operations that outweigh a branch that is sometimes mispredicted
 SLOW_OPS = ("div", "sqrt", "quo", "rem")
@@ -42,10 +42,10 @@ class _BranchFinder:
 
     def __init__(self, block: Block, live_out: Sequence[Value]) -> None:
         self.block = block
-        self.definition = {id(v): at for at, s in enumerate(block) for v in _list_definitions(s)}
+        self.definition = {id(v): at for at, s in enumerate(block) for v in definitions(s)}
         self.uses: dict[int, list[int]] = {}
         for at, s in enumerate(block):
-            for v in list_used_values(s):
+            for v in uses(s):
                 if id(v) in self.definition:
                     self.uses.setdefault(id(v), []).append(at)
         self.live_out = {id(v) for v in live_out}
@@ -87,8 +87,8 @@ class _BranchFinder:
             cone = self._grow_cone(choices[:n], side)
             if cone.weight < BRANCH_OPS_MIN:
                 return None
-            uses = (v for p in cone.weights for v in list_used_values(self.block[p]))
-            inputs = (self.definition.get(id(v), -1) for v in uses)
+            operands = (v for p in cone.weights for v in uses(self.block[p]))
+            inputs = (self.definition.get(id(v), -1) for v in operands)
             if all(p < begin or p in cone.weights for p in inputs):
                 if cone.weight * 3 <= self.weight * 2:
                     return cone
@@ -109,11 +109,9 @@ class _BranchFinder:
                 continue
             visited.add(at)
             s = self.block[at]
-            if _is_movable(s) and all(
-                self._is_inside(v, cone, choosers) for v in _list_definitions(s)
-            ):
+            if _is_movable(s) and all(self._is_inside(v, cone, choosers) for v in definitions(s)):
                 cone.weights[at] = _weigh_statement(s)
-                for v in list_used_values(s):
+                for v in uses(s):
                     if id(v) in self.definition:
                         heapq.heappush(pending, -self.definition[id(v)])
         return cone
@@ -149,24 +147,6 @@ class _Cone(NamedTuple):
     def weight(self) -> int:
         """Return the cost of all statements in plain ops."""
         return sum(self.weights.values())
-
-
-def _list_definitions(s: Statement) -> Iterable[Value]:
-    """Return the values that a statement defines: itself, a loop's results, or none."""
-    return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
-
-
-def list_used_values(s: Statement) -> Iterator[Value]:
-    """Yield the values that a statement and those in it use."""
-    for inner in walk((s,)):
-        if isinstance(inner, Value):
-            yield from inner.args
-        elif isinstance(inner, Loop):
-            yield from (inner.start, inner.stop, *inner.init, *inner.update)
-        else:
-            yield from (inner.index, inner.value)
-            if inner.when is not None:
-                yield inner.when
 
 
 def _is_movable(s: Statement) -> bool:

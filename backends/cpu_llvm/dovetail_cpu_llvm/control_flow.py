@@ -15,10 +15,11 @@ from dovetail.extend import (
     bool_,
     is_branch,
     settles,
+    uses,
 )
 
 from .accumulators import ReduceLoop
-from .branch_divergence import DivergentBranch, divergent_branches, list_used_values
+from .branch_divergence import DivergentBranch, divergent_branches
 from .compress_store import COMPRESS_BYTES, find_compress_store, render_compress_store
 from .expressions import Expressions
 from .ir_writer import Lane, Slot, memory_type, scalar_type
@@ -172,7 +173,7 @@ class ControlFlow:
     def _render_lanes(self, loop: Loop, needed: str, slots: Sequence[Slot]) -> None:
         """Render a branch's body for each of the `needed` lanes, and replace its results."""
         exprs, w, width = self.exprs, self.writer, self.writer.width
-        used = {id(v): v for v in (*list_used_values(loop), *loop.init) if id(v) in exprs.env}
+        used = {id(v): v for v in (*uses(loop), *loop.init) if id(v) in exprs.env}
         vectors = [v for v in used.values() if exprs.env[id(v)].form == "vector"]
         arrays = {id(v): self._spill(v.dtype, exprs.env[id(v)].text) for v in vectors}
         mask = self._spill(bool_, needed)

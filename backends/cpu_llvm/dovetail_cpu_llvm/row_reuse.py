@@ -10,9 +10,7 @@ from collections.abc import Container, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, walk
-
-from .branch_divergence import list_used_values
+from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, uses, walk
 
 REUSE_OPS_MIN = 8  # of a value: its store, load and branches take about four
 REUSE_ELEMENTS_MAX = 32768  # of a row whose values are kept: they fit the second cache
@@ -85,12 +83,12 @@ def _list_cone(block: Block, value: Value, live_out: Sequence[Value]) -> list[Va
     """Return the values of a block that only `value` needs, and `value`, in order."""
     position = next(i for i, s in enumerate(block) if s is value)
     outside = {id(v) for v in live_out}
-    outside |= {id(v) for s in block[position + 1 :] for v in list_used_values(s)}
+    outside |= {id(v) for s in block[position + 1 :] for v in uses(s)}
     cone, needed = [value], {id(v) for v in value.args}
     for s in reversed(block[:position]):
         if isinstance(s, Value) and id(s) in needed - outside:
             cone.append(s)
             needed |= {id(v) for v in s.args}
         else:
-            outside |= {id(v) for v in list_used_values(s)}
+            outside |= {id(v) for v in uses(s)}
     return cone[::-1]

@@ -22,6 +22,7 @@ from dovetail.extend import (
     RawArgument,
     RawLaunch,
     StreamHandle,
+    end_without_driver,
 )
 
 from . import loader
@@ -29,7 +30,6 @@ from .compile import Compiler, OpenCLProgram
 from .launch import Launcher
 from .memory import Memory
 from .plugin import devices_of
-from .process import end_without_driver
 from .raw import compile_raw
 
 

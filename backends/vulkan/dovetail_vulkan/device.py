@@ -16,13 +16,13 @@ from dovetail.extend import (
     Lock,
     Process,
     StreamHandle,
+    end_without_driver,
 )
 
 from .compile import Compiler, VulkanProgram
 from .launch import Launcher
 from .loader import LogicalDevice, PhysicalDevice
 from .memory import Memory
-from .process import end_without_driver
 from .stream import Event, Stream
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import UNSIGNED, DType, bool_, float32, float64, int32, int64
+from ..dtypes import DType, bool_, float32, float64, int32, int64
 from ..errors import CompileError, DeviceError
 from ..ir.builder import Kernel, KernelBuilder
 from ..ir.language import (
@@ -36,7 +36,7 @@ from ..ir.language import (
     trunc,
     where,
 )
-from ..ir.legalize import legalize
+from ..ir.legalize import UNSIGNED_BY_ITEMSIZE, legalize
 from ..ir.target import Capabilities
 from . import diskcache
 from .interface import Backend
@@ -343,7 +343,7 @@ def _build_kernel(rules: Rules, sums: Rules, d: DType) -> Kernel:
     """Build a kernel that stores the bits of each rule's result, from operands of its own."""
     b = KernelBuilder("float_probe")
     inputs = [b.buffer(f"x{k}", d, "r") for k in range(3)]
-    bits = UNSIGNED[(1, 2, 4, 8).index(d.itemsize)]
+    bits = UNSIGNED_BY_ITEMSIZE[d.itemsize]
     out = b.buffer("out", bits, "w")
     n, stride = b.int("n"), b.int("stride")
     i = b.axis(n)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from ..dtypes import DType, bool_, int64
-from .language import Atomic, Block, Loop, Store, Value, walk
+from .language import Atomic, Block, Loop, Statement, Store, Value, walk
 
 if TYPE_CHECKING:
     from .builder import Kernel
@@ -128,6 +128,28 @@ def varies_along(block: Block, variable: Value, memory: bool = False) -> Callabl
         elif isinstance(s, Value) and ((memory and s.op == "load") or any(map(varies, s.args))):
             dependent.add(id(s))
     return varies
+
+
+def definitions(s: Statement) -> tuple[Value, ...]:
+    """Return the values that a statement defines for those after it.
+
+    - `s`: a statement: a value defines itself, a loop its results, another nothing.
+    """
+    return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
+
+
+def uses(s: Statement) -> Iterator[Value]:
+    """Yield the values that a statement, and those in it, use.
+
+    - `s`: a statement.
+    """
+    for inner in walk((s,)):
+        if isinstance(inner, Value):
+            yield from inner.args
+        elif isinstance(inner, Loop):
+            yield from (inner.start, inner.stop, *inner.init, *inner.update)
+        else:
+            yield from (inner.index, inner.value, *(() if inner.when is None else (inner.when,)))
 
 
 def is_branch(loop: Loop) -> bool:

@@ -340,9 +340,8 @@ class _ValuePlacer(Cloner):
         if ordered:
             new.update = self.operands(old.update)
         self._orders_loads = before
-        new.effects = tuple(s for s in scope.statements if not isinstance(s, Value))
         self._close_scope()
-        new.body = tuple(scope.statements)
+        new.set_body(tuple(scope.statements))
         new.results = tuple(
             Value("result", r.dtype, (), (new, i)) for i, r in enumerate(old.results)
         )

@@ -72,7 +72,7 @@ class ReductionCloner(Cloner):
             end = first + CHUNK
             chunk = self.open_loop("reduce", first, where(end < stop, end, stop), CHUNK, old)
             self.replacements[old.var] = chunk.var
-            chunk.body = self.block(old.body)
+            chunk.set_body(self.block(old.body))
             self.close_loop(chunk, self.operands(old.update))
             return chunk.results
 
@@ -117,7 +117,8 @@ class ReductionCloner(Cloner):
         for s in stores:
             self.emit(s.index)
             self.emit(s.value)
-        each.body, self.statements = (*self.statements, *stores), outer
+        each.set_body((*self.statements, *stores))
+        self.statements = outer
         self.close_loop(each)
         return first_word
 
@@ -129,7 +130,8 @@ class ReductionCloner(Cloner):
         words = sum(word_count(r.dtype) for r in old.results)
         outer, self.statements = self.statements, []
         update = self.load_results(first_word + loop.var * words, old)
-        loop.body, self.statements = tuple(self.statements), outer
+        loop.set_body(tuple(self.statements))
+        self.statements = outer
         self.close_loop(loop, update)
         return loop.results
 
@@ -155,8 +157,7 @@ class ReductionCloner(Cloner):
         return loop
 
     def close_loop(self, loop: Loop, update: tuple[Value, ...] = ()) -> None:
-        """Append a loop that has a body, and give it its effects, updates and results."""
-        loop.effects = tuple(s for s in loop.body if not isinstance(s, Value))
+        """Append a loop that has a body, and give it its updates and results."""
         loop.update = update
         loop.results = tuple(Value("result", u.dtype, (), (loop, i)) for i, u in enumerate(update))
         self.statements.append(loop)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..dtypes import float32, float64, int32
-from .analysis import values
+from .analysis import definitions, uses, values
 from .builder import FLAGGED_SUFFIX, Kernel
 from .language import (
     OPERANDS,
@@ -64,22 +64,6 @@ def _has_float32(v: Value) -> bool:
 def _is_pure(s: Statement) -> bool:
     """Return True for a statement that has no effects, nor one in it."""
     return not any(isinstance(x, (Store, Atomic)) for x in walk((s,)))
-
-
-def _definitions(s: Statement) -> tuple[Value, ...]:
-    """Return the values that a statement defines for those after it."""
-    return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
-
-
-def _uses(s: Statement) -> Iterator[Value]:
-    """Yield the values that a statement and those in it use."""
-    for inner in walk((s,)):
-        if isinstance(inner, Value):
-            yield from inner.args
-        elif isinstance(inner, Loop):
-            yield from (inner.start, inner.stop, *inner.init, *inner.update)
-        else:
-            yield from (inner.index, inner.value, *(() if inner.when is None else (inner.when,)))
 
 
 class _SharingCloner(Cloner):
@@ -157,8 +141,7 @@ class _GuardCloner(_SharingCloner):
         new = self.copy_loop_head(old)
         new.carry = self.bind_loop_values("carry", new, old.carry)
         self.replacements[old.var] = new.var
-        new.body = self.guard_block(old.body, old.update)
-        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
+        new.set_body(self.guard_block(old.body, old.update))
         new.update = self.operands(old.update)
         new.results = self.bind_loop_values("result", new, old.results)
         return new
@@ -172,14 +155,14 @@ class _GuardCloner(_SharingCloner):
 
         following: the statements after it.
         """
-        used = {*live_out, *(v for s in following for v in _uses(s))}
+        used = {*live_out, *(v for s in following for v in uses(s))}
         self.fast = SubnormalAnalysis(self.exact.scales.copy())
         for analysis in (self.fast, self.exact):
             analysis.visit_block(tuple(segment))
             analysis.use([*used])
         before = self.replacements.copy()
         self.flags = []
-        defined = {v for s in segment for v in _definitions(s)}
+        defined = {v for s in segment for v in definitions(s)}
         inner = {v for s in segment if isinstance(s, Loop) for v in _inner_values(s)}
         for v in self.fast.checks:
             if v not in defined and v not in inner:
@@ -187,7 +170,7 @@ class _GuardCloner(_SharingCloner):
         for s in segment:
             self._fast_statement(s)
         repaired = self._statements_to_repair(segment)
-        wanted = [v for s in segment if s in repaired for v in _definitions(s) if v in used]
+        wanted = [v for s in segment if s in repaired for v in definitions(s) if v in used]
         # a loop carries no value of a dtype that is only stored
         stored = [v for v in wanted if v.dtype.compute is not v.dtype]
         outs = tuple(dict.fromkeys(v.args[0] if v in stored else v for v in wanted))
@@ -201,9 +184,9 @@ class _GuardCloner(_SharingCloner):
         wrong: set[Value] = set()
         statements: set[Statement] = set()
         for s in segment:
-            if any(map(self._relies_on_flags, walk((s,)))) or any(v in wrong for v in _uses(s)):
+            if any(map(self._relies_on_flags, walk((s,)))) or any(v in wrong for v in uses(s)):
                 statements.add(s)
-                wrong.update(_definitions(s))
+                wrong.update(definitions(s))
         return statements
 
     def _relies_on_flags(self, s: Statement) -> bool:
@@ -225,11 +208,10 @@ class _GuardCloner(_SharingCloner):
         branch = Loop("fold", const(0, self.index), stop, None, self.operands(outs))
         branch.carry = tuple(Value("carry", v.dtype, (), (branch, k)) for k, v in enumerate(outs))
         soft = _SoftCloner(self.exact, self.capabilities)
-        valid = {v for s in segment if s not in repaired for v in _definitions(s)}
+        valid = {v for s in segment if s not in repaired for v in definitions(s)}
         soft.replacements = before | {v: self.replacements[v] for v in valid}
         soft.emitted = self.emitted.copy()
-        branch.body = soft.block(tuple(s for s in segment if s in repaired))
-        branch.effects = tuple(s for s in branch.body if not isinstance(s, Value))
+        branch.set_body(soft.block(tuple(s for s in segment if s in repaired)))
         branch.update = soft.operands(outs)
         self.statements.append(branch)
         branch.results = self.bind_loop_values("result", branch, outs)
@@ -302,8 +284,7 @@ class _GuardCloner(_SharingCloner):
             if self.flags:
                 self._carry_flag(new)
                 outer_flags.append(new.results[-1])
-        new.body = tuple(statements)
-        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
+        new.set_body(tuple(statements))
         self.flags = outer_flags
         return new
 

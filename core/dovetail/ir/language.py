@@ -520,6 +520,13 @@ class Loop:
         self.effects = ()
         self.body = ()
 
+    def set_body(self, body: Block) -> None:
+        """Set the statements, and the effects among them.
+
+        - `body`: the statements.
+        """
+        self.body, self.effects = body, tuple(s for s in body if not isinstance(s, Value))
+
     def __repr__(self) -> str:
         return f"<{self.kind} loop {self.start!r}..{self.stop!r}>"
 

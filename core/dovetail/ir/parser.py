@@ -244,9 +244,9 @@ class _Parser:
         outer_names = dict(self.names)
         self.names[var] = loop.var
         self.names |= {n: v for (n, _, _), v in zip(states, loop.carry, strict=True)}
-        loop.body, update = self.parse_block()
+        body, update = self.parse_block()
+        loop.set_body(body)
         loop.update = update or ()
-        loop.effects = tuple(s for s in loop.body if not isinstance(s, Value))
         self.names = outer_names | {n: v for (n, _), v in zip(outputs, loop.results, strict=True)}
         return loop
 

@@ -91,13 +91,16 @@ class Cloner:
     def loop(self, old: Loop) -> Loop:
         """Return the copy of a loop with its body; the values of both become replacements."""
         new = self.copy_loop_head(old)
+        self.copy_loop_body(old, new)
+        return new
+
+    def copy_loop_body(self, old: Loop, new: Loop) -> None:
+        """Give a copied head the body, carries, updates and results of a loop."""
         new.carry = self.bind_loop_values("carry", new, old.carry)
         self.replacements[old.var] = new.var
-        new.body = self.block(old.body)
-        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
+        new.set_body(self.block(old.body))
         new.update = self.operands(old.update)
         new.results = self.bind_loop_values("result", new, old.results)
-        return new
 
     def bind_loop_values(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return a loop's new carries or results, and record them as replacements of the old."""

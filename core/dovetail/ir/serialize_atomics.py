@@ -44,7 +44,7 @@ def serialize_carrying_atomics(kernel: Kernel, capabilities: Capabilities) -> Ke
     cloner = _SequentialCloner(buffers, [loop.var for loop in loops], lacking)
     body = cloner.block(kernel.body)
     for loop in reversed(loops):
-        loop.body, loop.effects = body, tuple(s for s in body if not isinstance(s, Value))
+        loop.set_body(body)
         body = (loop,)
     parameters = tuple(buffers.get(b, b) for b in kernel.buffers)
     return kernel.with_body(body, buffers=parameters, grid=())

@@ -6,11 +6,11 @@ only operations on normal numbers, or discard the result. All other work is done
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..dtypes import DType, bool_, float32, float64, int32, uint32
+from .hidden_floats import bits_of_constant
 from .language import Value, bitcast, cast, const, eq, ne, rint, sqrt, where
 from .rewrite import Cloner
 from .soft_float import (
@@ -36,20 +36,15 @@ EXACT_SUFFIX = "_exact"  # at the end of a combine's name: its operations keep s
 def magnitude_bits(x: Value) -> Value:
     """Return the bits of |x|, as uint32."""
     if x.op == "const":
-        return const(_float_bits(x) & 0x7FFFFFFF, uint32)
+        return const(bits_of_constant(x) & 0x7FFFFFFF, uint32)
     return bitcast(x, uint32) & 0x7FFFFFFF
 
 
 def sign_bit(x: Value) -> Value:
     """Return the sign of `x` at its place, as uint32."""
     if x.op == "const":
-        return const(_float_bits(x) & _SIGN, uint32)
+        return const(bits_of_constant(x) & _SIGN, uint32)
     return bitcast(x, uint32) & _SIGN
-
-
-def _float_bits(x: Value) -> int:
-    """Return the bits of a float32 constant."""
-    return int.from_bytes(struct.pack("<f", x.number), "little")
 
 
 def flip_sign(x: Value) -> Value:

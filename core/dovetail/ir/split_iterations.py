@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TypeAlias
 
-from .analysis import values
+from .analysis import definitions, values
 from .builder import Kernel
 from .cut_reductions import ReductionCloner, find_long_reductions
 from .language import Block, Loop, Statement, Value, where
@@ -160,8 +160,7 @@ class _Division:
         segments = [*_iterate_segments(nodes)]
         for segment in segments:
             for s in segment.statements:
-                for v in (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ():
-                    self.definers[v] = segment
+                self.definers.update(dict.fromkeys(definitions(s), segment))
         for segment in segments:
             for v in self.needs(segment):
                 self.spill(v)
@@ -315,9 +314,8 @@ class _PartBuilder(Cloner):
         self.replacements[old.var] = new.var
         outer, self.statements = self.statements, []
         self.open_loop(depth + 1)
-        new.body, self.statements = tuple(self.statements), outer
-        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
-        self.statements.append(new)
+        new.set_body(tuple(self.statements))
+        self.statements = [*outer, new]
 
     def group(self, old: Loop, first: Value, last: Value) -> None:
         """Append iterations of a loop from `first` to before `last`, and keep its carries."""
@@ -329,18 +327,9 @@ class _PartBuilder(Cloner):
         for v in init:
             self.emit(v)
         new = Loop(old.kind, first, last, None, tuple(init))
-        self.fill_loop(old, new)
+        self.copy_loop_body(old, new)
         self.statements.append(new)
         self.keep(zip(slots, new.results, strict=True))
-
-    def fill_loop(self, old: Loop, new: Loop) -> None:
-        """Copy the body, carries and updates of a loop to its new head."""
-        new.carry = self.bind_loop_values("carry", new, old.carry)
-        self.replacements[old.var] = new.var
-        new.body = self.block(old.body)
-        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
-        new.update = self.operands(old.update)
-        new.results = self.bind_loop_values("result", new, old.results)
 
     def fill(self) -> None:
         """Append the statements of the segment, and keep what later parts need."""
@@ -381,8 +370,4 @@ class _PartBuilder(Cloner):
 
 def _definitions(block: Iterable[Statement]) -> set[Value]:
     """Return the values that are in scope after the statements of a block."""
-    return {
-        v
-        for s in block
-        for v in ((s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ())
-    }
+    return {v for s in block for v in definitions(s)}

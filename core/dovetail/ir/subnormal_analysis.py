@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..dtypes import DType, float16, float32, float64
-from .language import Atomic, Block, Loop, Store, Value
+from .language import Block, Loop, Value
 
 LEAST_EXPONENT = -126  # of a normal number
 SUM_THRESHOLD = -103  # numbers from 2^-103 on are multiples of 2^-126
@@ -100,13 +100,6 @@ class SubnormalAnalysis:
     def use(self, values: Sequence[Value]) -> None:
         """Record uses that need the value as it is."""
         self._sensitive.update(values)
-
-    def use_effect(self, s: Store | Atomic | Loop) -> None:
-        """Record the uses of an effect's operands."""
-        if isinstance(s, Loop):
-            self.use((s.start, s.stop, *s.init))
-        else:
-            self.use((s.index, s.value, *(() if s.when is None else (s.when,))))
 
     def _visit_outer_loop(self, loop: Loop) -> None:
         """Analyse a loop with the lowest threshold at which no operation in it needs a flag."""

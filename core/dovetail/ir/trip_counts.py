@@ -104,9 +104,8 @@ class _ProbeBuilder(Cloner):
                 self.replacements[s.var] = new.var
                 outer, self.statements = self.statements, []
                 self.visit(s.body)
-                new.body, self.statements = tuple(self.statements), outer
-                new.effects = tuple(x for x in new.body if not isinstance(x, Value))
-                self.statements.append(new)
+                new.set_body(tuple(self.statements))
+                self.statements = [*outer, new]
 
     def measure(self, loop: Loop) -> None:
         """Append the atomic that raises a cell to a loop's length."""

@@ -18,7 +18,7 @@ from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies
 from ..tensor.c_fields import expr_of
 from ..tensor.host import read_values
-from ..tensor.host_arithmetic import compute, multiply_matrices
+from ..tensor.host_arithmetic import multiply_matrices
 from ..tensor.host_arithmetic import select as select_on_host
 from ..tensor.host_index import MASK_MAX, find_true
 from ..tensor.host_index import concat as concat_on_host
@@ -37,7 +37,7 @@ from .calls import (
     write_out,
 )
 from .creation import asarray
-from .ufuncs import UFUNCS
+from .ufuncs import AT_ONCE, UFUNCS
 
 __all__ = [
     "allclose",
@@ -75,7 +75,7 @@ __all__ = [
 ]
 
 
-_MAXIMUM, _MINIMUM = 6, 7  # ops of `compute`
+_maximum, _minimum = AT_ONCE["maximum"], AT_ONCE["minimum"]
 _WEAK = (int, float, bool, complex)
 
 
@@ -220,8 +220,8 @@ def clip(
         raise ValueError("clip: pass a_min and a_max, or min and max, but not both")
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     if not options and type(a) is ndarray and low is not None and high is not None:
-        raised = compute(_MAXIMUM, a, low)
-        limited = None if raised is None else compute(_MINIMUM, raised, high)
+        raised = _maximum(a, low)
+        limited = None if raised is None else _minimum(raised, high)
         if limited is not None and limited.dtype is a.dtype:
             return limited if out is None else write_out(out, limited)
     if out is None and not options and all(b is None or _have_one_dtype(a, b) for b in (low, high)):

@@ -61,12 +61,20 @@ _FLOAT_FUNCTIONS = frozenset(
 )
 
 
-# Functions whose arrays are cast to one dtype; those of `choose` and `select` begin at the second.
+# Functions whose arrays, and lists of numbers, are cast to one dtype.
 _PROMOTED = """
-    append block choose column_stack concat concatenate convolve correlate cross dot dstack einsum
-    hstack inner intersect1d kron multi_dot outer polyadd polymul polysub polyval select setxor1d
-    stack tensordot union1d vdot vstack
+    append average block choose column_stack concat concatenate convolve correlate cross dot dstack
+    einsum hstack inner intersect1d kron linspace multi_dot outer polyadd polymul polysub polyval
+    select setxor1d stack tensordot trapezoid union1d vdot vstack
 """
+# The first and the last argument that is such an array, where not all are.
+_PROMOTED_PARTS = {
+    "average": slice(1),  # the next one is an axis
+    "choose": slice(1, None),
+    "select": slice(1, None),
+    "tensordot": slice(2),  # the next one has axes
+}
+_PROMOTED_OPTIONS = ("b", "default", "stop", "v", "values", "weights", "x")
 # Functions that compute in float64 for every dtype.
 _DOUBLE_FUNCTIONS = ("corrcoef", "cov", "interp")
 # Functions that store values in their first argument: the position of the values.
@@ -316,7 +324,7 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
     is_float, takes_array = theirs in _FLOAT_FUNCTIONS, name not in _OF_SEQUENCES
     narrow = "biuf" if name in _DOUBLE_FUNCTIONS else "biu"
     stored = _STORED.get(name)
-    is_promoted, start = name in _PROMOTED.split(), int(name in ("choose", "select"))
+    is_promoted, part = name in _PROMOTED.split(), _PROMOTED_PARTS.get(name, slice(None))
     of_numbers, to_vectors = name in _OF_NUMBERS.split(), name in _TO_VECTORS.split()
     is_sum = name in _SUMS
     direct: dict[Any, Callable[..., Any] | None] = {}  # by the form of a call
@@ -339,7 +347,7 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
             or (len(args) > 1 and not _PLAIN.issuperset(map(type, args)))
             or (is_float and not _has_floats_only(args, narrow))
             or (stored is not None and len(args) > stored)
-            or (is_promoted and not _has_one_dtype(args[start:]))
+            or (is_promoted and not _has_one_dtype((*args[part], *options.values())))
         ):
             return call_translated(*args, **options)
         try:
@@ -389,7 +397,7 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
             value = as_stored(args[0].dtype, args[stored])
             args = (*args[:stored], value, *args[stored + 1 :])
         if is_promoted:
-            args = (*args[:start], *promote(args[start:]))
+            args, options = promote_arguments(name, args, options)
         target = None
         try:
             if is_sum and has_dtype(args, options) and isinstance(args[0], Tensor):
@@ -424,12 +432,23 @@ def _dtypes_of(values: Any) -> Iterator[DType]:
             yield from _dtypes_of(x)
 
 
-def promote(values: Any) -> Any:
-    """Return nested lists of values in which tensors have NumPy's common dtype.
+def promote_arguments(
+    name: str, args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a function with its arrays, and lists of numbers, of one dtype."""
+    part = _PROMOTED_PARTS.get(name, slice(None))
+    start, stop, _ = part.indices(len(args))
+    names = [k for k in options if k in _PROMOTED_OPTIONS]
+    values = (*args[part], *[options[k] for k in names])
+    has_lists_of_axes = name == "einsum" and type(args[0]) is not str
+    promoted = promote(values if has_lists_of_axes else _with_arrays(values))
+    count = stop - start
+    by_name = dict(zip(names, promoted[count:], strict=True))
+    return (*args[:start], *promoted[:count], *args[stop:]), options | by_name
 
-    A list of floats is an array of float64, as in NumPy.
-    """
-    values = _with_float_arrays(values)
+
+def promote(values: Any) -> Any:
+    """Return nested lists of values in which tensors have NumPy's common dtype."""
     dtypes = [d.__numpy_dtype__ for d in {*_dtypes_of(values)}]
     if len(dtypes) < 2 or any(d is None for d in dtypes):  # `None in dtypes` is true for float64
         return values
@@ -444,19 +463,20 @@ def promote(values: Any) -> Any:
     return convert(values)
 
 
-def _with_float_arrays(values: Any) -> Any:
-    """Return nested lists of values with an array for each list of floats."""
-    if _is_list_of_floats(values):
+def _with_arrays(values: Any) -> Any:
+    """Return nested lists of values with an array for each list of numbers."""
+    if type(values) not in (list, tuple):
+        return values
+    if _is_list_of_numbers(values):
         return from_host(host.asarray(values))
-    is_sequence = type(values) in (list, tuple)
-    return type(values)(map(_with_float_arrays, values)) if is_sequence else values
+    return type(values)(map(_with_arrays, values))
 
 
-def _is_list_of_floats(x: Any) -> bool:
-    """Return True for a list or tuple of Python's numbers, also nested, of which one is a float."""
-    if type(x) not in (list, tuple) or find_tensor(x) is not None:
-        return False
-    return any(type(v) is float or _is_list_of_floats(v) for v in x)
+def _is_list_of_numbers(x: Any) -> bool:
+    """Return True for a list or tuple of Python's numbers, or of such lists."""
+    return all(
+        _is_list_of_numbers(v) if type(v) in (list, tuple) else type(v) in _NUMBER_TYPES for v in x
+    ) and bool(x)
 
 
 def _begins_with_ndarray(values: Any) -> bool:
@@ -477,7 +497,7 @@ def _has_floats_only(args: Sequence[Any], narrow: str) -> bool:
 
 
 def _has_one_dtype(args: Sequence[Any]) -> bool:
-    """Return True if all ndarrays have one dtype, also in lists; False for other lists."""
+    """Return True if all ndarrays have one dtype, also in lists; False for lists of others."""
     first = None
     for arg in args:
         is_sequence = type(arg) is list or type(arg) is tuple
@@ -487,7 +507,7 @@ def _has_one_dtype(args: Sequence[Any]) -> bool:
                 if first is not None and dtype is not first:
                     return False
                 first = dtype
-            elif is_sequence and (type(x) is list or type(x) is tuple or type(x) is float):
+            elif is_sequence:
                 return False
     return True
 

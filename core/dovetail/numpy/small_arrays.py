@@ -18,19 +18,19 @@ from ..device_class import default_device
 from ..dtypes import float64, int64
 from ..tensor.c_fields import expr_of
 from ..tensor.host import evaluate_leaf, reachable_address, read_values
-from ..tensor.host_arithmetic import compute
 from ..tensor.host_index import concat, create_filled, diagonal_view
 from ..tensor.host_reductions import OPS, reduce
 from ..tensor.immediate import is_observed
 from .array_class import ndarray, upload
 from .calls import find_function, to_host
+from .ufuncs import AT_ONCE
 
 __all__ = ["FUNCTIONS", "LINALG"]
 FUNCTIONS = ("append", "bincount", "diag", "median", "outer", "unique")  # names of the namespace
 
 ELEMENTS_MAX = 1024
 FACTORED_MAX = 1 << 14  # elements of a matrix: `dt` calls LAPACK, too
-_MULTIPLY = 2  # the op of `compute`
+_multiply = AT_ONCE["multiply"]
 _UNIQUE_OPTIONS = {"return_index", "return_inverse", "return_counts"}
 
 
@@ -84,11 +84,7 @@ def bincount(x: ndarray, /, weights: Any = None, minlength: int = 0) -> Any:
 
 @at_once(host.unique)
 def unique(ar: ndarray, **options: bool) -> Any:
-    if ar.dtype.kind not in "biu" or not {*options} <= {
-        "return_index",
-        "return_inverse",
-        "return_counts",
-    }:
+    if ar.dtype.kind not in "biu" or not {*options} <= _UNIQUE_OPTIONS:
         return None
     find: Callable[..., Any] = host.unique
     results = find(read_values("unique", ar), **options)
@@ -98,7 +94,7 @@ def unique(ar: ndarray, **options: bool) -> Any:
 @at_once(host.outer)
 def outer(a: ndarray, b: Any) -> Any:
     is_pair = type(b) is ndarray and a.ndim == b.ndim == 1
-    return compute(_MULTIPLY, a[:, None], b) if is_pair else None
+    return _multiply(a[:, None], b) if is_pair else None
 
 
 @at_once(host.append)
@@ -172,7 +168,7 @@ def percentile(a: ndarray, q: Any) -> Any:
 def norm(x: ndarray) -> Any:
     if x.dtype is not float64 or x.ndim > 2:
         return None
-    squares = compute(_MULTIPLY, x, x)
+    squares = _multiply(x, x)
     total = None if squares is None else reduce(OPS["sum"], (squares,), {})
     return None if total is None else host.sqrt(total)
 

@@ -40,8 +40,8 @@ NUMBER_TYPES = NUMPY_SCALARS | {bool, int, float, complex}
 NUMBER = "number"  # the conversion of a NumPy scalar to a Python number
 
 
-# Ufuncs of small arrays that the host computes at once.
-_AT_ONCE: dict[str, Callable[..., Any]] = {
+# Ufuncs of small arrays that the host computes at once, in the order of their numbers there.
+AT_ONCE: dict[str, Callable[..., Any]] = {
     name: partial(function, op)
     for function, names in (
         (
@@ -85,7 +85,7 @@ class ufunc:
         self.__name__, self.__doc__ = theirs.__name__, theirs.__doc__
         self.nin: int = theirs.nin
         self._ours: Callable[..., Any] | None = None
-        self._at_once = _AT_ONCE.get(theirs.__name__)
+        self._at_once = AT_ONCE.get(theirs.__name__)
         self._plans: dict[Any, Plan] = {}  # by the kinds of operands, with `dtype=` if given
 
     def __repr__(self) -> str:
