@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -225,3 +226,11 @@ def test_reason_of_a_skip_says_what_helps(reason: str, remedy: str) -> None:
 )
 def test_reason_that_says_enough_is_kept(reason: str) -> None:
     assert add_remedy(reason) == reason
+
+
+def test_sample_of_exhaustive_tests_is_not_empty() -> None:
+    path = str(TESTS / "testing" / "test_layout_kit_catches.py")
+    options = ["--co", "-q", "-n", "0", "--part", "16", "-m", "exhaustive", path]
+    command = [sys.executable, "-m", "pytest", *options]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=TESTS.parent)
+    assert "test_layout_kit_catches.py::" in found.stdout
