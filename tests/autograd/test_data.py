@@ -101,3 +101,30 @@ def test_gradient_of_an_earlier_result_reaches_the_tensor(device: dt.Device) -> 
     assert x.grad is not None and x.grad.tolist() == [2.0, 4.0] and seen == [[2.0, 4.0]]
     (x * 3).sum().backward()
     assert x.grad.tolist() == [5.0, 7.0] and x.is_leaf
+
+
+@pytest.mark.parametrize(
+    "rebind",
+    [
+        lambda x: setattr(x, "data", dt.ones(3, device=x.device)),
+        lambda x: setattr(x, "data", dt.ones(2, dtype=dt.float64, device=x.device)),
+        lambda x: x.set_(dt.ones(2, device=x.device)),
+    ],
+)
+def test_backward_of_an_earlier_result_raises_if_its_leaf_is_gone(
+    device: dt.Device, rebind: Callable[[dt.Tensor], object]
+) -> None:
+    x = dt.asarray([1.0, 2.0], device=device).requires_grad_()
+    seen: list[list[float]] = []
+    handle = x.register_hook(lambda g: seen.append(g.tolist()))
+    loss = (x * x).sum()
+    rebind(x)
+    with pytest.raises(dt.GradientError, match=r"backward: .*float32\[2\].* call backward before"):
+        loss.backward()
+    assert x.grad is None and seen == []
+    (x * 3).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3.0] * x.size
+    kept = len(seen)
+    handle.remove()
+    (x * 3).sum().backward()
+    assert len(seen) == kept

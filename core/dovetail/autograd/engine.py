@@ -368,7 +368,8 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
 
     The tensor stays the same object for all its holders: so a parameter moves to another device, or
     changes its dtype, and its optimiser goes on with it. One that requires a gradient is a new
-    leaf: `grad` and hooks are gone. Views of it, and results computed from it, keep their memory.
+    leaf: `grad` and hooks are gone. Views of it, and results computed from it, keep their memory;
+    a backward pass from them raises, because the leaf is gone.
 
     - `source`: the other tensor; no gradient flows to it from here.
 
@@ -399,17 +400,34 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
         )
     evaluate(source)  # a mean that each step binds anew would become a chain of all steps
     fresh_leaf.tape = None if tape is None else TapeLeaf(fresh_leaf.spec)
+    if tape is not None:
+        _refuse_gradients(tape, fresh_leaf.spec)
     if x._aliases is not None:
         x._aliases.remove(x)
     x._expr = fresh_leaf
     return x
 
 
+def _refuse_gradients(tape: TapeLeaf, spec: Spec) -> None:
+    """Let backward passes that reach a leaf raise, because its tensor has another Spec."""
+
+    def refuse(g: Tensor) -> None:
+        """Raise GradientError."""
+        raise GradientError(
+            f"backward: a gradient flows to {tape.spec!r}, whose tensor got the memory of another "
+            f"one, {spec!r}, by set_() or x.data = y; call backward before that"
+        )
+
+    tape.hooks = {0: refuse}
+
+
 def _data(x: Tensor) -> Tensor:
     """Return a tensor over the same memory that gradients do not flow through: `x.detach()`.
 
     Writes through it are not recorded. It can be set: x then refers to the memory of another
-    tensor, as after `x.set_(y)`, but keeps its hooks, and its gradient if that still fits x.
+    tensor, as after `x.set_(y)`, but keeps its hooks, and its gradient if that still fits x. Results
+    computed from x before have the gradient at the values that they were computed from; where y has
+    another shape or dtype, their backward pass raises.
     Raises: what `set_` raises, where it is set.
 
     >>> import dovetail as dt
@@ -434,11 +452,12 @@ def _set_data(x: Tensor, source: Tensor) -> None:
     tape = x._expr.tape
     if before.storage is fresh_leaf.storage and _view_key(before) == _view_key(fresh_leaf):
         return  # what `x.data += y` ends with
+    hooks = None if tape is None else tape.hooks
     set_(x, source)
-    if tape is not None and before.spec is fresh_leaf.spec:
-        x._expr.tape = tape
-    elif tape is not None:
-        _require_tape("data", x).hooks = tape.hooks
+    if tape is not None:
+        if before.spec is fresh_leaf.spec:
+            x._expr.tape = tape
+        _require_tape("data", x).hooks = hooks
 
 
 def _view_key(e: Expr) -> tuple[object, ...]:
@@ -538,7 +557,7 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
     n.hooks[key] = hook
     if (recorder := tracer_api.current()) is not None:
         recorder.record_hook(x._expr)
-    return HookHandle(n, key)
+    return HookHandle(n.hooks, key)
 
 
 # --- writing in place ----------------------------------------------------------------------------

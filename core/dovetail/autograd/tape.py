@@ -435,8 +435,8 @@ class Node:
 class HookHandle:
     """A handle that `register_hook` returns, to remove the hook again.
 
-    - `node_`: the tape node that the hook is registered with.
-    - `key`: the number of the hook in that node.
+    - `hooks`: the hooks of a tape node.
+    - `key`: the number of the hook among them.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -447,13 +447,12 @@ class HookHandle:
     [1.0, 1.0]
     """
 
-    def __init__(self, node_: Node, key: int) -> None:
-        self._node, self._key = node_, key
+    def __init__(self, hooks: dict[int, Callable[[Tensor], Tensor | None]], key: int) -> None:
+        self._hooks, self._key = hooks, key
 
     def remove(self) -> None:
         """Remove the hook, so that it is not called any more; do nothing the second time."""
-        if self._node.hooks is not None:
-            self._node.hooks.pop(self._key, None)
+        self._hooks.pop(self._key, None)
 
 
 class TapeLeaf(Node):

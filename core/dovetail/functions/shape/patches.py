@@ -28,7 +28,7 @@ PerAxis = int | Sequence[int]
 def sliding_window_view(x: Tensor, window_shape: PerAxis, axis: PerAxis | None = None) -> Tensor:
     """Return a view of all windows of a shape, as NumPy's function of this name.
 
-    The view is read-only, because its windows overlap.
+    Windows overlap, so an element that is written to one of them changes in the others too.
 
     - `window_shape`: the sizes of a window, one for each axis of `axis`.
     - `axis`: the axes along which windows move; one may occur several times. None: all.
