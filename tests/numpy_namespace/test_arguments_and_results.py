@@ -397,3 +397,17 @@ def test_lists_of_numbers_are_arrays_of_numpys_dtypes(values: Any, dtype: str) -
 
 def test_bounds_in_lists_of_floats_are_float64() -> None:
     assert np.clip(np.array([1, 2]), [0.1, 1.1], [1.5, 1.7]).tolist() == [1.0, 1.7]
+
+
+@pytest.mark.parametrize("size", [10, 5000])
+@pytest.mark.parametrize("call", ["flatnonzero", "argwhere", "nonzero", "i0", "spacing"])
+def test_results_stay_on_the_device_of_the_argument(call: str, size: int) -> None:
+    x = np.asarray(numpy.arange(float(size)), device="reference")
+    result = getattr(np, call)(x)
+    result = result[0] if type(result) is tuple else result
+    assert result.device == dt.device("reference")
+
+
+def test_complex_numbers_have_no_order_in_a_captured_function() -> None:
+    with pytest.raises(dt.DTypeError, match="max"):
+        dt.jit(np.max)(np.asarray([1j, 2]))

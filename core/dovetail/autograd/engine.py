@@ -10,7 +10,7 @@ from ..argument_checks import flag, function
 from ..compat.keywords import MISSING, call_translated
 from ..engine import tracer_api
 from ..errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
-from ..graph.expr import Expr, leaf, storage_of, tape_of
+from ..graph.expr import Expr, Spec, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
 from ..settings import current
@@ -425,8 +425,8 @@ def _data(x: Tensor) -> Tensor:
     """Return a tensor over the same memory that gradients do not flow through: `x.detach()`.
 
     Writes through it are not recorded. It can be set: x then refers to the memory of another
-    tensor, as after `x.set_(y)`, but keeps its hooks, and its gradient if that still fits x. Results
-    computed from x before have the gradient at the values that they were computed from; where y has
+    tensor, as after `x.set_(y)`, but keeps its hooks, and its gradient if that still fits x.
+    Gradients of results computed from x before are those at the values that x had then. Where y has
     another shape or dtype, their backward pass raises.
     Raises: what `set_` raises, where it is set.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as host
 
+from ..device_class import default_device
 from ..dtypes import BY_NAME, DType, bool_, float64, int64
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
@@ -166,7 +167,8 @@ def _on_host(name: str) -> Callable[..., Any]:
             indices = find_true(a, name == "flatnonzero")
             if indices is not None:
                 return indices
-        if type(a) is ndarray and a.size <= MASK_MAX and a.ndim and not is_tracing():
+        is_near = type(a) is ndarray and a.device is default_device()
+        if is_near and a.size <= MASK_MAX and a.ndim and not is_tracing():
             positions = theirs(read_values(name, a))
             return tuple(map(upload, positions)) if type(positions) is tuple else upload(positions)
         return general(a)

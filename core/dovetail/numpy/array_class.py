@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as host
 
-from ..device_class import default_device, opened
+from ..device_class import default_device
 from ..dtypes import BY_NAME, DType, bool_, float64, int64, uint64
 from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
@@ -32,7 +32,15 @@ from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
 from ..tensor.writes import editable_array
 from . import calls
-from .calls import as_result, find_function, find_tensor, from_host, is_tracing, to_host
+from .calls import (
+    as_result,
+    find_function,
+    find_tensor,
+    from_host,
+    is_tracing,
+    read_result,
+    to_host,
+)
 from .ufuncs import UFUNCS, find_ufunc
 
 if TYPE_CHECKING:
@@ -330,7 +338,7 @@ class ndarray(ArrayMethods):
         """Return the matrix product, of NumPy's dtype."""
         if isinstance(other, Tensor) and other.dtype is not self.dtype:
             return UFUNCS["matmul"](self, other)
-        return _read_result(_multiply_matrices(self, other), ())
+        return read_result(_multiply_matrices(self, other))
 
     def astype(
         self,
@@ -524,20 +532,6 @@ trapezoid var vdot
 _LINALG_SCALAR_RESULTS = "cond det matrix_norm matrix_rank norm trace vector_norm"
 
 
-def _read_result(result: Any, args: tuple[Any, ...]) -> Any:
-    """Return NumPy's scalar for a fresh result of no dimensions, other results unchanged.
-
-    The result stays an array if a tracer or a gradient needs it, or if its device is asynchronous.
-    """
-    if type(result) is not ndarray or flags.captures:
-        return result
-    e = expr_of(result)
-    if e.spec.shape or e.tape is not None or opened(e.spec.device).asynchronous:
-        return result
-    is_out = len(args) > 2 and any(a is result for a in args)
-    return result if is_out else result[()]
-
-
 def _read_results(theirs: Callable[..., Any]) -> None:
     """Let the function of the namespace return scalars for results of no dimensions."""
     call = find_function(theirs)
@@ -551,7 +545,7 @@ def _read_results(theirs: Callable[..., Any]) -> None:
             if small is not None:
                 return small
         result = call(*args, **options)
-        return result if "out" in options else _read_result(result, args)
+        return result if "out" in options else read_result(result, args)
 
     calls._wrappers[theirs] = reduce
 
@@ -598,9 +592,9 @@ def _attach_reduction(name: str, codes: str) -> None:
         s = expr_of(self).spec
         if is_plain and s.dtype in dtypes and (axis is None or s.shape):
             if not options:
-                return _read_result(ours(self, axis), ())
+                return read_result(ours(self, axis))
             if len(options) == 1 and type(options.get("keepdims")) is bool:
-                return _read_result(ours(self, axis, **options), ())
+                return read_result(ours(self, axis, **options))
         return general(self, axis, *args, **options)
 
     setattr(ndarray, name, method)
@@ -810,6 +804,8 @@ def _differs(op: str, kinds: list[Any]) -> bool:
     if not all(isinstance(k, DType) or k in numbers for k in kinds):
         return False
     letters = [k.kind if isinstance(k, DType) else "bifc"[numbers.index(k)] for k in kinds]
+    if "c" in letters and op in ("less", "less_equal", "greater", "greater_equal"):
+        return True  # NumPy orders complex numbers
     integers = [letter in "biu" for letter in letters]
     if not all(integers):
         return any(integers)

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as host
 
+from ..device_class import Device, opened
 from ..dtypes import BY_NAME, DType, complex128, float64, int64
 from ..engine import tracer_api
 from ..environment import warn_user
-from ..errors import AxisError, CaptureError, DeviceError, ShapeError
+from ..errors import AxisError, CaptureError, DeviceError, DTypeError, ShapeError
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.elementwise.op_functions import real
@@ -32,6 +33,7 @@ from ..functions.numpy.protocol import to_host as to_host
 from ..functions.numpy.same_names import Function, UnknownFunctionError
 from ..functions.shape.copies import copy, stack
 from ..functions.shape.manipulation import reshape
+from ..settings import flags
 from ..tensor.c_fields import expr_of, set_class
 from ..tensor.tensor import Tensor
 
@@ -67,15 +69,15 @@ _PROMOTED = """
     einsum hstack inner intersect1d kron linspace multi_dot outer polyadd polymul polysub polyval
     select setxor1d stack tensordot trapezoid union1d vdot vstack
 """
-# The first and the last argument that is such an array, where not all are.
+# The arguments that are such arrays, where not all are.
 _PROMOTED_PARTS = {
-    "average": slice(1),  # the next one is an axis
+    "average": slice(0, None, 2),  # between the elements and the weights is an axis
     "choose": slice(1, None),
     "select": slice(1, None),
     "tensordot": slice(2),  # the next one has axes
 }
 _PROMOTED_OPTIONS = ("b", "default", "stop", "v", "values", "weights", "x")
-# Functions that compute in float64 for every dtype.
+# Functions that compute in float64, or complex128, for every dtype.
 _DOUBLE_FUNCTIONS = ("corrcoef", "cov", "interp")
 # Functions that store values in their first argument: the position of the values.
 _STORED = {"fill_diagonal": 1} | dict.fromkeys(
@@ -151,12 +153,13 @@ def as_ndarray(x: Tensor) -> Tensor:
     return x if type(x) is _ndarray else set_class(getitem(x, ...), _ndarray)
 
 
-def as_result(x: Any, passed: Collection[int] = ()) -> Any:
+def as_result(x: Any, passed: Collection[int] = (), device: Device | None = None) -> Any:
     """Return a result with ndarrays for its tensors and NumPy arrays, also in tuples and lists.
 
     The tensors must be fresh: their class is set in place. Large NumPy arrays share their memory.
 
     passed: the ids of arrays of the caller, which are copied.
+    device: where NumPy's arrays go; None is the default device.
     """
     kind = type(x)
     if kind is _ndarray:
@@ -164,14 +167,14 @@ def as_result(x: Any, passed: Collection[int] = ()) -> Any:
     if kind is Tensor:
         return set_class(x, _ndarray)
     if kind is host.ndarray:
-        return from_host(x, may_share=id(x) not in passed)
+        return from_host(x, id(x) not in passed, device)
     if isinstance(x, (tuple, list)):
-        items = [as_result(v, passed) for v in x]
+        items = [as_result(v, passed, device) for v in x]
         return items if kind is list else kind(*items) if hasattr(x, "_fields") else kind(items)
     return x
 
 
-def from_host(x: host.ndarray, may_share: bool = True) -> Any:
+def from_host(x: host.ndarray, may_share: bool = True, device: Device | None = None) -> Any:
     """Return a NumPy array as an ndarray; one of text, objects or records stays as it is.
 
     A large array that owns its memory is shared if it may be; a copy of a small one takes less
@@ -183,10 +186,24 @@ def from_host(x: host.ndarray, may_share: bool = True) -> Any:
         x = x.astype(x.dtype.newbyteorder("="))
     shares = may_share and x.nbytes >= SHARED_BYTES_MIN and x.flags.owndata and not is_tracing()
     try:
-        tensor = tensor_from(x, copy=not (shares and x.flags.writeable))
-    except (DeviceError, ValueError):  # the default device has memory of its own, or odd strides
-        tensor = tensor_from(x, copy=True)
+        tensor = tensor_from(x, device=device, copy=not (shares and x.flags.writeable))
+    except (DeviceError, ValueError):  # the device has memory of its own, or odd strides
+        tensor = tensor_from(x, device=device, copy=True)
     return set_class(tensor, _ndarray)
+
+
+def read_result(result: Any, args: Sequence[Any] = ()) -> Any:
+    """Return NumPy's scalar for a fresh result of no dimensions, other results unchanged.
+
+    The result stays an array if a tracer or a gradient needs it, or if its device is asynchronous.
+    """
+    if type(result) is not _ndarray or flags.captures:
+        return result
+    e = expr_of(result)
+    if e.spec.shape or e.tape is not None or opened(e.spec.device).asynchronous:
+        return result
+    is_out = len(args) > 2 and any(a is result for a in args)
+    return result if is_out else result[()]
 
 
 def call_on_host(
@@ -194,18 +211,31 @@ def call_on_host(
 ) -> Any:
     """Call a function of NumPy with the values of tensors, and return arrays as ndarrays.
 
-    `out` is returned itself; an array of the caller that NumPy returns is copied.
+    They are on the device of the first tensor. `out` is returned itself; an array of the caller
+    that NumPy returns is copied.
     """
     result = call_with_host_values(theirs, args, options)
-    out = options.get("out")
+    x, out = find_tensor([*args, *options.values()]), options.get("out")
+    device = None if x is None else x.device
     if type(out) is tuple:
         results = result if len(out) > 1 else (result,)
-        final = [as_result(r) if o is None else o for r, o in zip(results, out, strict=True)]
+        final = [
+            as_result(r, (), device) if o is None else o for r, o in zip(results, out, strict=True)
+        ]
         return tuple(final) if len(final) > 1 else final[0]
     if out is not None:
         return out
     arrays = [id(a) for a in (*args, *options.values()) if type(a) is host.ndarray]
-    return as_result(result, arrays)
+    return as_result(result, arrays, device)
+
+
+def is_unordered(error: Exception, args: Sequence[Any]) -> bool:
+    """Return True if an op has no kernel for complex numbers, whose order NumPy defines."""
+    return (
+        isinstance(error, DTypeError)
+        and not is_tracing()
+        and (complex in map(type, args) or any(d.kind == "c" for d in _dtypes_of(args)))
+    )
 
 
 def find_tensor(values: Sequence[Any]) -> Tensor | None:
@@ -235,11 +265,12 @@ def as_argument(x: Any) -> Any:
 
 
 def widen(x: Any, kinds: str = "biu") -> Any:
-    """Return arrays of these kinds of dtypes, integers and bools, as float64, also in lists."""
-    if isinstance(x, Tensor):
-        return cast(x, float64) if x.dtype.kind in kinds else x
-    if isinstance(x, host.ndarray):
-        return x.astype(host.float64) if x.dtype.kind in kinds else x
+    """Return arrays of these kinds of dtypes as float64 or complex128, also in lists."""
+    if isinstance(x, (Tensor, host.ndarray)):
+        if x.dtype.kind not in kinds:
+            return x
+        wide = complex128 if x.dtype.kind == "c" else float64
+        return cast(x, wide) if isinstance(x, Tensor) else x.astype(wide.__numpy_dtype__)
     if type(x) in (tuple, list) and find_tensor(x) is not None:
         return type(x)([widen(v, kinds) for v in x])
     return x
@@ -322,7 +353,7 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
     """Return a function of NumPy that takes ndarrays, and returns ndarrays for arrays."""
     name = getattr(theirs, "__name__", "")
     is_float, takes_array = theirs in _FLOAT_FUNCTIONS, name not in _OF_SEQUENCES
-    narrow = "biuf" if name in _DOUBLE_FUNCTIONS else "biu"
+    narrow = "biufc" if name in _DOUBLE_FUNCTIONS else "biu"
     stored = _STORED.get(name)
     is_promoted, part = name in _PROMOTED.split(), _PROMOTED_PARTS.get(name, slice(None))
     of_numbers, to_vectors = name in _OF_NUMBERS.split(), name in _TO_VECTORS.split()
@@ -352,8 +383,8 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
             return call_translated(*args, **options)
         try:
             result = ours(*args, **options)
-        except (AxisError, ShapeError):
-            if not counts_as_vector(args, options):
+        except (AxisError, ShapeError, DTypeError) as error:
+            if not (counts_as_vector(args, options) or is_unordered(error, args)):
                 raise
             return call_translated(*args, **options)
         return result if type(result) is _ndarray else as_result(result)
@@ -407,8 +438,9 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
                 result = ours(*args, **options)
             else:
                 result = array_function(x, theirs, (Tensor,), args, options)
-        except UnknownFunctionError:
-            if is_tracing():
+        except (UnknownFunctionError, DTypeError) as error:
+            is_unknown = isinstance(error, UnknownFunctionError) and not is_tracing()
+            if not (is_unknown or is_unordered(error, args)):
                 raise
             result = call_on_host(theirs, args, options)
         except (AxisError, ShapeError):
@@ -437,14 +469,14 @@ def promote_arguments(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a function with its arrays, and lists of numbers, of one dtype."""
     part = _PROMOTED_PARTS.get(name, slice(None))
-    start, stop, _ = part.indices(len(args))
     names = [k for k in options if k in _PROMOTED_OPTIONS]
     values = (*args[part], *[options[k] for k in names])
     has_lists_of_axes = name == "einsum" and type(args[0]) is not str
     promoted = promote(values if has_lists_of_axes else _with_arrays(values))
-    count = stop - start
+    final, count = [*args], len(args[part])
+    final[part] = promoted[:count]
     by_name = dict(zip(names, promoted[count:], strict=True))
-    return (*args[:start], *promoted[:count], *args[stop:]), options | by_name
+    return tuple(final), options | by_name
 
 
 def promote(values: Any) -> Any:
@@ -489,7 +521,7 @@ def _has_floats_only(args: Sequence[Any], narrow: str) -> bool:
     for x in args:
         if type(x) is _ndarray:
             dtype = expr_of(x).spec.dtype
-            if dtype.kind in narrow and dtype is not float64:
+            if dtype.kind in narrow and dtype is not float64 and dtype is not complex128:
                 return False
         elif type(x) is list:
             return False

@@ -27,8 +27,10 @@ from .calls import (
     cast_values,
     find_tensor,
     is_tracing,
+    is_unordered,
     join,
     ndarray_class,
+    read_result,
     to_host,
     write_out,
 )
@@ -142,26 +144,28 @@ class ufunc:
         ours = self._ours = (
             self._ours or _find_function(theirs, "__call__") or _extra_function(theirs)
         )
+        own = {"out": out, "where": where, "casting": casting, "dtype": dtype} | others
         if ours is None or others:
             if is_tracing():
                 raise UnknownFunctionError(
                     f"np.{self.__name__}: dovetail has no such function, so a captured function "
                     "cannot call it"
                 )
-            return call_on_host(
-                theirs,
-                args,
-                {"out": out, "where": where, "casting": casting, "dtype": dtype} | others,
-            )
+            return call_on_host(theirs, args, own)
         operands = [self._operand(a) for a in args]
         kinds = _find_kinds(operands)
         key = kinds if dtype is None else (kinds, dtype)
         plan = self._plans.get(key) or self._make_plan(key, kinds, dtype)
         if plan.dtypes[0] is bool_ and theirs is host.absolute:
             ours = copy  # dovetail has no absolute value of bools
-        result = ours(
-            *(map(_convert, operands, plan.conversions) if plan.conversions else operands)
-        )
+        try:
+            result = ours(
+                *(map(_convert, operands, plan.conversions) if plan.conversions else operands)
+            )
+        except DTypeError as error:
+            if not is_unordered(error, operands):
+                raise
+            return call_on_host(theirs, args, own)
         results = result if isinstance(result, tuple) else (result,)
         typed = [
             r if r.dtype is d else cast(r, d) for r, d in zip(results, plan.dtypes, strict=True)
@@ -245,10 +249,17 @@ class ufunc:
                 options.pop("dtype", None)  # of bools a sum or product is one of ints
             if name == "reduce" and operand.ndim == 0 and options["axis"] in (0, -1):
                 options["axis"] = None
-            result = ours(operand, *args, **options)
+            try:
+                result = ours(operand, *args, **options)
+            except DTypeError as error:
+                if not is_unordered(error, (operand,)):
+                    raise
+                result = call_on_host(theirs, (operand, *args), options)
             if isinstance(result, Tensor):
                 result = cast(result, d)
-        return as_result(result) if out is None else write_out(out, result)
+        if out is not None:
+            return write_out(out, result)
+        return read_result(as_result(result)) if name == "reduce" else as_result(result)
 
     def reduce(
         self,

@@ -31,7 +31,7 @@ Operator = Callable[[Tensor, object], Result]
 Compute = Callable[[object, object], Tensor]
 Promotion = Callable[[Op, object, object], Compute | None]
 # By subclass of Tensor with a promotion of its own: a function of an op and two dtypes, or types of
-# numbers, of which one is a dtype other than float64. It returns the function that computes the op,
+# other operands, of which one is a dtype. It returns the function that computes the op,
 # or None if dovetail's promotion is the same. A cache has what it returned, or False.
 promotions: dict[type, tuple[Promotion, IdentityCache[Compute | bool]]] = {}
 
@@ -63,6 +63,9 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
         b = expr_of(other)
         inferred = recent_binary.get(op, a.spec, b.spec)
         if inferred is None:
+            promoted = promote(op, x, x, other)
+            if promoted is not None:
+                return promoted
             inferred = infer_binary(op, a, a.spec, b, b.spec)
         return keep_class(keep_class(_record(op, a, b, inferred[0]), x), other)
     if type(other) is Size:
@@ -78,7 +81,10 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
                 return apply(op, (x, other))
         return keep_class(_record(op, a, other, inferred[0]), x)
-    return NotImplemented if overrides_operators(other) else apply(op, (x, other))
+    if overrides_operators(other):
+        return NotImplemented
+    promoted = promote(op, x, x, other)
+    return apply(op, (x, other)) if promoted is None else promoted
 
 
 def as_number(x: object, dtype: DType) -> object:
