@@ -411,3 +411,19 @@ def test_results_stay_on_the_device_of_the_argument(call: str, size: int) -> Non
 def test_complex_numbers_have_no_order_in_a_captured_function() -> None:
     with pytest.raises(dt.DTypeError, match="max"):
         dt.jit(np.max)(np.asarray([1j, 2]))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4"])
+def test_imaginary_parts_of_an_assigned_array_are_lost_with_a_warning(dtype: str) -> None:
+    for value in (np.asarray([1 + 2j, 3, 4]), np.asarray(1 + 2j)):
+        x = np.zeros(3, dtype)
+        with pytest.warns(numpy.exceptions.ComplexWarning):
+            x[...] = value
+        wanted = numpy.zeros(3, dtype)
+        wanted[...] = value.numpy().real
+        assert x.tolist() == wanted.tolist()
+
+
+def test_error_that_numpy_raises_too_is_dovetails() -> None:
+    with pytest.raises(dt.ShapeError, match="max: expected at least one element"):
+        np.max(np.zeros(0))

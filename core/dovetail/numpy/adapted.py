@@ -9,12 +9,12 @@ from typing import Any
 import numpy as host
 
 from ..device_class import default_device
-from ..dtypes import BY_NAME, DType, bool_, float64, int64
+from ..dtypes import BY_NAME, DType, bool_, complex64, complex128, float64, int64
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.elementwise.op_functions import clip as limit
-from ..functions.elementwise.op_functions import where as select
+from ..functions.elementwise.op_functions import where as choose
 from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies
 from ..tensor.c_fields import expr_of
@@ -42,8 +42,10 @@ from .ufuncs import AT_ONCE, UFUNCS
 
 __all__ = [
     "allclose",
+    "angle",
     "argwhere",
     "array_split",
+    "bincount",
     "broadcast_to",
     "clip",
     "concat",
@@ -51,6 +53,7 @@ __all__ = [
     "copyto",
     "count_nonzero",
     "delete",
+    "diff",
     "dot",
     "dsplit",
     "ediff1d",
@@ -63,10 +66,14 @@ __all__ = [
     "intersect1d",
     "isclose",
     "meshgrid",
+    "nanpercentile",
+    "nanquantile",
     "nonzero",
     "percentile",
     "quantile",
     "ravel",
+    "roll",
+    "select",
     "setdiff1d",
     "setxor1d",
     "split",
@@ -78,6 +85,7 @@ __all__ = [
 
 _maximum, _minimum = AT_ONCE["maximum"], AT_ONCE["minimum"]
 _WEAK = (int, float, bool, complex)
+_COMPLEX = (complex64, complex128)
 
 
 @lru_cache(1024)
@@ -143,7 +151,7 @@ def where(condition: Any, *choices: Any) -> Any:
         if chosen is not None:
             return chosen
         if _have_one_dtype(x, y) or _have_one_dtype(y, x):
-            return as_result(select(condition, x, y))
+            return as_result(choose(condition, x, y))
     if not choices and type(condition) is ndarray:
         return nonzero(condition)
     if find_tensor([condition, *choices]) is None:
@@ -153,7 +161,7 @@ def where(condition: Any, *choices: Any) -> Any:
         return as_result(FUNCTIONS[host.where](test))
     d = common_dtype(*choices)
     values: Sequence[Any] = choices if d is None else [_in_dtype(x, d) for x in choices]
-    return as_result(select(test if test.dtype.kind == "b" else test != 0, *values))
+    return as_result(choose(test if test.dtype.kind == "b" else test != 0, *values))
 
 
 def _on_host(name: str) -> Callable[..., Any]:
@@ -228,7 +236,8 @@ def clip(
             return limited if out is None else write_out(out, limited)
     if out is None and not options and all(b is None or _have_one_dtype(a, b) for b in (low, high)):
         return as_result(limit(a, low, high))
-    if find_tensor([a, low, high]) is None:
+    has_complex = any(getattr(v, "dtype", None) in _COMPLEX for v in (a, low, high))
+    if find_tensor([a, low, high]) is None or has_complex:
         return call_on_host(
             host.clip, (a, low, high), {"out": out, **options} if out is not None else options
         )
@@ -251,6 +260,15 @@ def clip(
 
 
 ndarray.clip = clip  # type: ignore[method-assign,assignment]  # with NumPy's parameters
+
+
+def angle(z: Any, deg: bool = False) -> Any:
+    """Return the angles of complex numbers, in radians, or in degrees if `deg`."""
+    if find_tensor([z]) is None:
+        return call_on_host(host.angle, (z, deg), {})
+    x = asarray(z)
+    result = UFUNCS["arctan2"](x.imag if x.dtype.kind == "c" else 0, x.real)
+    return result * (180 / host.pi) if deg else result
 
 
 _isclose, _allclose = find_function(host.isclose), find_function(host.allclose)
@@ -313,7 +331,7 @@ def interp(
     """Return the piecewise linear interpolant of points, at x."""
     if find_tensor([x, xp, fp]) is None:
         return call_on_host(host.interp, (x, xp, fp, left, right, period), {})
-    points = [widen(asarray(v)) for v in (x, xp, fp)]
+    points = [widen(asarray(v), "biufc") for v in (x, xp, fp)]
     values = points[2]
     if values.dtype.kind != "c" or values.requires_grad:
         return _interp(*points, left=left, right=right, period=period)
@@ -340,13 +358,62 @@ def _keep_integers(call: Callable[..., Any]) -> Callable[..., Any]:
         result = call(a, *args, **options)
         if method not in _OBSERVED or not isinstance(a, Tensor) or a.dtype.kind not in "iu":
             return result
-        return result if options.get("out") is not None else cast(result, a.dtype)
+        if options.get("out") is not None:
+            return result
+        return (
+            as_result(cast(result, a.dtype))
+            if isinstance(result, Tensor)
+            else (a.dtype.__numpy_dtype__.type(result))
+        )
 
     return find_quantiles
 
 
-percentile, quantile = map(_keep_integers, (small_arrays.percentile, small_arrays.quantile))
-_gradient = find_function(host.gradient)
+percentile, quantile, nanpercentile, nanquantile = map(
+    _keep_integers,
+    (
+        small_arrays.percentile,
+        small_arrays.quantile,
+        find_function(host.nanpercentile),
+        find_function(host.nanquantile),
+    ),
+)
+_gradient, _diff, _select, _roll = (
+    find_function(f) for f in (host.gradient, host.diff, host.select, host.roll)
+)
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Return differences of neighbours, n times; prepended and appended numbers are arrays."""
+    if (prepend is None and append is None) or n == 0:
+        return _diff(a, n, axis)
+    ends = {k: asarray(v) for k, v in (("prepend", prepend), ("append", append)) if v is not None}
+    d = common_dtype(a := asarray(a), *ends.values())
+    ends = {k: v if d is None else cast(v, d) for k, v in ends.items()}
+    return _diff(a if d is None else as_result(cast(a, d)), n, axis, **ends)
+
+
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    """Return the number of times each integer occurs, or the sums of its weights in float64."""
+    if isinstance(weights, Tensor) and weights.dtype is not float64:
+        weights = as_result(cast(weights, float64))
+    return small_arrays.bincount(x, weights, minlength)
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Return elements of the first choice whose condition is True, else `default`."""
+    d = common_dtype(*choicelist, default)
+    if d is not None and type(default) in NUMBERS:
+        default = d.__numpy_dtype__.type(default).item()  # type: ignore[union-attr]  # NumPy's dtype
+        choicelist = [as_result(_in_dtype(c, d)) for c in choicelist]
+    return _select(condlist, choicelist, default)
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Return elements shifted cyclically along axes; several shifts along one axis add up."""
+    if type(shift) in (list, tuple) and (axis is None or type(axis) is int):
+        shift = sum(shift)
+    return _roll(a, shift, axis)
 
 
 def gradient(f: Any, *varargs: Any, **options: Any) -> Any:

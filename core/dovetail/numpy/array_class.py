@@ -524,12 +524,14 @@ calls.register_ndarray(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)
 # Functions whose results of no dimensions are scalars in NumPy.
 _SCALAR_RESULTS = """
-all allclose amax amin any argmax argmin array_equal array_equiv average count_nonzero dot inner
-max mean median min nanargmax nanargmin nanmax nanmean nanmedian nanmin nanpercentile nanprod
-nanquantile nanstd nansum nanvar percentile prod ptp quantile searchsorted std sum trace
-trapezoid var vdot
+all allclose amax amin any argmax argmin array_equal array_equiv average corrcoef count_nonzero
+digitize dot einsum inner max mean median min nanargmax nanargmin nanmax nanmean nanmedian nanmin
+nanpercentile nanprod nanquantile nanstd nansum nanvar percentile prod ptp quantile searchsorted
+std sum trace trapezoid unstack var vdot
 """
-_LINALG_SCALAR_RESULTS = "cond det matrix_norm matrix_rank norm trace vector_norm"
+_LINALG_SCALAR_RESULTS = """
+cond det lstsq matrix_norm matrix_rank multi_dot norm slogdet trace vecdot vector_norm
+"""
 
 
 def _read_results(theirs: Callable[..., Any]) -> None:

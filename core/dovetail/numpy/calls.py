@@ -48,7 +48,7 @@ _FLOAT_FUNCTIONS = frozenset(
         (
             host,
             """mean std var average median quantile percentile nanmean nanvar nanstd nanmedian
-            nanquantile nanpercentile cov corrcoef interp trapezoid gradient unwrap angle sinc i0
+            nanquantile nanpercentile cov corrcoef interp trapezoid gradient unwrap sinc i0
             linspace poly polyfit roots""",
         ),
         (
@@ -69,6 +69,8 @@ _PROMOTED = """
     einsum hstack inner intersect1d kron linspace multi_dot outer polyadd polymul polysub polyval
     select setxor1d stack tensordot trapezoid union1d vdot vstack
 """
+# Those that join arrays: numbers among these are arrays, too.
+_JOINING = "append block column_stack concat concatenate dstack hstack stack vstack"
 # The arguments that are such arrays, where not all are.
 _PROMOTED_PARTS = {
     "average": slice(0, None, 2),  # between the elements and the weights is an axis
@@ -197,6 +199,9 @@ def read_result(result: Any, args: Sequence[Any] = ()) -> Any:
 
     The result stays an array if a tracer or a gradient needs it, or if its device is asynchronous.
     """
+    if isinstance(result, tuple):
+        values = map(read_result, result)
+        return type(result)(*values) if hasattr(result, "_fields") else tuple(values)
     if type(result) is not _ndarray or flags.captures:
         return result
     e = expr_of(result)
@@ -229,13 +234,24 @@ def call_on_host(
     return as_result(result, arrays, device)
 
 
-def is_unordered(error: Exception, args: Sequence[Any]) -> bool:
-    """Return True if an op has no kernel for complex numbers, whose order NumPy defines."""
-    return (
-        isinstance(error, DTypeError)
-        and not is_tracing()
-        and (complex in map(type, args) or any(d.kind == "c" for d in _dtypes_of(args)))
-    )
+def call_refused(
+    error: DTypeError | ShapeError,
+    theirs: Callable[..., Any],
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+) -> Any:
+    """Return NumPy's result of a call that dovetail refuses for its dtypes or for empty arrays.
+
+    NumPy orders complex numbers, has more functions of bools, and a median of no elements. Raises:
+    the error if NumPy refuses the call too, or a captured function makes it.
+    """
+    is_empty = any(isinstance(x, Tensor) and not x.size for x in args)
+    if is_tracing() or not (is_empty or isinstance(error, DTypeError)):
+        raise error
+    try:
+        return call_on_host(theirs, args, options)
+    except (TypeError, ValueError):
+        raise error from None
 
 
 def find_tensor(values: Sequence[Any]) -> Tensor | None:
@@ -384,9 +400,11 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
         try:
             result = ours(*args, **options)
         except (AxisError, ShapeError, DTypeError) as error:
-            if not (counts_as_vector(args, options) or is_unordered(error, args)):
+            if counts_as_vector(args, options):
+                return call_translated(*args, **options)
+            if isinstance(error, AxisError):
                 raise
-            return call_translated(*args, **options)
+            return call_refused(error, theirs, args, options)
         return result if type(result) is _ndarray else as_result(result)
 
     def find_by_form(form: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -438,16 +456,20 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
                 result = ours(*args, **options)
             else:
                 result = array_function(x, theirs, (Tensor,), args, options)
-        except (UnknownFunctionError, DTypeError) as error:
-            is_unknown = isinstance(error, UnknownFunctionError) and not is_tracing()
-            if not (is_unknown or is_unordered(error, args)):
+        except UnknownFunctionError:
+            if is_tracing():
                 raise
             result = call_on_host(theirs, args, options)
-        except (AxisError, ShapeError):
-            if not counts_as_vector(args, options):
+        except (AxisError, ShapeError, DTypeError) as error:
+            if counts_as_vector(args, options):
+                result = call(as_ndarray(reshape(args[0], (1,))), *args[1:], **options)
+                result = (
+                    reshape(result, ()) if isinstance(result, Tensor) and not to_vectors else result
+                )
+            elif isinstance(error, AxisError):
                 raise
-            result = call(as_ndarray(reshape(args[0], (1,))), *args[1:], **options)
-            result = result if to_vectors else reshape(result, ())
+            else:
+                result = call_refused(error, theirs, args, options)
         if isinstance(result, Tensor):
             result = cast(result, target)
         return as_result(result) if out is None else write_out(out, result)
@@ -472,7 +494,7 @@ def promote_arguments(
     names = [k for k in options if k in _PROMOTED_OPTIONS]
     values = (*args[part], *[options[k] for k in names])
     has_lists_of_axes = name == "einsum" and type(args[0]) is not str
-    promoted = promote(values if has_lists_of_axes else _with_arrays(values))
+    promoted = promote(values if has_lists_of_axes else _with_arrays(values, name))
     final, count = [*args], len(args[part])
     final[part] = promoted[:count]
     by_name = dict(zip(names, promoted[count:], strict=True))
@@ -495,20 +517,30 @@ def promote(values: Any) -> Any:
     return convert(values)
 
 
-def _with_arrays(values: Any) -> Any:
-    """Return nested lists of values with an array for each list of numbers."""
-    if type(values) not in (list, tuple):
-        return values
-    if _is_list_of_numbers(values):
-        return from_host(host.asarray(values))
-    return type(values)(map(_with_arrays, values))
+def _with_arrays(values: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    """Return arguments with an array for each list of numbers, and for numbers that are joined."""
+    joins = name in _JOINING.split()
+
+    def convert(x: Any) -> Any:
+        """Return an array for a list of numbers, other lists with arrays in it."""
+        if type(x) not in (list, tuple):
+            return x
+        if _is_list_of_numbers(x):
+            return from_host(host.asarray(x))
+        return type(x)([asarray_of(v) if type(v) in _NUMBER_TYPES else convert(v) for v in x])
+
+    def asarray_of(x: Any) -> Any:
+        """Return a number that is joined with arrays as an array."""
+        return from_host(host.asarray(x)) if joins else x
+
+    return tuple(map(convert, values))
 
 
 def _is_list_of_numbers(x: Any) -> bool:
-    """Return True for a list or tuple of Python's numbers, or of such lists."""
+    """Return True for a list or tuple of Python's numbers, or of such lists; it may be empty."""
     return all(
         _is_list_of_numbers(v) if type(v) in (list, tuple) else type(v) in _NUMBER_TYPES for v in x
-    ) and bool(x)
+    )
 
 
 def _begins_with_ndarray(values: Any) -> bool:
@@ -533,6 +565,8 @@ def _has_one_dtype(args: Sequence[Any]) -> bool:
     first = None
     for arg in args:
         is_sequence = type(arg) is list or type(arg) is tuple
+        if is_sequence and not arg:
+            return False  # NumPy's array of no elements is of float64
         for x in arg if is_sequence else (arg,):
             if type(x) is _ndarray:
                 dtype = expr_of(x).spec.dtype

@@ -24,10 +24,10 @@ from .calls import (
     as_ndarray,
     as_result,
     call_on_host,
+    call_refused,
     cast_values,
     find_tensor,
     is_tracing,
-    is_unordered,
     join,
     ndarray_class,
     read_result,
@@ -163,9 +163,7 @@ class ufunc:
                 *(map(_convert, operands, plan.conversions) if plan.conversions else operands)
             )
         except DTypeError as error:
-            if not is_unordered(error, operands):
-                raise
-            return call_on_host(theirs, args, own)
+            return call_refused(error, theirs, args, own)
         results = result if isinstance(result, tuple) else (result,)
         typed = [
             r if r.dtype is d else cast(r, d) for r, d in zip(results, plan.dtypes, strict=True)
@@ -252,9 +250,7 @@ class ufunc:
             try:
                 result = ours(operand, *args, **options)
             except DTypeError as error:
-                if not is_unordered(error, (operand,)):
-                    raise
-                result = call_on_host(theirs, (operand, *args), options)
+                result = call_refused(error, theirs, (operand, *args), options)
             if isinstance(result, Tensor):
                 result = cast(result, d)
         if out is not None:

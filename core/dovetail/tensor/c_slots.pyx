@@ -378,8 +378,11 @@ cdef bint _assign_tensor(object x, object key, object value) except -1:
     """Write a tensor of the same dtype, or a number at index arrays; return False for the method."""
     cdef Expr e = basic_leaf(x, key), v
     cdef Py_ssize_t address
-    if is_strided(value) and expr_of(value).spec.dtype is not expr_of(x).spec.dtype:
-        value = apply(_cast, (value,), expr_of(x).spec.dtype)  # NumPy casts what is assigned
+    cdef object dtype = expr_of(x).spec.dtype
+    if is_strided(value) and expr_of(value).spec.dtype is not dtype:
+        if expr_of(value).spec.dtype.kind == "c" and dtype.kind != "c":
+            return False  # the method warns that imaginary parts are lost
+        value = apply(_cast, (value,), dtype)  # NumPy casts what is assigned
     if e is None:
         for part in <tuple>key if type(key) is tuple else (key,):
             if is_strided(part) and _is_small_pending(part):
