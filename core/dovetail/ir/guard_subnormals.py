@@ -158,8 +158,7 @@ class _GuardCloner(_SharingCloner):
         used = {*live_out, *(v for s in following for v in uses(s))}
         self.fast = SubnormalAnalysis(self.exact.scales.copy())
         for analysis in (self.fast, self.exact):
-            analysis.visit_block(tuple(segment))
-            analysis.use([*used])
+            analysis.visit_block(tuple(segment), used)
         before = self.replacements.copy()
         self.flags = []
         defined = {v for s in segment for v in definitions(s)}
@@ -233,7 +232,8 @@ class _GuardCloner(_SharingCloner):
         self.value(v)
         new = self.replacements[v]
         if self.fast.needs_flag(v):
-            self._add_flag(_flush_flag(new, new.args))
+            nonzero = [self.fast.scale(x).nonzero for x in v.args]
+            self._add_flag(_flush_flag(new, nonzero))
         self._flag_checked(v)
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -324,22 +324,27 @@ def _tiny_flag(x: Value) -> Value:
     return _size(x) - LEAST_NORMAL
 
 
-def _flush_flag(v: Value, args: Sequence[Value]) -> Value:
+def _flush_flag(v: Value, nonzero: Sequence[bool]) -> Value:
     """Return the flag of an operation: its sign bit is set if the result may have been flushed.
 
+    nonzero: for each operand, True if it is certainly not 0.
     An operand that is tiny is 0: the guard has checked that it is not subnormal.
     """
-    flag = _tiny_flag(v)
+    flag, args = _tiny_flag(v), v.args
+    zero_flags = [None if n else _tiny_flag(x) for x, n in zip(args, nonzero, strict=True)]
     if v.op in ("add", "sub"):
-        difference = _size(args[0]) ^ _size(args[1])
-        return flag & -difference
+        return flag & -(_size(args[0]) ^ _size(args[1]))
     if v.op == "cast":
         return flag & where(ne(args[0], const(0.0, float64)), const(-1, int32), 0)
     if v.op == "fma":
-        a, b, c = args
-        return flag & ~((_tiny_flag(a) | _tiny_flag(b)) & _tiny_flag(c))
-    for x in args if v.op == "mul" else args[:1]:
-        flag = flag & ~_tiny_flag(x)
+        *factors, addend = zero_flags
+        factors = [f for f in factors if f is not None]
+        if addend is None or not factors:
+            return flag
+        is_zero = factors[0] | factors[1] if len(factors) > 1 else factors[0]
+        return flag & ~(is_zero & addend)
+    for zero in zero_flags if v.op == "mul" else zero_flags[:1]:
+        flag = flag if zero is None else flag & ~zero
     return flag
 
 
