@@ -50,6 +50,11 @@ class Scale(NamedTuple):
         size = max(abs(self.least), abs(self.most))
         return math.frexp(size)[1] if size < math.inf else 128
 
+    @property
+    def is_finite(self) -> bool:
+        """Return True if x is certainly finite."""
+        return -math.inf < self.least and self.most < math.inf
+
     def join(self, other: Scale) -> Scale:
         """Return the bounds of a value that is either of two."""
         a, b = self, other
@@ -340,11 +345,12 @@ class SubnormalAnalysis:
         x, n = self._bits_interval(v.args[0]), v.args[1]
         if n.op != "const":
             return None
+        count = int(n.number)
         if v.op == "shl":
-            return None if x is None else (x[0] << n.number, x[1] << n.number)
+            return None if x is None else (x[0] << count, x[1] << count)
         first = 0 if v.dtype is uint32 else -_SIGN_BIT
         low, high = shift_to(x, first) or (first, first + _WORD - 1)
-        return low >> n.number, high >> n.number
+        return low >> count, high >> count
 
     def _bits_mask(self, v: Value) -> Interval | None:
         """Return the interval of x & mask, or of (x & mask) | bits without bits in common."""
@@ -389,7 +395,8 @@ class SubnormalAnalysis:
         a, b, c = (self.scale(x) for x in v.args)
         if c.nonzero and c.low >= -78:  # no cancellation leaves a subnormal
             for x, other in ((v.args[0], b), (v.args[1], a)):
-                if other.high - 126 > c.low - 26:  # a flushed factor may change the sum
+                # a flushed factor may change the sum, or give NaN with infinity
+                if not other.is_finite or other.high - 126 > c.low - 26:
                     self._operand(x, v)
             grain = max(min(a.grain + b.grain, c.grain), LEAST_EXPONENT)
         else:
