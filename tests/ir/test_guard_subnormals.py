@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, bool_, float16, float32, float64, int32, int64, uint32
-from dovetail.ir.analysis import is_branch, values
+from dovetail.ir.analysis import is_branch, uses, values
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.hide_floats import hiding_zeros
 from dovetail.ir.language import (
@@ -146,6 +146,7 @@ STEPS: tuple[Callable[[Value, Value, Value, float], Value], ...] = (
     lambda x, y, z, n: fma(x, y, x * 0.0 + n), lambda x, y, z, n: where(x < y, z, x),
     lambda x, y, z, n: -x, lambda x, y, z, n: where(x < n, n, x),
     lambda x, y, z, n: x * cast(cast(where(y < 9.0, y, 2.0), int32), float32),
+    lambda x, y, z, n: where(x < n, (z * n) * y, where(y < z, x * z - y, y + n)),
 )  # fmt: skip
 
 
@@ -174,6 +175,13 @@ def test_guarded_expression_is_exact(seed: int) -> None:
 def test_guarded_expression_with_hidden_floats_is_exact(algebra: Any, seed: int) -> None:
     k, can = kernel(random_expression(seed), 3), replace(FLUSHES, algebra=algebra)
     check(k, legalize(k, can), *inputs_of(3), zeros=hiding_zeros(can))
+
+
+def test_factor_of_infinity_is_not_flushed() -> None:
+    """The addend is large and hides a product that is flushed, but 0 * inf is NaN."""
+    k = kernel(lambda a, b: fma(a * 2.0, where(b < 1e20, 1e20, b), where(b < 1e20, 1e20, b)), 2)
+    a, b = floats(8), np.where(np.arange(N) % 2, np.float32(np.inf), floats(9))
+    check(k, legalize(k, FLUSHES), a, b)
 
 
 def branches(k: Kernel) -> list[Loop]:
@@ -206,6 +214,27 @@ def test_nothing_is_guarded_where_no_subnormal_can_matter(
 )  # fmt: skip
 def test_what_a_subnormal_changes_is_guarded(rule: Callable[[Value], Value]) -> None:
     assert len(branches(legalize(kernel(rule, 1), FLUSHES))) == 1
+
+
+def test_flag_of_a_side_counts_where_a_choice_takes_it() -> None:
+    """The branch computes the side again, so that a backend may skip it where none takes it."""
+    k = kernel(lambda a, b: where(b < 2.0, a * a, b), 2)
+    guarded = legalize(k, FLUSHES)
+    (branch,) = branches(guarded)
+    square = next(v for v in guarded.body if isinstance(v, Value) and v.op == "mul")
+    flags = [v for v in guarded.body if isinstance(v, Value) and v.dtype is int32]
+    assert [v.args[0].op for v in flags if v.op == "where"] == ["lt"]
+    assert square not in set(uses(branch)) - {*branch.init}
+    check(k, guarded, *inputs_of(2))
+
+
+def test_check_counts_where_floats_are_used_if_bits_are_used_elsewhere() -> None:
+    """An algorithm on the bits of ordinary numbers needs no check of the argument."""
+    k = kernel(lambda a, b: where(bitcast(a, uint32) < 1 << 30, b + 1.0, a * 0.5), 2)
+    guarded = legalize(k, FLUSHES)
+    flag = branches(guarded)[0].stop.args[0].args[0]
+    assert flag.op == "where" and flag.args[1].op == "const"
+    check(k, guarded, *inputs_of(2))
 
 
 def test_other_devices_get_the_kernel_itself() -> None:

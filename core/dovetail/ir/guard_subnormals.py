@@ -11,8 +11,11 @@ Effects stay where they are: a branch repeats none, and reads no memory that an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from typing import TypeAlias
 
 from ..dtypes import float32, float64, int32
 from .analysis import definitions, uses, values
@@ -115,7 +118,8 @@ class _GuardCloner(_SharingCloner):
         self.index, self.capabilities = kernel.index, capabilities
         self.exact = SubnormalAnalysis({}, exact=True)  # of all statements so far
         self.fast = SubnormalAnalysis({})  # of the segment
-        self.flags: list[Value] = []  # of the open block
+        self.flags: dict[Side | None, list[Value]] = {}  # of the open block, by where they count
+        self.sides = _Sides()  # of the open block
 
     def guard_block(self, block: Block, live_out: Sequence[Value]) -> Block:
         """Return a block with its segments guarded; `live_out` are its values that are used later.
@@ -160,7 +164,7 @@ class _GuardCloner(_SharingCloner):
         for analysis in (self.fast, self.exact):
             analysis.visit_block(tuple(segment), used)
         before = self.replacements.copy()
-        self.flags = []
+        self.flags, self.sides = {}, _Sides(segment, used)
         defined = {v for s in segment for v in definitions(s)}
         inner = {v for s in segment if isinstance(s, Loop) for v in _inner_values(s)}
         for v in self.fast.checks:
@@ -179,13 +183,22 @@ class _GuardCloner(_SharingCloner):
                 self.value(v)
 
     def _statements_to_repair(self, segment: Sequence[Statement]) -> set[Statement]:
-        """Return the statements of a segment whose results are wrong where a flag is set."""
-        wrong: set[Value] = set()
+        """Return the statements of a segment whose results are wrong where a flag is set.
+
+        They include the values that only one side of a choice needs, so that the branch uses none
+        of them: a backend may skip a side that no lane takes.
+        """
+        inside, wrong = {*segment}, set[Value]()
         statements: set[Statement] = set()
         for s in segment:
             if any(map(self._relies_on_flags, walk((s,)))) or any(v in wrong for v in uses(s)):
                 statements.add(s)
                 wrong.update(definitions(s))
+        for s in reversed(segment):
+            if s in statements:
+                statements.update(
+                    v for v in uses(s) if self.sides.of_results.get(v) and v in inside
+                )
         return statements
 
     def _relies_on_flags(self, s: Statement) -> bool:
@@ -233,7 +246,7 @@ class _GuardCloner(_SharingCloner):
         new = self.replacements[v]
         if self.fast.needs_flag(v):
             nonzero = [self.fast.scale(x).nonzero for x in v.args]
-            self._add_flag(_flush_flag(new, nonzero))
+            self._add_flag(_flush_flag(new, nonzero), self.sides.of_results[v])
         self._flag_checked(v)
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -249,21 +262,26 @@ class _GuardCloner(_SharingCloner):
         """Append the check that a value is 0 or not below its threshold."""
         least = LEAST_NORMAL + ((self.fast.checks[v] + 126) << 23)
         size = _size(self.operand(v))
-        self._add_flag((size - least) & ~(size - 1))
+        self._add_flag((size - least) & ~(size - 1), self.sides.of_checks.get(v))
 
-    def _add_flag(self, flag: Value) -> None:
-        """Append a flag to the open block."""
+    def _add_flag(self, flag: Value, side: Side | None) -> None:
+        """Append a flag to the open block; it counts where values of this side are used."""
         flag = self.share(flag)
         self.emit(flag)
-        self.flags.append(flag)
+        self.flags.setdefault(side, []).append(flag)
 
     def _join_flags(self) -> Value:
         """Return the flag of all flags of the open block."""
-        joined = self.flags[0]
-        for flag in self.flags[1:]:
-            joined = joined | flag
-        self.emit(joined)
-        return joined
+        joined = []
+        for side, flags in self.flags.items():
+            flag = _join(flags)
+            if side is not None:
+                condition, holds = self.operand(side[0]), side[1]
+                flag = where(condition, flag, 0) if holds else where(condition, 0, flag)
+            joined.append(flag)
+        flag = _join(joined)
+        self.emit(flag)
+        return flag
 
     def _fast_loop(self, old: Loop) -> Loop:
         """Return the copy of a pure loop, which also gives the flag of its iterations."""
@@ -271,7 +289,8 @@ class _GuardCloner(_SharingCloner):
         if old in self.fast.unsafe:
             assert new.combine is not None
             new.combine += EXACT_SUFFIX
-        outer_flags, self.flags = self.flags, []
+        outer = self.flags, self.sides
+        self.flags, self.sides = {}, _Sides(old.body, old.update)
         new.carry = self.bind_loop_values("carry", new, old.carry)
         self.replacements[old.var] = new.var
         with self.open_block() as statements:
@@ -281,11 +300,13 @@ class _GuardCloner(_SharingCloner):
                 self._fast_statement(s)
             new.update = self.operands(old.update)
             new.results = self.bind_loop_values("result", new, old.results)
-            if self.flags:
+            has_flag = bool(self.flags)
+            if has_flag:
                 self._carry_flag(new)
-                outer_flags.append(new.results[-1])
         new.set_body(tuple(statements))
-        self.flags = outer_flags
+        self.flags, self.sides = outer
+        if has_flag:
+            self.flags.setdefault(None, []).append(new.results[-1])
         return new
 
     def _carry_flag(self, loop: Loop) -> None:
@@ -314,6 +335,39 @@ def _inner_values(loop: Loop) -> Iterator[Value]:
             yield s
 
 
+Side: TypeAlias = tuple[Value, bool]
+"""A condition, and True or False: the lanes in which it is that."""
+
+
+class _Sides:
+    """The side of each value of a block: all its uses are choices by `where` that take it there.
+
+    - `of_results`: by a value; None if it has other uses.
+    - `of_checks`: the same without bitcasts to integers, which need no check of their operand.
+    """
+
+    def __init__(self, block: Sequence[Statement] = (), used: Iterable[Value] = ()) -> None:
+        """Find the sides of a block's values, of which `used` are used after it."""
+        self.of_results: dict[Value, Side | None] = dict.fromkeys(used)
+        self.of_checks = self.of_results.copy()
+        for s in reversed(block):
+            if isinstance(s, Value):
+                self._add_uses_of(s)
+            else:
+                for v in uses(s):
+                    self.of_results[v] = self.of_checks[v] = None
+
+    def _add_uses_of(self, user: Value) -> None:
+        """Record the uses of a value's operands."""
+        own = self.of_results.setdefault(user, None)
+        maps = (self.of_results, self.of_checks)
+        for k, v in enumerate(user.args):
+            is_choice = own is None and user.op == "where" and k > 0
+            side = (user.args[0], k == 1) if is_choice else own
+            for sides in maps[:1] if user.op == "bitcast" else maps:
+                sides[v] = side if sides.setdefault(v, side) == side else None
+
+
 def _size(x: Value) -> Value:
     """Return the bits of |x| as int32."""
     return bitcast(magnitude_bits(x), int32)
@@ -331,21 +385,24 @@ def _flush_flag(v: Value, nonzero: Sequence[bool]) -> Value:
     An operand that is tiny is 0: the guard has checked that it is not subnormal.
     """
     flag, args = _tiny_flag(v), v.args
-    zero_flags = [None if n else _tiny_flag(x) for x, n in zip(args, nonzero, strict=True)]
     if v.op in ("add", "sub"):
         return flag & -(_size(args[0]) ^ _size(args[1]))
     if v.op == "cast":
         return flag & where(ne(args[0], const(0.0, float64)), const(-1, int32), 0)
+    zeros = [_tiny_flag(x) for x, n in zip(args, nonzero, strict=True) if not n]
+    if v.op == "div":
+        zeros = zeros[: not nonzero[0]]
     if v.op == "fma":
-        *factors, addend = zero_flags
-        factors = [f for f in factors if f is not None]
-        if addend is None or not factors:
+        if nonzero[2] or (nonzero[0] and nonzero[1]):
             return flag
-        is_zero = factors[0] | factors[1] if len(factors) > 1 else factors[0]
-        return flag & ~(is_zero & addend)
-    for zero in zero_flags if v.op == "mul" else zero_flags[:1]:
-        flag = flag if zero is None else flag & ~zero
-    return flag
+        *factors, addend = zeros
+        return flag & ~(_join(factors) & addend)
+    return flag & ~_join(zeros) if zeros else flag
+
+
+def _join(flags: Sequence[Value]) -> Value:
+    """Return the flag of several flags."""
+    return reduce(operator.or_, flags)
 
 
 class _SoftCloner(_SharingCloner):
