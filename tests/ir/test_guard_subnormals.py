@@ -345,3 +345,44 @@ def test_effects_are_neither_repeated_nor_lost() -> None:
         y_data[y_data != y_data] = 0
         results.append((y_data.tobytes(), counted.tolist()))
     assert results[0] == results[1]
+
+
+def running_sums(place: Callable[[Value, Value], Value], access: Any = "w") -> Kernel:
+    """Return a kernel that stores the running sums of rows of 20 elements at `place(k, sum)`."""
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, access)
+    i = b.axis(b.int("n"))
+    at, zero = i * 20, cast(b.int("zero"), float32)
+
+    def step(k: Value, s: Value) -> Any:
+        new = s + load(x, at + k)
+        return [new], [StoreTo(out, at + place(k, new), new)]
+
+    b.effect(fold_loop(0, 20, [zero], step))
+    return b.build()
+
+
+@pytest.mark.parametrize(
+    ("place", "access", "repeats"),
+    [
+        (lambda k, s: k, "w", True), (lambda k, s: k, "rw", False),
+        (lambda k, s: where(s < 0.0, k, 19 - k), "w", False),
+    ],
+    ids=("written only", "read, too", "place by a float"),
+)  # fmt: skip
+def test_fold_that_stores_is_repeated_as_a_whole_if_it_can_be(
+    place: Callable[[Value, Value], Value], access: str, repeats: bool
+) -> None:
+    k = running_sums(place, access)
+    guarded = legalize(k, FLUSHES)
+    verify(guarded)
+    assert [s for s in guarded.body if isinstance(s, Loop) and is_branch(s)] == (
+        [guarded.body[-1]] if repeats else []
+    )
+    x = np.resize(floats(11), 20 * 200)
+    x[x != x] = 1.0
+    expected, found = np.zeros((2, x.size), "f4")
+    interpret(k, [x, expected], [200, 0], [], [200])
+    interpret(flushed(guarded), [x, found], [200, 0], [], [200])
+    both_nan = (expected != expected) & (found != found)
+    assert ((expected.view("u4") == found.view("u4")) | both_nan).all()

@@ -4,9 +4,10 @@ A *segment* is a run of statements without effects. Its fast form uses the devic
 computes a flag, an int32: its sign bit is set if a subnormal number may have made a result differ
 from IEEE 754. A branch, a fold of 0 or 1 iterations, then computes the results again with soft
 floats (`soft_subnormals`). So all values outside of segments are exact. Loops without effects are
-a part of a segment: a fold carries its flag, and a reduction combines the flag with its values.
+a part of a segment: a fold carries its flag, and a reduction combines the flag with its values. So
+are folds that only store, as a cumulative sum: the branch stores their results again.
 
-Effects stay where they are: a branch repeats none, and reads no memory that an effect has changed.
+Other effects stay where they are. A branch reads no memory that an effect has changed.
 """
 
 from __future__ import annotations
@@ -64,9 +65,36 @@ def _has_float32(v: Value) -> bool:
     return any(x.dtype is float32 for x in (v, *v.args))
 
 
-def _is_pure(s: Statement) -> bool:
-    """Return True for a statement that has no effects, nor one in it."""
-    return not any(isinstance(x, (Store, Atomic)) for x in walk((s,)))
+def _is_repeatable(s: Statement) -> bool:
+    """Return True for a value, or a loop that a branch may run again with exact floats.
+
+    Its effects are stores in folds to memory that the kernel only writes. Which elements they write
+    does not depend on floats, so the branch writes all of them again.
+    """
+    if not isinstance(s, Loop):
+        return isinstance(s, Value)
+    inner = [*walk((s,))]
+    stores = [x for x in inner if isinstance(x, (Store, Atomic))]
+    if not stores:
+        return True
+    loops = [x for x in inner if isinstance(x, Loop)]
+    if any(x.kind == "map" for x in loops) or any(
+        isinstance(x, Atomic) or x.buffer.access != "w" for x in stores
+    ):
+        return False
+    places = [v for x in stores for v in (x.index, x.when) if v is not None]
+    known: dict[Value, bool] = {}
+    return not any(_depends_on_floats(v, known) for v in places) and not any(
+        _depends_on_floats(v, known) for x in loops for v in (x.start, x.stop)
+    )
+
+
+def _depends_on_floats(v: Value, known: dict[Value, bool]) -> bool:
+    """Return True if a float may decide a value; `known` has the answers so far."""
+    if v not in known:
+        is_unknown = v.op in ("carry", "result") or v.dtype.kind == "f"
+        known[v] = is_unknown or any(_depends_on_floats(a, known) for a in v.args)
+    return known[v]
 
 
 class _SharingCloner(Cloner):
@@ -129,7 +157,7 @@ class _GuardCloner(_SharingCloner):
         segment: list[Statement] = []
         with self.open_block() as statements:
             for k, s in enumerate(block):
-                if isinstance(s, Value) or _is_pure(s):
+                if _is_repeatable(s):
                     segment.append(s)
                     continue
                 self._guard_segment(segment, block[k:], live_out)
@@ -177,7 +205,8 @@ class _GuardCloner(_SharingCloner):
         # a loop carries no value of a dtype that is only stored
         stored = [v for v in wanted if v.dtype.compute is not v.dtype]
         outs = tuple(dict.fromkeys(v.args[0] if v in stored else v for v in wanted))
-        if outs and self.flags:
+        has_stores = any(isinstance(x, Store) for x in walk(tuple(repaired)))
+        if (outs or has_stores) and self.flags:
             self._append_branch(segment, repaired, outs, before)
             for v in stored:
                 self.value(v)
@@ -231,14 +260,15 @@ class _GuardCloner(_SharingCloner):
     # --- fast statements
 
     def _fast_statement(self, s: Statement) -> None:
-        """Append a pure statement with its flags."""
+        """Append a statement of a segment with its flags."""
         if isinstance(s, Value):
             self._fast_value(s)
-            return
-        assert isinstance(s, Loop)
-        self.statements.append(self._fast_loop(s))
-        for v in s.results:
-            self._flag_checked(v)
+        elif isinstance(s, Loop):
+            self.statements.append(self._fast_loop(s))
+            for v in s.results:
+                self._flag_checked(v)
+        else:
+            self.statements.append(self.effect(s))
 
     def _fast_value(self, v: Value) -> None:
         """Append a value, with the flags of its result."""
@@ -284,7 +314,7 @@ class _GuardCloner(_SharingCloner):
         return flag
 
     def _fast_loop(self, old: Loop) -> Loop:
-        """Return the copy of a pure loop, which also gives the flag of its iterations."""
+        """Return the copy of a loop of a segment, which also gives the flag of its iterations."""
         new = self.copy_loop_head(old)
         if old in self.fast.unsafe:
             assert new.combine is not None

@@ -103,7 +103,7 @@ class SubnormalAnalysis:
     # --- statements
 
     def visit_block(self, block: Block, used: Collection[Value] = ()) -> None:
-        """Analyse statements in order; loops must be pure.
+        """Analyse statements in order.
 
         used: the values that are used after the block.
         """
@@ -152,6 +152,8 @@ class SubnormalAnalysis:
                 self._visit_loop(s)
             elif isinstance(s, Value):
                 self._visit_value(s)
+            else:
+                self.use(uses(s))
 
     def _copy_state(self) -> tuple[dict[Value, Scale], dict[Value, int], set[Value], set[Value]]:
         """Return a copy of what the analysis of a loop changes."""
@@ -165,7 +167,7 @@ class SubnormalAnalysis:
         self.risky, self._sensitive = state[2].copy(), state[3].copy()
 
     def _visit_loop(self, loop: Loop) -> None:
-        """Analyse a pure loop; the scales of carried values are found by iteration."""
+        """Analyse a loop; the scales of carried values are found by iteration."""
         self.use((loop.start, loop.stop, *loop.init))
         carried = [self.scale(v) for v in loop.init]
         for k in range(_LOOP_ROUNDS_MAX):
