@@ -82,19 +82,18 @@ def _is_repeatable(s: Statement) -> bool:
         isinstance(x, Atomic) or x.buffer.access != "w" for x in stores
     ):
         return False
-    places = [v for x in stores for v in (x.index, x.when) if v is not None]
-    known: dict[Value, bool] = {}
-    return not any(_depends_on_floats(v, known) for v in places) and not any(
-        _depends_on_floats(v, known) for x in loops for v in (x.start, x.stop)
-    )
+    deciding = [v for x in loops for v in (x.start, x.stop)]
+    deciding += [v for x in stores for v in (x.index, x.when) if v is not None]
+    answers: dict[Value, bool] = {}
+    return not any(_depends_on_floats(v, answers) for v in deciding)
 
 
-def _depends_on_floats(v: Value, known: dict[Value, bool]) -> bool:
-    """Return True if a float may decide a value; `known` has the answers so far."""
-    if v not in known:
+def _depends_on_floats(v: Value, answers: dict[Value, bool]) -> bool:
+    """Return True if a float may decide a value; `answers` has those so far."""
+    if v not in answers:
         is_unknown = v.op in ("carry", "result") or v.dtype.kind == "f"
-        known[v] = is_unknown or any(_depends_on_floats(a, known) for a in v.args)
-    return known[v]
+        answers[v] = is_unknown or any(_depends_on_floats(a, answers) for a in v.args)
+    return answers[v]
 
 
 class _SharingCloner(Cloner):
