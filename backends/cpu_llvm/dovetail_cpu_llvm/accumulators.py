@@ -69,6 +69,13 @@ class ReduceLoop:
             self.exprs.render(v)
         return [self.exprs.vector(r) for r in self.rule.result]
 
+    def find_bitwise_or(self) -> list[int]:
+        """Return which of the reduced numbers are the bits of all elements, in any order."""
+        pairs = zip(self.rule.left, self.rule.right, strict=True)
+        operands = [("or", {a, b}) for a, b in pairs]
+        results = [(r.op, {*r.args}) for r in self.rule.result]
+        return [k for k, pair in enumerate(operands) if results[k] == pair]
+
     def combine_lanes(self, slots: Sequence[Slot]) -> list[str]:
         """Render the combination of a vector's lanes, by a fixed binary tree of halves."""
         values, width = [self.writer.load(slot) for slot in slots], LANES

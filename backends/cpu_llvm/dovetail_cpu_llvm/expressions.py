@@ -77,6 +77,7 @@ class Expressions:
         self.panel_results: dict[int, tuple[str, str]] = {}  # array, position of its vectors
         self.panel_column = ""  # the current vector's first column, counted from the panel's
         self.jam = 1
+        self.in_branch = False
         self._envs = [self.env]
         self._rows: list[Lane] = []  # position of each row along the schedule's second axis
         self._second_accesses = paired_accesses(kernel.body)
@@ -128,12 +129,12 @@ class Expressions:
     @contextmanager
     def branch(self) -> Iterator[None]:
         """Return a context that renders the current row alone, in a copy of its environment."""
-        outer = self.env, self._envs, self.index, self.jam
+        outer = self.env, self._envs, self.index, self.jam, self.in_branch
         self.env, self.index, self.jam = dict(self.env), list(self.index), 1
-        self._envs = [self.env]
+        self._envs, self.in_branch = [self.env], True
         self._rendered.clear()
         yield
-        self.env, self._envs, self.index, self.jam = outer
+        self.env, self._envs, self.index, self.jam, self.in_branch = outer
         self._rendered.clear()
 
     # --- values by name

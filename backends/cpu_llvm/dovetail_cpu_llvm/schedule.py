@@ -312,12 +312,14 @@ def _find_loads_to_transpose(kernel: Kernel, native: int) -> tuple[int, frozense
 
 
 def _is_panel(kernel: Kernel) -> bool:
-    """Return True if the kernel is reductions with plain bodies, followed by effects.
+    """Return True if the kernel is reductions with plain bodies, then branches, then effects.
 
     So no store comes between a load and its use, wherever the renderer puts the load.
     """
     effects = [s for s in kernel.body if isinstance(s, Store) or _is_map(s)]
     others = [s for s in kernel.body if isinstance(s, Loop) and not _is_map(s)]
+    branches = [s for s in others if is_branch(s)]
+    others = [s for s in others if not is_branch(s)]
     first = kernel.body.index(effects[0]) if effects else 0
     if not others or any(x.kind != "reduce" or kernel.body.index(x) >= first for x in others):
         return False
@@ -325,6 +327,9 @@ def _is_panel(kernel: Kernel) -> bool:
     if any(isinstance(s, Loop) for x in loops for s in x.body):
         return False
     stores = [isinstance(s, Store) for s in effects]
+    if branches:
+        last = kernel.body.index(others[-1])
+        return all(stores) and all(last < kernel.body.index(x) < first for x in branches)
     return all(stores) or (not any(stores) and not loads(kernel.body))
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.extend import Kernel, Loop, Store, Value, grid_index, loads, stride_along
+from dovetail.extend import (
+    Kernel,
+    Loop,
+    Store,
+    Value,
+    grid_index,
+    is_branch,
+    loads,
+    stride_along,
+    uses,
+)
 
 from .control_flow import ControlFlow
 from .expressions import TransposedTile
@@ -166,10 +176,12 @@ class Tiles:
         count = w.let(f"sub i64 {columns[1]}, {columns[0]}")
         count = w.let(f"add i64 {count}, {width - 1}")
         vectors.panel_vectors = w.let(f"lshr i64 {count}, {width.bit_length() - 1}")
-        stores: list[Store] = []
+        stores, branches = list[Store](), list[Loop]()
         for s in self.kernel.body:
             if isinstance(s, Loop) and s.kind == "reduce":
                 flow.render_reduce(s)
+            elif isinstance(s, Loop) and is_branch(s):
+                branches.append(s)
             elif isinstance(s, Loop):
                 with w.loop(exprs.uniform(s.start), exprs.uniform(s.stop)) as k:
                     exprs.env[id(s.var)] = Lane(k)
@@ -180,6 +192,11 @@ class Tiles:
             elif isinstance(s, Value) and id(s) in self.schedule.shared:
                 exprs.render(s)
         for _ in vectors.each_panel_vector(width):
+            for branch in branches:
+                for v in uses(branch):
+                    if v.op == "result" and id(v) in exprs.panel_results:
+                        exprs.lane(v)  # before the branch, in which a lane is alone
+                flow.render_block((branch,))
             for v in (v for s in stores for v in (s.index, s.value, s.when) if v is not None):
                 exprs.lane(v)
             for s in stores:
