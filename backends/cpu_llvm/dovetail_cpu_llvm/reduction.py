@@ -190,9 +190,9 @@ class Reduction:
                     self._compute_addresses(self._locate_row(lane), column) for lane in lanes
                 ]
                 slots = [self._new_identity_slots() for _ in lanes]
-                for k in self.reduce.find_bitwise_or():  # the lanes of a group may share its bits
+                for number in reduce.find_bitwise_or():  # the lanes of a group share its bits
                     for lane_slots in slots:
-                        lane_slots[k] = slots[0][k]
+                        lane_slots[number] = slots[0][number]
                 with w.if_then(w.let(f"icmp ne i64 {first}, {start}")):
                     for pointers, lane_slots in zip(addresses, slots, strict=True):
                         w.store_all(lane_slots, self._load_vectors(pointers))

@@ -53,7 +53,10 @@ def _match(first: Loop, update: Value, loop: Loop) -> Reuse | None:
         x.start.op == "const" and x.start.number == 0 for x in (first, loop)
     ):
         return None
-    if not _is_equal(first.stop, loop.stop, equal):
+    stop = loop.stop  # of a loop that runs as a whole or not at all
+    if stop.op == "where" and stop.args[1].op == "const" and stop.args[1].number == 0:
+        stop = stop.args[2]
+    if not _is_equal(first.stop, stop, equal):
         return None
     for v in takewhile(lambda s: isinstance(s, Value), loop.body):
         if isinstance(v, Value) and _is_equal(update, v, equal):

@@ -16,7 +16,8 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import TypeAlias
+from itertools import count, takewhile
+from typing import TypeAlias, TypeGuard
 
 from ..dtypes import float32, float64, int32
 from .analysis import definitions, uses, values
@@ -44,7 +45,7 @@ from .soft_subnormals import (
     flip_sign,
     magnitude_bits,
 )
-from .subnormal_analysis import SubnormalAnalysis
+from .subnormal_analysis import Scale, SubnormalAnalysis
 from .target import Capabilities
 
 
@@ -145,6 +146,8 @@ class _GuardCloner(_SharingCloner):
         self.index, self.capabilities = kernel.index, capabilities
         self.exact = SubnormalAnalysis({}, exact=True)  # of all statements so far
         self.fast = SubnormalAnalysis({})  # of the segment
+        self.assumed: dict[Value, Scale] = {}  # in a map that runs if an earlier flag is not set
+        self.flagged: dict[Value, Scale] = {}  # values there that are right if it is not set
         self.flags: dict[Side | None, list[Value]] = {}  # of the open block, by where they count
         self.sides = _Sides()  # of the open block
 
@@ -154,16 +157,21 @@ class _GuardCloner(_SharingCloner):
         It is the kernel's block, or that of a loop with effects.
         """
         segment: list[Statement] = []
+        maps: Sequence[Loop] = ()
         with self.open_block() as statements:
             for k, s in enumerate(block):
+                if s in maps:
+                    continue
                 if _is_repeatable(s):
                     segment.append(s)
                     continue
-                self._guard_segment(segment, block[k:], live_out)
+                maps = _find_maps(segment, block[k:], live_out)
+                self._guard_segment(segment, block[k + len(maps) :], live_out, maps)
                 segment = []
-                statements.append(
-                    self._loop_with_effects(s) if isinstance(s, Loop) else self.effect(s)
-                )
+                if isinstance(s, Loop) and not maps:
+                    statements.append(self._loop_with_effects(s))
+                elif isinstance(s, (Store, Atomic)):
+                    statements.append(self.effect(s))
             self._guard_segment(segment, (), live_out)
         return tuple(statements)
 
@@ -180,18 +188,24 @@ class _GuardCloner(_SharingCloner):
     # --- a segment
 
     def _guard_segment(
-        self, segment: Sequence[Statement], following: Block, live_out: Sequence[Value]
+        self,
+        segment: Sequence[Statement],
+        following: Block,
+        live_out: Sequence[Value],
+        maps: Sequence[Loop] = (),
     ) -> None:
         """Append the statements of a segment, and their repair.
 
-        following: the statements after it.
+        following: the statements after it, and after `maps`.
+        maps: loops that run in the branch instead where the segment's flag is set.
         """
         used = {*live_out, *(v for s in following for v in uses(s))}
-        self.fast = SubnormalAnalysis(self.exact.scales.copy())
+        needed = used.union(v for s in maps for v in uses(s))
+        self.fast = SubnormalAnalysis(self.exact.scales | self.assumed, self.flagged)
         for analysis in (self.fast, self.exact):
-            analysis.visit_block(tuple(segment), used)
+            analysis.visit_block(tuple(segment), needed)
         before = self.replacements.copy()
-        self.flags, self.sides = {}, _Sides(segment, used)
+        self.flags, self.sides = {}, _Sides(segment, needed)
         defined = {v for s in segment for v in definitions(s)}
         inner = {v for s in segment if isinstance(s, Loop) for v in _inner_values(s)}
         for v in self.fast.checks:
@@ -204,11 +218,45 @@ class _GuardCloner(_SharingCloner):
         # a loop carries no value of a dtype that is only stored
         stored = [v for v in wanted if v.dtype.compute is not v.dtype]
         outs = tuple(dict.fromkeys(v.args[0] if v in stored else v for v in wanted))
-        has_stores = any(isinstance(x, Store) for x in walk(tuple(repaired)))
-        if (outs or has_stores) and self.flags:
-            self._append_branch(segment, repaired, outs, before)
+        has_stores = any(isinstance(x, Store) for x in walk((*repaired, *maps)))
+        is_wrong = self._join_flags() < 0 if self.flags else None
+        self._append_maps(segment, maps, is_wrong)
+        if (outs or has_stores) and is_wrong is not None:
+            repeated = [s for s in segment if s in repaired]
+            valid = {v for s in segment if s not in repaired for v in definitions(s)}
+            before |= {v: self.replacements[v] for v in valid}
+            self._append_branch((*repeated, *maps), outs, is_wrong, before)
             for v in stored:
                 self.value(v)
+
+    def _append_maps(
+        self, segment: Sequence[Statement], maps: Sequence[Loop], is_wrong: Value | None
+    ) -> None:
+        """Append loops after a segment that run if its flag is not set.
+
+        Values that its reductions flag need no flag here.
+        """
+        keys, fast = _Keys(), self.fast
+        flagged = {
+            keys(v): fast.scale(v)
+            for loop in segment
+            if isinstance(loop, Loop) and loop.kind == "reduce"
+            for v in _always_flagged_values(loop, fast)
+        }
+        for old in maps:
+            start, stop = self.operand(old.start), self.operand(old.stop)
+            if is_wrong is not None:
+                stop = where(is_wrong, start, stop)
+                self.emit(stop)
+            new = Loop("map", start, stop)
+            self.replacements[old.var] = new.var
+            self.assumed = fast.scales
+            self.flagged = {
+                v: flagged[keys(v)] for v in old.body if isinstance(v, Value) and keys(v) in flagged
+            }
+            new.set_body(self.guard_block(old.body, ()))
+            self.assumed, self.flagged = {}, {}
+            self.statements.append(new)
 
     def _statements_to_repair(self, segment: Sequence[Statement]) -> set[Statement]:
         """Return the statements of a segment whose results are wrong where a flag is set.
@@ -233,25 +281,26 @@ class _GuardCloner(_SharingCloner):
         """Return True for an operation, or a reduction's, that is wrong where a flag is set."""
         if isinstance(s, Loop):  # in `fast.unsafe` are combines that are exact in any case
             return s in self.exact.unsafe and s not in self.fast.unsafe
-        return isinstance(s, Value) and self.exact.is_wrong(s)
+        return isinstance(s, Value) and s not in self.flagged and self.exact.is_wrong(s)
 
     def _append_branch(
         self,
-        segment: Sequence[Statement],
-        repaired: set[Statement],
+        repeated: Block,
         outs: tuple[Value, ...],
-        before: dict[Value, Value],
+        is_wrong: Value,
+        replacements: dict[Value, Value],
     ) -> None:
-        """Append the fold of 0 or 1 iterations that computes values again with soft floats."""
-        stop = cast(self._join_flags() < 0, self.index)
+        """Append the fold of 0 or 1 iterations that repeats statements with soft floats.
+
+        replacements: those of values that the statements use.
+        """
+        stop = cast(is_wrong, self.index)
         self.emit(stop)
         branch = Loop("fold", const(0, self.index), stop, None, self.operands(outs))
         branch.carry = tuple(Value("carry", v.dtype, (), (branch, k)) for k, v in enumerate(outs))
         soft = _SoftCloner(self.exact, self.capabilities)
-        valid = {v for s in segment if s not in repaired for v in definitions(s)}
-        soft.replacements = before | {v: self.replacements[v] for v in valid}
-        soft.emitted = self.emitted.copy()
-        branch.set_body(soft.block(tuple(s for s in segment if s in repaired)))
+        soft.replacements, soft.emitted = replacements, self.emitted.copy()
+        branch.set_body(soft.block(repeated))
         branch.update = soft.operands(outs)
         self.statements.append(branch)
         branch.results = self.bind_loop_values("result", branch, outs)
@@ -351,6 +400,68 @@ class _GuardCloner(_SharingCloner):
             loop.combine += FLAGGED_SUFFIX
         loop.update = (*loop.update, flag)
         loop.results = (*loop.results, Value("result", int32, (), (loop, len(loop.results))))
+
+
+def _find_maps(
+    segment: Sequence[Statement], following: Block, live_out: Sequence[Value]
+) -> tuple[Loop, ...]:
+    """Return maps after a segment that compute again what its reductions have computed.
+
+    No later statement uses the segment's values.
+    """
+    maps = tuple(takewhile(_is_plain_map, following))
+    later = {*live_out, *(v for s in following[len(maps) :] for v in uses(s))}
+    if not maps or not later.isdisjoint(v for s in segment for v in definitions(s)):
+        return ()
+    keys = _Keys()
+    loops = [s for s in segment if isinstance(s, Loop) and s.kind == "reduce"]
+    reduced = {keys(v) for x in loops for v in x.body if _is_arithmetic(v)}
+    return (
+        maps if any(_is_arithmetic(v) and keys(v) in reduced for x in maps for v in x.body) else ()
+    )
+
+
+def _is_plain_map(s: Statement) -> TypeGuard[Loop]:
+    """Return True for a map of values and stores."""
+    plain = (Value, Store)
+    return isinstance(s, Loop) and s.kind == "map" and all(isinstance(x, plain) for x in s.body)
+
+
+def _is_arithmetic(s: Statement) -> TypeGuard[Value]:
+    """Return True for a float32 that an operation computes."""
+    return isinstance(s, Value) and s.dtype is float32 and s.op != "load"
+
+
+def _always_flagged_values(loop: Loop, fast: SubnormalAnalysis) -> Iterator[Value]:
+    """Yield the values of a loop's body that are right if its flag is not set."""
+    sides = _Sides(loop.body, loop.update)
+    for v in loop.body:
+        if isinstance(v, Value):
+            is_partial = sides.of_results.get(v) or sides.of_checks.get(v)
+            if not is_partial and (v not in fast.risky or fast.needs_flag(v)):
+                yield v
+
+
+class _Keys:
+    """Numbers of values by what they compute; loops over one range have one variable."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}  # of a value, or of its operation
+        self._serial = count()
+
+    def __call__(self, v: Value) -> int:
+        """Return the number of a value."""
+        if v not in self._numbers:
+            key: object = (v.op, v.dtype, v.attr, *map(self, v.args))
+            if v.op == "const":
+                key = (v.dtype, repr(v.number))  # -0.0 is not 0.0
+            elif v.op == "loopvar":
+                loop = v.place[0]
+                key = (v.op, self(loop.start), self(loop.stop))
+            elif v.op == "load" and v.buffer.access != "r":
+                key = v
+            self._numbers[v] = self._numbers.setdefault(key, next(self._serial))
+        return self._numbers[v]
 
 
 def _inner_values(loop: Loop) -> Iterator[Value]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
@@ -79,11 +79,18 @@ class SubnormalAnalysis:
       of 2. Later operations rely on that.
     - `risky`: operations whose result may be subnormal or flushed although their operands are not.
     - `unsafe`: the operations that subnormal operands make wrong.
+    - `flagged`: values that an earlier flag covers, with their bounds.
     - `exact`: True for statements that keep subnormals: nothing is checked.
     """
 
-    def __init__(self, scales: dict[Value, Scale], exact: bool = False) -> None:
+    def __init__(
+        self,
+        scales: dict[Value, Scale],
+        flagged: Mapping[Value, Scale] | None = None,
+        exact: bool = False,
+    ) -> None:
         self.scales, self.exact = scales, exact
+        self.flagged = flagged or {}
         self.threshold = LEAST_EXPONENT
         self.checks: dict[Value, int] = {}
         self.risky: set[Value] = set()
@@ -230,6 +237,9 @@ class SubnormalAnalysis:
 
     def _visit_value(self, v: Value) -> None:
         """Record the bounds of an operation's result, and the checks of its operands."""
+        if v in self.flagged:
+            self.scales[v] = self.flagged[v]
+            return
         if v.op in COMPARISONS and v.args[0].dtype is float32:
             self._visit_comparison(v)
         elif v.op == "cast" and float32 in (v.dtype, v.args[0].dtype):
