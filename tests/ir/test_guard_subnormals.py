@@ -386,3 +386,71 @@ def test_fold_that_stores_is_repeated_as_a_whole_if_it_can_be(
     interpret(flushed(guarded), [x, found], [200, 0], [], [200])
     both_nan = (expected != expected) & (found != found)
     assert ((expected.view("u4") == found.view("u4")) | both_nan).all()
+
+
+def row_kernel(rule: Callable[..., Value], combine: str = "max") -> Kernel:
+    """Return a kernel that reduces rows of 20 values of a rule, and stores what it makes of them.
+
+    The loop that stores computes the values again, as a softmax does.
+    """
+    b = KernelBuilder("k")
+    ins = [b.buffer(f"x{j}", float32, "r") for j in range(3)]
+    out = b.buffer("out", float32, "w")
+    at = b.axis(b.int("n")) * 20
+    operands = lambda k: [load(x, at + k) for x in ins]  # noqa: E731
+    (whole,) = reduce_loop(combine, 0, 20, lambda k: rule(*operands(k)))
+    b.effect(map_loop(0, 20, lambda k: [StoreTo(out, at + k, rule(*operands(k)) * whole)]))
+    return b.build()
+
+
+def check_rows(k: Kernel, guarded: Kernel) -> None:
+    """Check a kernel of rows on operands with and without subnormals."""
+    verify(guarded)
+    rows = 150
+    inputs = [np.resize(x, rows * 20) for x in inputs_of(3)]
+    for x in inputs:
+        x.reshape(rows, 20)[::3] = np.random.default_rng(0).standard_normal((50, 20))
+    expected, found = np.zeros((2, rows * 20), "f4")
+    interpret(k, [*inputs, expected], [rows], [], [rows])
+    interpret(flushed(guarded), [*inputs, found], [rows], [], [rows])
+    both_nan = (expected != expected) & (found != found)
+    assert ((expected.view("u4") == found.view("u4")) | both_nan).all()
+
+
+@pytest.mark.parametrize("combine", ["max", "add"])
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_that_are_reduced_and_stored_are_exact(seed: int, combine: str) -> None:
+    k = row_kernel(random_expression(seed), combine)
+    check_rows(k, legalize(k, FLUSHES))
+
+
+def test_values_that_a_reduction_flags_need_no_flag_in_a_map() -> None:
+    k = row_kernel(lambda x, y, z: x * y + z * x)
+    guarded = legalize(k, FLUSHES)
+    _, fast, branch = (s for s in guarded.body if isinstance(s, Loop))
+    assert (fast.kind, is_branch(branch)) == ("map", True)
+    assert fast.stop.op == "where" and fast.stop.args[0] is branch.stop.args[0]
+    (repair,) = (s for s in fast.body if isinstance(s, Loop))
+    repaired = [v.op for v in values((repair,)) if v.dtype is float32]
+    assert "mul" in repaired and "add" not in repaired  # the last product alone
+    check_rows(k, guarded)
+
+
+def test_values_that_a_reduction_flags_in_part_are_flagged_in_a_map() -> None:
+    """The reduction hides a flushed square, which the map stores."""
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    at = b.axis(b.int("n")) * 20
+    square = lambda k: load(x, at + k) * load(x, at + k)  # noqa: E731
+    (whole,) = reduce_loop("max", 0, 20, lambda k: square(k) + 1.0)
+    b.effect(
+        map_loop(0, 20, lambda k: [StoreTo(out, at + k, (square(k) + 1.0) * square(k) * whole)])
+    )
+    k = b.build()
+    guarded = legalize(k, FLUSHES)
+    verify(guarded)
+    data = (np.random.default_rng(1).standard_normal(2000) * 1e-20).astype("f4")
+    expected, found = np.zeros((2, 2000), "f4")
+    interpret(k, [data, expected], [100], [], [100])
+    interpret(flushed(guarded), [data, found], [100], [], [100])
+    assert expected.tobytes() == found.tobytes() and expected.any()

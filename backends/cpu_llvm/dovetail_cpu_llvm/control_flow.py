@@ -66,7 +66,8 @@ class ControlFlow:
                 case Loop(kind="reduce"):
                     self.render_reduce(s)
                 case Loop() if is_branch(s):
-                    self._render_branch(s)
+                    for _ in exprs.each_row():
+                        self._render_branch(s)
                 case Loop():
                     self._render_fold(s)
                 case Value() if id(s) in self.schedule.shared:

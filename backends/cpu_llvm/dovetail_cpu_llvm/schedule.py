@@ -343,7 +343,7 @@ def _find_shared_values(kernel: Kernel) -> frozenset[int]:
 
     Empty if unroll-and-jam does not pay: it does for a fold that loads one of them.
     """
-    nest = fold_nest(kernel)
+    nest = fold_nest(kernel, with_branches=True)
     if not nest or len(kernel.grid) < 2:
         return frozenset()
     along = stride_along(kernel.body, grid_index(len(kernel.grid) - 2))

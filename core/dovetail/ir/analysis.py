@@ -41,13 +41,17 @@ def reductions(kernel: Kernel) -> list[Loop]:
     return [s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
 
 
-def fold_nest(kernel: Kernel) -> list[Loop]:
+def fold_nest(kernel: Kernel, with_branches: bool = False) -> list[Loop]:
     """Return a kernel's nested folds, outermost first; [] for other loops or stores in a loop.
 
     Other loops: several in one body, and maps and reductions. Stores: atomics, too.
+
+    - `with_branches`: True if there may be branches beside the folds.
     """
     nest: list[Loop] = []
     while loops := [s for s in (nest[-1].body if nest else kernel.body) if isinstance(s, Loop)]:
+        if with_branches and not (loops := [s for s in loops if not is_branch(s)]):
+            break
         loop, *others = loops
         if others or loop.kind != "fold" or any(isinstance(s, (Store, Atomic)) for s in loop.body):
             return []

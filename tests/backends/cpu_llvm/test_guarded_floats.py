@@ -15,7 +15,7 @@ from dovetail.ir.language import Loop
 from dovetail.ir.legalize import legalize
 from dovetail.ir.parser import parse_kernel
 from dovetail.ir.target import Capabilities
-from dovetail_cpu_llvm.schedule import schedule
+from dovetail_cpu_llvm.schedule import CpuSchedule, schedule
 
 SHAPES = ((1, 1), (5, 33), (31, 64), (33, 65), (64, 17), (129, 1100), (300, 130), (4100, 70))
 CASES: dict[str, Callable[[dt.Tensor], dt.Tensor]] = {
@@ -31,6 +31,7 @@ CASES: dict[str, Callable[[dt.Tensor], dt.Tensor]] = {
     "cumulative sum": lambda x: dt.cumulative_sum(x, axis=1),
     "cumulative sum of columns": lambda x: dt.cumulative_sum(x, axis=0),
     "product": lambda x: x @ x.T[:, :40],
+    "product of rows": lambda x: x[:40].T @ x[:40],
 }  # fmt: skip
 
 
@@ -72,9 +73,64 @@ SUM_OF_COLUMNS = """kernel sum(out0: w f32, in1: r f32; n0, m1, s2; ) grid(n0) {
   }
   store out0[i0] = r0
 }"""
+PRODUCT = """kernel matmul(in0: r f32, out1: w f32; n0, n1, n2, s3, s4, s5; ) grid(n0, n1) {
+  v0: i64 = mul i0, s5
+  v1: i64 = add v0, i1
+  v2: i64 = mul i0, s3
+  fold k0 in i64(0)..n2 carry (c0: f32 = f32(0.0)) -> r0: f32 {
+    v3: i64 = add v2, k0
+    v4: f32 = load in0[v3]
+    v5: i64 = mul k0, s4
+    v6: i64 = add v5, i1
+    v7: f32 = load in0[v6]
+    v8: f32 = fma v4, v7, c0
+    yield v8
+  }
+  store out1[v1] = r0
+}"""
+SOFTMAX = """kernel softmax(out0: w f32, in1: r f32; n0, m1, s2; ) grid(n0) {
+  v0: i64 = mul i0, s2
+  reduce add k1 in i64(0)..m1 -> r1: f32 {
+    v1: i64 = add v0, k1
+    v2: f32 = load in1[v1]
+    v3: f32 = fma v2, v2, f32(2.0)
+    v4: f32 = fma v3, v2, f32(3.0)
+    v5: f32 = mul v4, v3
+    v6: f32 = mul v5, v2
+    v7: f32 = mul v6, v4
+    v16: f32 = mul v7, v6
+    v17: f32 = mul v16, v5
+    v18: f32 = mul v17, v4
+    yield v18
+  }
+  map k2 in i64(0)..m1 {
+    v8: i64 = add v0, k2
+    v9: f32 = load in1[v8]
+    v10: f32 = fma v9, v9, f32(2.0)
+    v11: f32 = fma v10, v9, f32(3.0)
+    v12: f32 = mul v11, v10
+    v13: f32 = mul v12, v9
+    v14: f32 = mul v13, v11
+    v19: f32 = mul v14, v13
+    v20: f32 = mul v19, v12
+    v21: f32 = mul v20, v11
+    v15: f32 = div v21, r1
+    store out0[v8] = v15
+  }
+}"""
 
 
-def test_branch_keeps_the_panels_of_reductions_of_columns() -> None:
-    guarded = legalize(parse_kernel(SUM_OF_COLUMNS), Capabilities(denormals=False))
+@pytest.mark.parametrize(
+    ("text", "uses"),
+    [
+        (SUM_OF_COLUMNS, lambda s: s.panel),
+        (PRODUCT, lambda s: s.unroll_jam > 1),
+        (SOFTMAX, lambda s: len(s.reuses) == 1),
+    ],
+    ids=("panels", "unroll and jam", "reuse"),
+)
+def test_guards_keep_the_schedule(text: str, uses: Callable[[CpuSchedule], bool]) -> None:
+    kernel = parse_kernel(text)
+    guarded = legalize(kernel, Capabilities(denormals=False))
     assert any(isinstance(s, Loop) and is_branch(s) for s in guarded.body)
-    assert schedule(guarded, 64).panel
+    assert uses(schedule(kernel, 64)) and uses(schedule(guarded, 64))
