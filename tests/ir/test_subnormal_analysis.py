@@ -118,10 +118,11 @@ def test_scale_of_a_product_that_underflows_has_0() -> None:
     ("rule", "checks", "flags"),
     [
         (lambda x: x + x * 4.0, [-103], 0),  # multiples of 2^-126
+        (lambda x: x * x + x, [-103], 1),  # the flag of the product is set below 2^-103
         (lambda x: x * x, [-126], 1),  # not checked from 2^-63 on: small data is ordinary
         (lambda x: where(x < 2.0, x, 2.0) * 2.0**-100, [-126], 1),
     ],
-    ids=("sum", "square", "product"),
+    ids=("sum", "square and sum", "square", "product"),
 )
 def test_threshold_is_the_one_with_fewest_flags(
     rule: Callable[[Value], Value], checks: list[int], flags: int

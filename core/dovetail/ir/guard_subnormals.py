@@ -324,7 +324,8 @@ class _GuardCloner(_SharingCloner):
         new = self.replacements[v]
         if self.fast.needs_flag(v):
             nonzero = [self.fast.scale(x).nonzero for x in v.args]
-            self._add_flag(_flush_flag(new, nonzero), self.sides.of_results[v])
+            flag = _flush_flag(new, self.fast.flag_thresholds[v], nonzero)
+            self._add_flag(flag, self.sides.of_results[v])
         self._flag_checked(v)
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -338,8 +339,7 @@ class _GuardCloner(_SharingCloner):
 
     def _flag_subnormal(self, v: Value) -> None:
         """Append the check that a value is 0 or not below its threshold."""
-        least = LEAST_NORMAL + ((self.fast.checks[v] + 126) << 23)
-        size = _size(self.operand(v))
+        size, least = _size(self.operand(v)), _bits_of_power(self.fast.checks[v])
         self._add_flag((size - least) & ~(size - 1), self.sides.of_checks.get(v))
 
     def _add_flag(self, flag: Value, side: Side | None) -> None:
@@ -409,19 +409,18 @@ def _find_maps(
 
     No later statement uses the segment's values.
     """
-    maps = tuple(takewhile(_is_plain_map, following))
+    maps = [s for s in takewhile(_is_plain_map, following) if isinstance(s, Loop)]
     later = {*live_out, *(v for s in following[len(maps) :] for v in uses(s))}
-    if not maps or not later.isdisjoint(v for s in segment for v in definitions(s)):
+    if not later.isdisjoint(v for s in segment for v in definitions(s)):
         return ()
     keys = _Keys()
     loops = [s for s in segment if isinstance(s, Loop) and s.kind == "reduce"]
     reduced = {keys(v) for x in loops for v in x.body if _is_arithmetic(v)}
-    return (
-        maps if any(_is_arithmetic(v) and keys(v) in reduced for x in maps for v in x.body) else ()
-    )
+    repeats = any(_is_arithmetic(v) and keys(v) in reduced for x in maps for v in x.body)
+    return tuple(maps) if repeats else ()
 
 
-def _is_plain_map(s: Statement) -> TypeGuard[Loop]:
+def _is_plain_map(s: Statement) -> bool:
     """Return True for a map of values and stores."""
     plain = (Value, Store)
     return isinstance(s, Loop) and s.kind == "map" and all(isinstance(x, plain) for x in s.body)
@@ -518,13 +517,19 @@ def _tiny_flag(x: Value) -> Value:
     return _size(x) - LEAST_NORMAL
 
 
-def _flush_flag(v: Value, nonzero: Sequence[bool]) -> Value:
+def _bits_of_power(exponent: int) -> int:
+    """Return the bits of a power of 2."""
+    return (exponent + 127) << 23
+
+
+def _flush_flag(v: Value, least: int, nonzero: Sequence[bool]) -> Value:
     """Return the flag of an operation: its sign bit is set if the result may have been flushed.
 
+    least: results below this power of 2 are flagged.
     nonzero: for each operand, True if it is certainly not 0.
     An operand that is tiny is 0: the guard has checked that it is not subnormal.
     """
-    flag, args = _tiny_flag(v), v.args
+    flag, args = _size(v) - _bits_of_power(least), v.args
     if v.op in ("add", "sub"):
         return flag & -(_size(args[0]) ^ _size(args[1]))
     if v.op == "cast":

@@ -78,6 +78,7 @@ class SubnormalAnalysis:
     - `checks`: a value -> an exponent: the guard checks that the value is 0 or not below its power
       of 2. Later operations rely on that.
     - `risky`: operations whose result may be subnormal or flushed although their operands are not.
+    - `flag_thresholds`: a risky value -> an exponent: its flag is set below this power of 2.
     - `unsafe`: the operations that subnormal operands make wrong.
     - `flagged`: values that an earlier flag covers, with their bounds.
     - `exact`: True for statements that keep subnormals: nothing is checked.
@@ -94,6 +95,7 @@ class SubnormalAnalysis:
         self.threshold = LEAST_EXPONENT
         self.checks: dict[Value, int] = {}
         self.risky: set[Value] = set()
+        self.flag_thresholds: dict[Value, int] = {}
         self.unsafe: set[Value | Loop] = set()
         self._elements: set[Value] = set()  # results of reductions that choose an element
         self._intervals: dict[Value, Interval | None] = {}  # of integers
@@ -255,8 +257,12 @@ class SubnormalAnalysis:
         """Record the bounds of arithmetic; a result that may be subnormal is risky."""
         if scale.low < LEAST_EXPONENT:
             self.risky.add(v)
+            self.flag_thresholds[v] = self.threshold
+            if self.threshold > LEAST_EXPONENT:  # the scale is that of a result with a flag
+                self.use((v,))
             if not self.exact:
-                scale = scale._replace(low=LEAST_EXPONENT)
+                low = self.threshold
+                scale = scale._replace(low=low, grain=max(scale.grain, low - 23))
         self.scales[v] = scale
 
     def _visit_comparison(self, v: Value) -> None:
