@@ -380,15 +380,16 @@ class ndarray(ArrayMethods):
 
     def flatten(self, order: str = "C") -> ndarray:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
-        flat = copy_tensor(self, True) if order == "C" else None
+        x = self if order == "C" else _in_order(self, order)
+        flat = copy_tensor(x, True)
         if flat is not None:
             return flat  # type: ignore[return-value]  # it has the class of self
-        return self.copy().reshape(-1, order=order)
+        return x.copy().reshape(-1)
 
     def ravel(self, order: str = "C") -> ndarray:
         """Return the elements with one dimension: a view of contiguous memory, else a copy."""
-        is_dense = order != "F" and self.is_contiguous()
-        return (self if is_dense else self.copy()).reshape(-1, order=order)
+        x = self if order == "C" else _in_order(self, order)
+        return (x if x.is_contiguous() else x.copy()).reshape(-1)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
         """Return the elements with another shape: a view if possible."""
@@ -398,7 +399,7 @@ class ndarray(ArrayMethods):
             if view is not None:
                 return view  # type: ignore[return-value]  # it has the class of self
         sizes = _read_ints(shape)
-        if order == "F" or (order == "A" and self.flags.fnc):
+        if order in ("F", "f") or (order in ("A", "a") and self.flags.fnc):
             return self.T.reshape(_complete(sizes, self.size)[::-1], copy=copy).T
         return _as_view(manipulation.reshape(self, sizes, copy=copy))
 
@@ -606,6 +607,22 @@ for _name in _SAME_METHODS.split():
     setattr(ndarray, _name, _functions(_name))
 for _name, _codes in _DIRECT_REDUCTIONS.items():
     _attach_reduction(_name, _codes)
+
+
+def _in_order(x: ndarray, order: str) -> ndarray:
+    """Return a view whose elements, read row by row, are those of `x` in an order of NumPy.
+
+    Raises: ValueError for an unknown order.
+    """
+    letter = str(order or "K").upper()
+    if letter not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K', got {order!r}")
+    if letter == "F" or (letter == "A" and x.flags.fnc):
+        return x.T
+    if letter != "K":
+        return x
+    strides = x.stride()
+    return x.transpose(sorted(range(x.ndim), key=lambda d: -abs(strides[d])))
 
 
 def _has_ellipsis(key: Any) -> bool:

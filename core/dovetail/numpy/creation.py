@@ -10,7 +10,7 @@ from typing import Any
 import numpy as host
 
 from ..device_class import default_device
-from ..dtypes import int64
+from ..dtypes import bool_, int64
 from ..errors import ArgumentError
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
@@ -66,7 +66,8 @@ def _build(name: str) -> Callable[..., Any]:
             return theirs(shape, dtype)
         target = like.device if device is None and isinstance(like, Tensor) else device
         if target is None:
-            filled = create_filled(ndarray, shape, d, default_device(), value)
+            number = True if value and d is bool_ else value
+            filled = create_filled(ndarray, shape, d, default_device(), number)
             if filled is not None:
                 return filled
         return set_class(ours(_as_shape(shape), dtype=d, device=target), ndarray)

@@ -436,7 +436,7 @@ cdef bint _prepare(Work* work, object x, object y, int kind) except -1:
         work.size *= work.shape[d]
     if not 0 < work.size <= (8 * _ELEMENTS if kind == _TRUTH else _ELEMENTS) or is_observed():
         return False
-    if work.size > _ALWAYS and _is_frequent(work.size):
+    if kind != _TRUTH and work.size > _ALWAYS and _is_frequent(work.size):
         return False
     if not (_locate(work, 0, a, kind) if a is not None else _convert(&work.operands[0], x, kind, work.ndim)):
         return False

@@ -9,7 +9,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from dovetail.engine.evaluate cimport evaluate as evaluate_nodes
 from dovetail.graph.expr cimport Expr, Spec, leaf, spec
@@ -305,7 +305,11 @@ cpdef object create_filled(type kind, object shape, object dtype, object device,
         return None
     cdef Expr e = allocate_leaf(s)
     cdef Py_ssize_t address = reachable_address(e)
-    if address == 0 or not fill_numbers(s.dtype.name, address, value, s.size, s.itemsize, s.itemsize):
+    if address == 0:
+        return None
+    if type(value) is int and value == 0:
+        memset(<void*><uintptr_t>address, 0, s.size * s.itemsize)
+    elif not fill_numbers(s.dtype.name, address, value, s.size, s.itemsize, s.itemsize):
         return None
     return new_tensor(kind, e)
 
@@ -504,13 +508,18 @@ cdef bint _align(Axis* axes, Py_ssize_t ndim, Expr v) except -1:
 
 
 cdef bint _has_array(object key) except -1:
-    """Return True if a key has a tensor or a list."""
+    """Return True if a key has a tensor, a list or a range."""
     if type(key) is tuple:
         for part in <tuple>key:
-            if type(part) is list or is_strided(part):
+            if _is_array(part):
                 return True
         return False
-    return type(key) is list or is_strided(key)
+    return _is_array(key)
+
+
+cdef inline bint _is_array(object part) except -1:
+    """Return True for a tensor, a list or a range."""
+    return type(part) is list or is_strided(part) or type(part) is range
 
 
 cdef Spec _spec_of_key(Spec parent, Key* k):
@@ -580,7 +589,7 @@ cdef bint _parse(Key* k, Expr e, object key) except -1:
                 lead, run = kept, others
             elif run != others:
                 separate = True
-            if type(part) is list or is_strided(part):
+            if _is_array(part):
                 if k.array_count == _ARRAYS or not _add_array(k, part, d, extents, steps, alive):
                     return False
                 d += _axes_of(part)
@@ -605,9 +614,12 @@ cdef bint _add_array(Key* k, object part, Py_ssize_t axis, tuple extents, tuple 
     """Append the index array of a list, a tensor or a mask to a key; return False for others."""
     cdef Index* index = &k.arrays[k.array_count]
     cdef Expr e
+    cdef str name
     cdef Py_ssize_t d, i, address
     index.memory, index.extent, index.step = NULL, extents[axis] if axis < len(extents) else 0, 1
     k.array_count += 1
+    if type(part) is range:
+        part = list(part) if len(part) <= _ELEMENTS else []
     if type(part) is list:
         index.ndim, index.shape[0], index.steps[0] = 1, len(<list>part), 1
         if not 0 < index.shape[0] <= _ELEMENTS or index.extent == 0:
@@ -635,14 +647,15 @@ cdef bint _add_array(Key* k, object part, Py_ssize_t axis, tuple extents, tuple 
     index.ndim, index.step = len(e.spec.shape), steps[axis]
     for d in range(index.ndim):
         index.shape[d], index.steps[d] = e.spec.shape[d], e.strides[d]
-    if e.spec.dtype.name == "int64":
+    name = e.spec.dtype.name
+    if name == "int64":
         index.values = <Py_ssize_t*><uintptr_t>address
         return True
-    if e.spec.dtype.name != "int32" or e.strides != e.spec.strides:
+    if (name != "int32" and name != "uint8") or e.strides != e.spec.strides:
         return False
     index.values = <Py_ssize_t*>_allocate(index, e.spec.size)
     for i in range(e.spec.size):
-        index.values[i] = (<int32_t*><uintptr_t>address)[i]
+        index.values[i] = (<int32_t*><uintptr_t>address)[i] if name == "int32" else (<uint8_t*><uintptr_t>address)[i]
     return True
 
 

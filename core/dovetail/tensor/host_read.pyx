@@ -15,7 +15,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
 )
-from libc.string cimport memcmp, memcpy, memmove
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 cdef extern from *:
     """
@@ -141,6 +141,9 @@ cpdef bint fill_numbers(str dtype, Py_ssize_t address, object value, Py_ssize_t 
         address = <Py_ssize_t><uintptr_t>&unused[0]
     if not store_number(dtype, address, value):
         return False
+    if count > 0 and itemsize == 1 and step == 1:
+        memset(at, at[0], count)
+        return True
     for i in range(1, count):
         if itemsize == 8:
             (<int64_t*>(at + i * step))[0] = (<int64_t*>at)[0]
