@@ -360,11 +360,9 @@ def _keep_integers(call: Callable[..., Any]) -> Callable[..., Any]:
             return result
         if options.get("out") is not None:
             return result
-        return (
-            as_result(cast(result, a.dtype))
-            if isinstance(result, Tensor)
-            else (a.dtype.__numpy_dtype__.type(result))
-        )
+        if isinstance(result, Tensor):
+            return as_result(cast(result, a.dtype))
+        return result.astype(a.dtype.__numpy_dtype__)
 
     return find_quantiles
 

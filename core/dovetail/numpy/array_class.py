@@ -414,6 +414,12 @@ class ndarray(ArrayMethods):
         axis = None if self.ndim == 0 and axis in (0, -1) else axis
         return _as_view(manipulation.squeeze(self, axis))
 
+    def conj(self) -> ndarray:
+        """Return the complex conjugates; an array of real numbers is returned itself."""
+        return UFUNCS["conjugate"](self) if self.dtype.kind == "c" else self  # type: ignore[no-any-return]  # an ndarray
+
+    conjugate = conj
+
     def fill(self, value: Any) -> None:
         """Write a number to all elements."""
         self[...] = value

@@ -84,7 +84,9 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
     if overrides_operators(other):
         return NotImplemented
     promoted = promote(op, x, x, other)
-    return apply(op, (x, other)) if promoted is None else promoted
+    if promoted is not None:
+        return promoted
+    return apply(op, (x, other))
 
 
 def as_number(x: object, dtype: DType) -> object:
