@@ -414,9 +414,9 @@ class ndarray(ArrayMethods):
         axis = None if self.ndim == 0 and axis in (0, -1) else axis
         return _as_view(manipulation.squeeze(self, axis))
 
-    def conj(self) -> ndarray:
+    def conj(self) -> ndarray:  # type: ignore[override]  # NumPy has no `out`
         """Return the complex conjugates; an array of real numbers is returned itself."""
-        return UFUNCS["conjugate"](self) if self.dtype.kind == "c" else self  # type: ignore[no-any-return]  # an ndarray
+        return UFUNCS["conjugate"](self) if self.dtype.kind == "c" else self
 
     conjugate = conj
 

@@ -81,12 +81,11 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
                 return apply(op, (x, other))
         return keep_class(_record(op, a, other, inferred[0]), x)
-    if overrides_operators(other):
-        return NotImplemented
-    promoted = promote(op, x, x, other)
+    overrides = overrides_operators(other)
+    promoted = None if overrides else promote(op, x, x, other)
     if promoted is not None:
         return promoted
-    return apply(op, (x, other))
+    return NotImplemented if overrides else apply(op, (x, other))
 
 
 def as_number(x: object, dtype: DType) -> object:
