@@ -454,3 +454,15 @@ def test_values_that_a_reduction_flags_in_part_are_flagged_in_a_map() -> None:
     interpret(k, [data, expected], [100], [], [100])
     interpret(flushed(guarded), [data, found], [100], [], [100])
     assert expected.tobytes() == found.tobytes() and expected.any()
+
+
+def test_long_kernel_is_guarded_without_recursion() -> None:
+    """More than 1000 flags, and a chain of integers that is as long."""
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    i = b.axis(b.int("n"))
+    bits = bitcast(load(x, i), uint32)
+    for k in range(1100):
+        bits = bits ^ bitcast(trunc(load(x, i + k)), uint32)
+    b.store(out, i, bitcast(bits, float32) * 0.5)
+    assert len(branches(legalize(b.build(), FLUSHES))) == 1

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import count, takewhile
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 from ..dtypes import float32, float64, int32
 from .analysis import definitions, uses, values
@@ -116,6 +116,8 @@ class _SharingCloner(Cloner):
         shared = self._shared
         if v.op in OPERANDS or v.op == "load":
             return v
+        if v not in shared and v in self.emitted:  # by an outer block
+            shared[v] = v
         if v not in shared:
             args = tuple(map(self.share, v.args))
             key = (v.op, v.dtype, v.attr, *args)
@@ -237,12 +239,13 @@ class _GuardCloner(_SharingCloner):
         Values that its reductions flag need no flag here.
         """
         keys, fast = _Keys(), self.fast
-        flagged = {
-            keys(v): fast.scale(v)
-            for loop in segment
-            if isinstance(loop, Loop) and loop.kind == "reduce"
-            for v in _always_flagged_values(loop, fast)
-        }
+        flagged: dict[int, Scale] = {}
+        for loop in segment:
+            if isinstance(loop, Loop) and loop.kind == "reduce":
+                covered = {*_always_flagged_values(loop, fast)}
+                for v, number in keys.number_body(loop):
+                    if v in covered:
+                        flagged[number] = fast.scale(v)
         for old in maps:
             start, stop = self.operand(old.start), self.operand(old.stop)
             if is_wrong is not None:
@@ -251,9 +254,8 @@ class _GuardCloner(_SharingCloner):
             new = Loop("map", start, stop)
             self.replacements[old.var] = new.var
             self.assumed = fast.scales
-            self.flagged = {
-                v: flagged[keys(v)] for v in old.body if isinstance(v, Value) and keys(v) in flagged
-            }
+            pairs = keys.number_body(old)
+            self.flagged = {v: flagged[number] for v, number in pairs if number in flagged}
             new.set_body(self.guard_block(old.body, ()))
             self.assumed, self.flagged = {}, {}
             self.statements.append(new)
@@ -352,14 +354,21 @@ class _GuardCloner(_SharingCloner):
         """Return the flag of all flags of the open block."""
         joined = []
         for side, flags in self.flags.items():
-            flag = _join(flags)
+            flag = self._emit_joined(flags)
             if side is not None:
                 condition, holds = self.operand(side[0]), side[1]
                 flag = where(condition, flag, 0) if holds else where(condition, 0, flag)
+                self.emit(flag)
             joined.append(flag)
-        flag = _join(joined)
-        self.emit(flag)
-        return flag
+        return self._emit_joined(joined)
+
+    def _emit_joined(self, flags: Sequence[Value]) -> Value:
+        """Append and return the flag of several flags."""
+        joined = flags[0]
+        for flag in flags[1:]:
+            joined = joined | flag
+            self.emit(joined)  # each at once: a long chain is too deep for recursion
+        return joined
 
     def _fast_loop(self, old: Loop) -> Loop:
         """Return the copy of a loop of a segment, which also gives the flag of its iterations."""
@@ -415,9 +424,11 @@ def _find_maps(
         return ()
     keys = _Keys()
     loops = [s for s in segment if isinstance(s, Loop) and s.kind == "reduce"]
-    reduced = {keys(v) for x in loops for v in x.body if _is_arithmetic(v)}
-    repeats = any(_is_arithmetic(v) and keys(v) in reduced for x in maps for v in x.body)
-    return tuple(maps) if repeats else ()
+    reduced, repeated = (
+        {number for x in group for v, number in keys.number_body(x) if _is_arithmetic(v)}
+        for group in (loops, maps)
+    )
+    return () if reduced.isdisjoint(repeated) else tuple(maps)
 
 
 def _is_plain_map(s: Statement) -> bool:
@@ -426,9 +437,9 @@ def _is_plain_map(s: Statement) -> bool:
     return isinstance(s, Loop) and s.kind == "map" and all(isinstance(x, plain) for x in s.body)
 
 
-def _is_arithmetic(s: Statement) -> TypeGuard[Value]:
+def _is_arithmetic(v: Value) -> bool:
     """Return True for a float32 that an operation computes."""
-    return isinstance(s, Value) and s.dtype is float32 and s.op != "load"
+    return v.dtype is float32 and v.op != "load"
 
 
 def _always_flagged_values(loop: Loop, fast: SubnormalAnalysis) -> Iterator[Value]:
@@ -442,25 +453,39 @@ def _always_flagged_values(loop: Loop, fast: SubnormalAnalysis) -> Iterator[Valu
 
 
 class _Keys:
-    """Numbers of values by what they compute; loops over one range have one variable."""
+    """Numbers of values by what they compute; loops over one range have one variable.
+
+    Values outside of the loops are known by identity.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}  # of a value, or of its operation
         self._serial = count()
 
-    def __call__(self, v: Value) -> int:
-        """Return the number of a value."""
+    def number_body(self, loop: Loop) -> list[tuple[Value, int]]:
+        """Return the values of a loop's body, each with its number."""
+        return [(v, self._number(v)) for v in loop.body if isinstance(v, Value)]
+
+    def _number(self, v: Value) -> int:
+        """Return the number of a value of a body, after those before it."""
         if v not in self._numbers:
-            key: object = (v.op, v.dtype, v.attr, *map(self, v.args))
-            if v.op == "const":
-                key = (v.dtype, repr(v.number))  # -0.0 is not 0.0
-            elif v.op == "loopvar":
-                loop = v.place[0]
-                key = (v.op, self(loop.start), self(loop.stop))
-            elif v.op == "load" and v.buffer.access != "r":
-                key = v
-            self._numbers[v] = self._numbers.setdefault(key, next(self._serial))
+            is_memory = v.op == "load" and v.buffer.access != "r"
+            key = v if is_memory else (v.op, v.dtype, v.attr, *map(self._number_operand, v.args))
+            self._numbers[v] = self._find(key)
         return self._numbers[v]
+
+    def _number_operand(self, v: Value) -> int:
+        """Return the number of an operand."""
+        if v.op == "const":
+            return self._find((v.dtype, repr(v.number)))  # -0.0 is not 0.0
+        if v.op == "loopvar":
+            loop = v.place[0]
+            return self._find((v.op, *map(self._number_operand, (loop.start, loop.stop))))
+        return self._find(v)
+
+    def _find(self, key: object) -> int:
+        """Return the number of a key, a new one on first use."""
+        return self._numbers.setdefault(key, next(self._serial))
 
 
 def _inner_values(loop: Loop) -> Iterator[Value]:

@@ -181,7 +181,6 @@ class SubnormalAnalysis:
         carried = [self.scale(v) for v in loop.init]
         for k in range(_LOOP_ROUNDS_MAX):
             self.scales.update(zip(loop.carry, carried, strict=True))
-            self._intervals.clear()  # carried values have other bounds in each round
             self._visit_statements(loop.body)
             joined = [a.join(self.scale(u)) for a, u in zip(carried, loop.update, strict=False)]
             if loop.kind != "fold" or joined == carried:
@@ -239,6 +238,8 @@ class SubnormalAnalysis:
 
     def _visit_value(self, v: Value) -> None:
         """Record the bounds of an operation's result, and the checks of its operands."""
+        if v.dtype in (int32, uint32):
+            self._record_interval(v)
         if v in self.flagged:
             self.scales[v] = self.flagged[v]
             return
@@ -322,15 +323,14 @@ class SubnormalAnalysis:
         The bits of a NaN are no part of the interval of a float's bits: no result may depend on
         them, since devices have different ones.
         """
-        if v.dtype not in (int32, uint32):
-            return None
-        if v not in self._intervals:
-            rule = _BITS_RULES.get(v.op)
-            interval = None if rule is None else rule(self, v)
-            if interval is not None and interval[1] - interval[0] >= _WORD:
-                interval = None
-            self._intervals[v] = interval
-        return self._intervals[v]
+        return (int(v.number),) * 2 if v.op == "const" else self._intervals.get(v)
+
+    def _record_interval(self, v: Value) -> None:
+        """Record the interval of a 32-bit integer."""
+        rule = _BITS_RULES.get(v.op)
+        interval = None if rule is None else rule(self, v)
+        is_known = interval is not None and interval[1] - interval[0] < _WORD
+        self._intervals[v] = interval if is_known else None
 
     def _bits_of_operand(self, v: Value) -> Interval | None:
         """Return the interval of the bits of a bitcast's operand."""
@@ -476,7 +476,6 @@ _RULES: dict[str, Rule] = {
     "rint": SubnormalAnalysis._integral,
 }
 _BITS_RULES: dict[str, Callable[[SubnormalAnalysis, Value], Interval | None]] = {
-    "const": lambda analysis, v: (int(v.number), int(v.number)),
     "bitcast": SubnormalAnalysis._bits_of_operand,
     "add": SubnormalAnalysis._bits_sum,
     "sub": SubnormalAnalysis._bits_sum,
