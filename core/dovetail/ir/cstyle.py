@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import ClassVar
 
@@ -95,9 +95,11 @@ class CStyle:
     reserved: ClassVar[frozenset[str]] = frozenset(
         (*_WORDS.split(), *types.values(), *(f for pair in functions.values() for f in pair))
     )
+    prefix: ClassVar[str] = ""  # before the names of parameters
     helper: ClassVar[str] = "static inline "  # before functions that kernels call
     space: ClassVar[str] = ""  # before the type that a buffer's pointer points to
     in_order: ClassVar[str] = ""  # before a loop that adds floats one after the other
+    reduction: ClassVar[type[ReductionWriter]] = ReductionWriter
 
     def entry(self, kernel: Kernel) -> str:
         """Return the name of the C function. It has a prefix: a kernel may be called `exp`.
@@ -244,6 +246,71 @@ class CStyle:
         """
         raise NotImplementedError
 
+    # --- variables, loops and functions
+
+    def constant(self, type: str, name: str, value: str) -> str:
+        """Return the declaration of a variable that keeps its value.
+
+        - `type`: the name of the C type.
+        - `name`: the name of the variable.
+        - `value`: the text of its value.
+        """
+        return f"const {type} {name} = {value};"
+
+    def variable(self, type: str, name: str, value: str) -> str:
+        """Return the declaration of a variable that the text changes.
+
+        - `type`: the name of the C type.
+        - `name`: the name of the variable.
+        - `value`: the text of its first value.
+        """
+        return f"{type} {name} = {value};"
+
+    def loop(self, name: str, start: str, stop: str) -> str:
+        """Return the head of a loop of an index, without the brace.
+
+        - `name`: the name of the index.
+        - `start`, `stop`: the text of its bounds.
+        """
+        return f"for ({self.type(self.index)} {name} = {start}; {name} < {stop}; ++{name})"
+
+    def leave(self, condition: str) -> str:
+        """Return the statement that ends a loop if a condition holds."""
+        return f"if ({condition}) break;"
+
+    def choose(self, condition: str, x: str, y: str) -> str:
+        """Return the expression for `x` if a condition holds, else `y`.
+
+        - `x`, `y`: the text of the values.
+        """
+        return f"{condition} ? {x} : {y}"
+
+    def pair(self, type: str, members: Sequence[tuple[str, str]]) -> str:
+        """Return the definition of a struct for the values of a combine.
+
+        - `type`: the name of the struct.
+        - `members`: the type and the name of each value.
+        """
+        return f"typedef struct {{ {' '.join(f'{t} {m};' for t, m in members)} }} {type};"
+
+    def pair_value(self, type: str, values: Sequence[str]) -> str:
+        """Return the values of a combine as the initialiser of a struct.
+
+        - `type`: the name of the struct.
+        - `values`: the text of each value.
+        """
+        return f"{{{', '.join(values)}}}"
+
+    def combiner(self, type: str, name: str, parameters: Sequence[tuple[str, str]]) -> str:
+        """Return the head of the function of a combine, with the brace.
+
+        - `type`: the name of the type of its result.
+        - `name`: the name of the function.
+        - `parameters`: the type and the name of each parameter.
+        """
+        declared = ", ".join(f"const {t} {p}" for t, p in parameters)
+        return f"{self.helper}{type} {name}({declared}) {{"
+
     # --- types and constants
 
     def type(self, dtype: DType) -> str:
@@ -300,7 +367,7 @@ class CStyle:
         - `of`: the dtype of the operands.
         """
         if op == "where":
-            return "{} ? {} : {}".format(*args)
+            return self.choose(*args)
         if op == "cast":
             return self.cast(args[0], of, dtype)
         if op == "bitcast":
@@ -343,6 +410,14 @@ class CStyle:
         - `index`: the text of the index.
         """
         return f"{name}[{index}]" + (" != 0" if buffer.dtype is bool_ else "")
+
+    def load_if(self, condition: str, element: str, dtype: DType) -> str:
+        """Return the expression for an element if a condition holds, else 0.
+
+        - `condition`: the text of the condition.
+        - `element`: the text of the load.
+        """
+        return self.choose(condition, element, "0")
 
     def store(self, buffer: Buffer, name: str, index: str, value: str) -> str:
         """Return the statement that writes an element of a buffer.
@@ -432,7 +507,8 @@ class KernelWriter:
         k, c_names = self.kernel, dict[str, str]()
         reserved = self.style.reserved | (TILE_WORDS if self.tile else frozenset())
         for name in (*(b.name for b in k.buffers), *k.ints, *(n for n, _ in k.scalars)):
-            name_in_c = "".join(x if x.isascii() else f"u{ord(x):x}" for x in name)
+            ascii_name = "".join(x if x.isascii() else f"u{ord(x):x}" for x in name)
+            name_in_c = self.style.prefix + ascii_name
             while name_in_c in reserved or name_in_c in c_names.values():
                 name_in_c += "_"
             c_names[name] = name_in_c
@@ -455,7 +531,7 @@ class KernelWriter:
 
     def declare(self, dtype: DType, name: str, text: str) -> None:
         """Write the declaration of a constant C variable with `text` as its value."""
-        self.write_lines(f"const {self.style.type(dtype)} {name} = {text};")
+        self.write_lines(self.style.constant(self.style.type(dtype), name, text))
 
     def new_name(self, v: Value, letter: str) -> str:
         """Assign a new name to a value, the one that `print_kernel` gives, and return it."""
@@ -532,7 +608,7 @@ class KernelWriter:
         if v.op != "load":
             return self.style.operation(v.op, v.dtype, args, v.args[v.op == "where"].dtype)
         element = self.style.load(v.buffer, self.params[v.buffer.name], args[0])
-        return element if len(args) == 1 else f"{args[1]} ? {element} : 0"
+        return element if len(args) == 1 else self.style.load_if(args[1], element, v.dtype)
 
     def write_effect(self, s: Store | Atomic) -> None:
         """Write a store or an atomic, under its condition if it has one."""
@@ -552,7 +628,7 @@ class KernelWriter:
         start, stop = self.name(s.start), self.name(s.stop)
         k = self.new_name(s.var, "k")
         if s.kind == "reduce":
-            ReductionWriter(self, s, by_group).write(k, start, stop)
+            self.style.reduction(self, s, by_group).write(k, start, stop)
         elif s.kind == "fold":
             self.write_fold(s, k, start, stop)
         else:
@@ -563,9 +639,9 @@ class KernelWriter:
         self, k: str, start: str, stop: str, step: int = 1
     ) -> AbstractContextManager[None]:
         """Open a `for` loop of `k` from start to stop; with a step, each lane has its own start."""
-        index = self.style.type(self.kernel.index)
         if step == 1:
-            return self.braces(f"for ({index} {k} = {start}; {k} < {stop}; ++{k})")
+            return self.braces(self.style.loop(k, start, stop))
+        index = self.style.type(self.kernel.index)
         first, inside = f"{start} + {self.style.lane}", f"{self.presence_condition()}{k} < {stop}"
         return self.braces(f"for ({index} {k} = {first}; {inside}; {k} += {step})")
 
@@ -579,20 +655,19 @@ class KernelWriter:
         carries = [self.new_name(c, "c") for c in s.carry]
         results = [self.new_name(r, "r") for r in s.results]
         types = [self.style.type(c.dtype) for c in s.carry]
-        self.write_rows("{0} {1} = {2};", types, results, inits)
+        self.write_rows(self.style.variable, types, results, inits)
         if self.style.in_order and any(c.dtype.kind == "f" for c in s.carry):
             self.write_lines(self.style.in_order)
         with self.loop_head(k, start, stop):
-            self.write_rows("const {0} {1} = {2};", types, carries, results)
+            self.write_rows(self.style.constant, types, carries, results)
             self.write_block(s.body)
-            self.write_rows("{0} = {1};", results, [self.name(u) for u in s.update])
+            self.write_rows("{} = {};".format, results, [self.name(u) for u in s.update])
             if settles(s):
-                self.write_lines(f"if ({self.bits_equal(s, carries, results)}) break;")
+                self.write_lines(self.style.leave(self.bits_equal(s, carries, results)))
 
-    def write_rows(self, form: str, *columns: Sequence[str]) -> None:
+    def write_rows(self, form: Callable[..., str], *columns: Sequence[str]) -> None:
         """Write a line for each row of these columns."""
-        for row in zip(*columns, strict=True):
-            self.write_lines(form.format(*row))
+        self.write_lines(*map(form, *columns))
 
     def bits_equal(self, s: Loop, old: Sequence[str], new: Sequence[str]) -> str:
         """Return the condition that a step has left all bits of a fold's carries unchanged."""
@@ -623,13 +698,11 @@ class KernelWriter:
         members = [f"x{i}" for i in range(len(rule.result))]
         one = len(members) == 1
         if not one:
-            members_and_values = zip(members, rule.result, strict=True)
-            fields = " ".join(f"{self.style.type(v.dtype)} {m};" for m, v in members_and_values)
-            lines.append(f"typedef struct {{ {fields} }} {t};")
+            types = [self.style.type(v.dtype) for v in rule.result]
+            lines.append(self.style.pair(t, list(zip(types, members, strict=True))))
         names |= {id(v): f"z{i}" for i, v in enumerate(rule.shared)}
-        parameters = [f"const {self.style.type(v.dtype)} {names[id(v)]}" for v in rule.shared]
-        parameters += [f"const {t} a", f"const {t} b"]
-        lines.append(f"{self.style.helper}{t} {name}({', '.join(parameters)}) {{")
+        parameters = [(self.style.type(v.dtype), names[id(v)]) for v in rule.shared]
+        lines.append(self.style.combiner(t, name, [*parameters, (t, "a"), (t, "b")]))
         for side, values in (("a", rule.left), ("b", rule.right)):
             for m, v in zip(members, values, strict=True):
                 names[id(v)] = side if one else f"{side}.{m}"
@@ -642,11 +715,12 @@ class KernelWriter:
             names[id(v)] = f"v{len(lines)}"
             of = v.args[v.op == "where"].dtype
             computed = self.style.operation(v.op, v.dtype, [text(a) for a in v.args], of)
-            lines.append(f"  const {self.style.type(v.dtype)} {names[id(v)]} = {computed};")
+            declared = self.style.constant(self.style.type(v.dtype), names[id(v)], computed)
+            lines.append(f"  {declared}")
         if one:
             return [*lines, f"  return {text(rule.result[0])};", "}"]
-        results = ", ".join(text(v) for v in rule.result)
-        return [*lines, f"  const {t} both = {{{results}}};", "  return both;", "}"]
+        both = self.style.pair_value(t, [text(v) for v in rule.result])
+        return [*lines, f"  {self.style.constant(t, 'both', both)}", "  return both;", "}"]
 
 
 __all__ = ["CStyle"]

@@ -91,7 +91,8 @@ class ReductionWriter:
         x = values[0]
         if len(values) > 1:
             x = "item"
-            self.text.write_lines(f"const {self.type} item = {{{', '.join(values)}}};")
+            item = self.text.style.pair_value(self.type, values)
+            self.text.write_lines(self.text.style.constant(self.type, "item", item))
         self.text.write_lines(f"{lane} = {self.call(self.combine, lane, x)};")
 
     def call(self, function: str, *operands: str) -> str:
