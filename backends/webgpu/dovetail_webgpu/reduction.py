@@ -29,19 +29,20 @@ class RowsWriter(ReductionWriter):
             put(style.constant(self.type, "identity", identity))
             put(style.constant(self.int, "count", f"{stop} - {start}"))
             put(f"var lanes: array<{self.type}, {LEVELS * LANES}>;")
-            self.write_lanes_of(0, f"{LEVELS * LANES}i")
             with text.loop_head(k, start, stop):
-                self.write_update(f"lanes[({k} - {start}) % {LANES}i]")
                 put(style.variable(self.int, "at", f"{k} - {start}"))
+                self.begin_row("0i")
+                self.write_update(f"lanes[({k} - {start}) % {LANES}i]")
                 put(f"if ((at + 1i) % {CHUNK}i != 0i && at + 1i < count) {{ continue; }}")
                 self.write_levels()
         for i, r in enumerate(results if several else ()):
             text.declare(self.loop.results[i].dtype, r, f"{self.result}.x{i}")
 
-    def write_lanes_of(self, row: int | str, stop: str) -> None:
-        """Write the identity into lanes."""
-        with self.text.braces(self.text.style.loop("j", f"{row}i" if row == 0 else str(row), stop)):
-            self.text.write_lines("lanes[j] = identity;")
+    def begin_row(self, row: str) -> None:
+        """Write the identity into the lanes of a row before the first value of a chunk."""
+        with self.text.braces(f"if (at % {CHUNK}i == 0i)"):
+            with self.text.braces(self.text.style.loop("j", row, f"{row} + {LANES}i")):
+                self.text.write_lines("lanes[j] = identity;")
 
     def write_levels(self) -> None:
         """Combine a full row into a value of the next one, and go on while that row is full."""
@@ -53,9 +54,9 @@ class RowsWriter(ReductionWriter):
                     put(f"lanes[j] = {self.call(self.combine, 'lanes[j]', 'lanes[j + width]')};")
             put(f"{result} = lanes[row];")
             put(f"if (values <= {CHUNK}i) {{ break; }}")
-            self.write_lanes_of("row", f"row + {LANES}i")
             put(f"at /= {CHUNK}i;", f"values = (values + {CHUNK - 1}i) / {CHUNK}i;")
             put(f"row += {LANES}i;")
+            self.begin_row("row")
             lane = f"lanes[row + at % {LANES}i]"
             put(f"{lane} = {self.call(self.combine, lane, result)};")
             put(f"if ((at + 1i) % {CHUNK}i != 0i && at + 1i < values) {{ break; }}")
