@@ -27,7 +27,7 @@ nox.options.error_on_missing_interpreters = True
 WHOLE = bool(os.environ.get("WHOLE"))
 CERTIFICATES = Path(os.environ.get("CERTIFICATES") or "certificates").resolve()
 PACKAGES = [
-    f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_vulkan", "_dtypes")
+    f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_vulkan", "_webgpu", "_dtypes")
 ]
 COMPILED = (
     "capture", "engine", "graph", "jit", "memory", "plugins", "tensor",
@@ -42,7 +42,7 @@ BUILD_INDEPENDENT = (
 # generated backends, and the interpreter takes a second to merge two lists of positions. The
 # interpreter is compared with itself, and each other kit runs it again.
 KIT_SAMPLES = {
-    "reference": 12, "cpu": 4, "opencl": 12, "opencl:1": 48, "cuda": 12, "vulkan": 48,
+    "reference": 12, "cpu": 4, "opencl": 12, "opencl:1": 48, "cuda": 12, "vulkan": 48, "webgpu": 48,
     "generated": 48, "accelerator": 120,
 }  # fmt: skip
 LAYOUT_SAMPLES = {
@@ -53,6 +53,7 @@ LAYOUT_SAMPLES = {
 DRIVER_FILES = {
     "opencl:1": ("/etc/OpenCL/vendors", "pocl*.icd"),
     "vulkan": ("/usr/share/vulkan/icd.d", "lvp*.json"),
+    "webgpu": ("/usr/share/vulkan/icd.d", "lvp*.json"),
 }
 HANG_OPTIONS = ("-o", "faulthandler_timeout=400", "-o", "faulthandler_exit_on_timeout=true")
 HUNG = "Timeout (0:06:40)!"  # what faulthandler writes after that

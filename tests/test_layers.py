@@ -25,7 +25,7 @@ BACKENDS = sorted(
     for p in (ROOT / "backends").rglob("*.py")
     if "build" not in p.parts
 )
-DEVICE_TYPES = {"cpu", "opencl", "cuda", "vulkan"}
+DEVICE_TYPES = {"cpu", "opencl", "cuda", "vulkan", "webgpu"}
 
 
 def imports(tree: ast.AST, package: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ DISTRIBUTIONS = {
     "dovetail_opencl",
     "dovetail_cuda",
     "dovetail_vulkan",
+    "dovetail_webgpu",
 }
 
 

@@ -153,6 +153,7 @@ def test_tools_of_development_are_no_extras() -> None:
         "opencl",
         "cuda",
         "vulkan",
+        "webgpu",
         "dtypes",
         "files",
         "onnx",

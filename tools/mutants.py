@@ -37,6 +37,7 @@ PATHS = (
     "backends/opencl",
     "backends/cuda",
     "backends/vulkan",
+    "backends/webgpu",
     "tests",
 )
 # Further tests for the mutants of a package, the most sensitive first.

@@ -35,6 +35,7 @@ DISTRIBUTIONS = {
     "dovetail-opencl": ROOT / "backends/opencl",
     "dovetail-cuda": ROOT / "backends/cuda",
     "dovetail-vulkan": ROOT / "backends/vulkan",
+    "dovetail-webgpu": ROOT / "backends/webgpu",
     "dovetail-dtypes": ROOT / "dtypes",
 }
 CORE = "dovetail-tensor"
@@ -213,9 +214,10 @@ def check_installation(dist: Path, user: Path) -> None:
     output = run([python, "-W", "error", "-c", PROGRAM.format(device=None)])
     assert output.startswith("True cpu "), output
     names = "print(sorted(r for r in dovetail.plugins.registry.records()))"
-    run([*pip, "--no-deps", "dovetail-opencl", "dovetail-cuda", "dovetail-vulkan"])
+    others = [f"dovetail-{name}" for name in ("opencl", "cuda", "vulkan", "webgpu")]
+    run([*pip, "--no-deps", *others])
     output = run([python, "-c", f"import dovetail\n{names}"])
-    assert output == "['cpu', 'cuda', 'opencl', 'reference', 'vulkan']\n", output
+    assert output == "['cpu', 'cuda', 'opencl', 'reference', 'vulkan', 'webgpu']\n", output
     run([*pip, "--no-deps", "dovetail-dtypes"])
     output = run([python, "-c", "import dovetail as dt; print(dt.ones(1).astype('int8_32'))"])
     assert "int8_32" in output, output

@@ -12,7 +12,7 @@ from installed import INSTALLED
 PART = 48
 PART_OF_LARGE = 192
 LARGE_SAMPLE_MIN = 4
-ABSENT = {"cpu", "opencl", "cuda", "vulkan"} - INSTALLED
+ABSENT = {"cpu", "opencl", "cuda", "vulkan", "webgpu"} - INSTALLED
 
 
 def sample(cases: Sequence[str], part: int, part_of_large: int) -> list[str]:

@@ -12,6 +12,7 @@ _BACKENDS = {
     "opencl": 'pip install -e "./backends/opencl[cpu]"',
     "cuda": "pip install -e ./backends/cuda",
     "vulkan": "pip install -e ./backends/vulkan",
+    "webgpu": "pip install -e ./backends/webgpu",
 }
 _PEERS = "PyTorch|torch|JAX|jax|numexpr|pybind11|peers|PyData"
 # A pattern of the reason, and what helps; the first that matches counts.
@@ -20,6 +21,7 @@ REMEDIES = {
     r"dovetail[_-]cuda|cuda[.-]bindings|CUDA's double": _BACKENDS["cuda"],
     r"dovetail[_-]opencl|intel-opencl-rt|OpenCL": _BACKENDS["opencl"],
     r"dovetail[_-]vulkan|Vulkan": _BACKENDS["vulkan"],
+    r"dovetail[_-]webgpu|WebGPU": _BACKENDS["webgpu"],
     r"dovetail[_-]cpu|llvmlite|second device": _BACKENDS["cpu"],
     r"GPU here|nvcc|NVRTC": "run it on a machine with an NVIDIA GPU and CUDA's toolkit",
     rf"\b({_PEERS})\b": "pip install --group peers",
