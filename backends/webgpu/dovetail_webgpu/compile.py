@@ -47,7 +47,7 @@ class WebgpuProgram(Program):
                     )
                 except wgpu.GPUError as error:
                     raise self._explain(error) from error
-            return self._pipelines[group]._internal
+            return self._pipelines[group]
 
     def _explain(self, error: Exception) -> CompileError:
         """Return an error that shows the kernel, the text and what is wrong with it."""

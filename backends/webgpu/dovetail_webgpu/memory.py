@@ -79,7 +79,7 @@ class Memory:
                 self._groups[blocks] = group
                 for block in blocks:
                     block.groups.add(blocks)
-        return group._internal
+        return group
 
     # --- copies
 

@@ -105,8 +105,8 @@ class Queue:
             self._names.append(name)
             self._data += data + bytes(-len(data) % self._alignment)
             self._offset[0] = start
-            lib.wgpuComputePassEncoderSetPipeline(work, pipeline)
-            lib.wgpuComputePassEncoderSetBindGroup(work, 0, group, 0, ffi.NULL)
+            lib.wgpuComputePassEncoderSetPipeline(work, pipeline._internal)
+            lib.wgpuComputePassEncoderSetBindGroup(work, 0, group._internal, 0, ffi.NULL)
             lib.wgpuComputePassEncoderSetBindGroup(
                 work, 1, self._group._internal, 1, self._offset
             )

@@ -1,0 +1,144 @@
+"""WebGPU devices: launches, memory, late errors, events, and what the doctor says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dovetail_webgpu", reason="dovetail-webgpu is not installed")
+
+import dovetail as dt
+from dovetail.errors import DeviceError
+from dovetail.extend import Unavailable
+from dovetail_webgpu import memory, plugin, queue
+from webgpu_devices import DEVICES, NAMES, REASON, compile_add, opened, read_floats
+
+pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
+
+
+@pytest.fixture(scope="module", params=DEVICES, ids=NAMES)
+def device(request: Any) -> Iterator[tuple[Any, Any]]:
+    with opened(request.param) as found:
+        yield found
+
+
+@pytest.fixture
+def backend(device: tuple[Any, Any]) -> Any:
+    return device[1]
+
+
+def test_bound_launch_reads_new_buffers_offsets_and_scalars(backend: Any) -> None:
+    launch = backend.bind(compile_add(backend), [5, 0, 0], [5])
+    x = np.arange(10, dtype="f4")
+    source, target = backend.allocate(40), backend.allocate(40)
+    backend.copy_in(source, 0, memoryview(x).cast("B"))
+    for first, c in ((0, 1.0), (5, -2), (5, 0.5)):
+        launch((source, 4 * first, target, 4 * first), [c], None)
+        out = read_floats(backend, target, 10)[first : first + 5]
+        assert np.array_equal(out, x[first : first + 5] + np.float32(c))
+
+
+def test_kernel_at_ten_places_is_bound_once(
+    device: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dev, backend = device
+    x, bound = dt.arange(1000, dtype=dt.float32, device=dev), []
+    dt.evaluate(x)
+    bind = type(backend).bound
+    monkeypatch.setattr(
+        type(backend), "bound", lambda *args: bound.append(args[1].kernel.name) or bind(*args)
+    )
+    found = [(x[first : first + 100] * 3).tolist() for first in range(1, 11)]
+    assert found == [[3.0 * (first + i) for i in range(100)] for first in range(1, 11)]
+    assert len(bound) == 1
+
+
+def test_launches_are_submitted_together_up_to_a_limit(backend: Any) -> None:
+    handle = backend.allocate(4)
+    launch = backend.bind(compile_add(backend), [1, 0, 0], [1])
+    backend.copy_in(handle, 0, memoryview(bytes(4)))
+    for count in range(1, queue.BATCH_LAUNCHES_MAX + 2):
+        launch((handle, 0, handle, 0), [1.0], None)
+        assert len(backend.queue._names) == (count - 1) % queue.BATCH_LAUNCHES_MAX + 1
+    assert read_floats(backend, handle, 1)[0] == queue.BATCH_LAUNCHES_MAX + 1
+
+
+@pytest.mark.parametrize(("nbytes", "offset"), [(1, 3), (2, 3), (999, 0), (1000, 1), (2501, 7)])
+def test_copies_move_all_bytes_and_no_others(
+    backend: Any, nbytes: int, offset: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "STAGING_BYTES", 1000)
+    handle, source = backend.allocate(4096), np.random.default_rng(0).bytes(nbytes)
+    backend.copy_in(handle, 0, memoryview(b"\xff" * 4096))
+    backend.copy_in(handle, offset, memoryview(source))
+    out = bytearray(4096)
+    backend.copy_out(memoryview(out), handle, 0)
+    assert out == b"\xff" * offset + source + b"\xff" * (4096 - offset - nbytes)
+    part = bytearray(nbytes)
+    backend.copy_out(memoryview(part), handle, offset)
+    assert part == source
+
+
+def test_allocation_above_the_binding_names_both_sizes(backend: Any) -> None:
+    most = backend.info.capabilities.max_buffer
+    with pytest.raises(MemoryError, match=f"allocate {most + 1} bytes: WebGPU allows {most} bytes"):
+        backend.allocate(most + 1)
+
+
+def test_freed_memory_leaves_no_bind_group(backend: Any) -> None:
+    launch, handle = backend.bind(compile_add(backend), [1, 0, 0], [1]), backend.allocate(4)
+    launch((handle, 0, handle, 0), [1.0], None)
+    assert (handle, handle) in backend._memory._groups
+    backend.free(handle, 4)
+    assert (handle, handle) not in backend._memory._groups
+    backend.synchronize()
+
+
+def test_late_error_names_the_kernels_of_its_batch(backend: Any) -> None:
+    """A dispatch of more groups than the device takes is an error of the whole batch."""
+    launch = backend.bind(compile_add(backend), [1, 0, 0], [1, 1 << 20, 1])
+    handle = backend.allocate(4)
+    launch((handle, 0, handle, 0), [1.0], None)
+    with pytest.raises(DeviceError, match="unfinished kernels: add"):
+        backend.synchronize()
+    backend.synchronize()
+    backend.copy_in(handle, 0, memoryview(bytes(4)))
+    assert read_floats(backend, handle, 1)[0] == 0  # the device works on
+
+
+def test_events_pass_in_order_and_tell_the_time_between(backend: Any) -> None:
+    n = 1 << 16
+    handle, launch = backend.allocate(4 * n), backend.bind(compile_add(backend), [n, 0, 0], [n])
+    start = backend.record_event(None)
+    launch((handle, 0, handle, 0), [1.0], backend.create_stream())
+    end = backend.record_event(None)
+    backend.wait_event(None, end)
+    assert backend.event_done(start) and backend.event_done(end)
+    assert 0 < backend.elapsed_ms(start, end) < 10_000
+
+
+def test_floats_and_integers_need_no_companion(device: tuple[Any, Any]) -> None:
+    assert DEVICES[0].companion in (None, "reference")
+    can = device[1].info.capabilities
+    assert can.algebra == "free" and can.nan and not can.float64 and not can.int64
+
+
+def test_missing_wheel_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wgpu", None)
+    monkeypatch.delitem(sys.modules, "dovetail_webgpu.adapters", raising=False)
+    found = plugin.dovetail_probe({})
+    assert isinstance(found, Unavailable)
+    assert "wgpu cannot be loaded" in found.reason and "pip install" in found.hint
+    assert plugin.dovetail_diagnostics() == {}
+
+
+def test_adapter_of_several_apis_is_listed_once_and_opengl_never() -> None:
+    from dovetail_webgpu import adapters
+
+    listed = adapters.list_adapters()
+    assert len({adapters._identify(a) for a in listed}) == len(listed) == len(DEVICES)
+    assert all(a.info["backend_type"] in adapters.APIS for a in listed)
