@@ -27,7 +27,8 @@ nox.options.error_on_missing_interpreters = True
 WHOLE = bool(os.environ.get("WHOLE"))
 CERTIFICATES = Path(os.environ.get("CERTIFICATES") or "certificates").resolve()
 PACKAGES = [
-    f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_vulkan", "_webgpu", "_dtypes")
+    f"dovetail{name}"
+    for name in ("", "_cpu_llvm", "_opencl", "_cuda", "_vulkan", "_webgpu", "_dtypes")
 ]
 COMPILED = (
     "capture", "engine", "graph", "jit", "memory", "plugins", "tensor",

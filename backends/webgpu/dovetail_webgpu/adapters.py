@@ -29,7 +29,10 @@ def list_adapters() -> list[Any]:
 
 def find_lacks(adapter: Any) -> str:
     """Return what an adapter lacks, as text; "" if it is usable."""
-    api, buffers = adapter.info["backend_type"], adapter.limits["max-storage-buffers-per-shader-stage"]
+    api, buffers = (
+        adapter.info["backend_type"],
+        adapter.limits["max-storage-buffers-per-shader-stage"],
+    )
     if api not in APIS:
         return f"{api} is not used"
     return "" if buffers >= STORAGE_BUFFERS_MIN else f"it has {buffers} storage buffers"
@@ -37,7 +40,7 @@ def find_lacks(adapter: Any) -> str:
 
 def open_device(adapter: Any) -> Any:
     """Return a device with all limits of an adapter, and timestamps if it has them."""
-    features = TIMESTAMPS if TIMESTAMPS <= adapter.features else frozenset()
+    features = TIMESTAMPS if adapter.features >= TIMESTAMPS else frozenset()
     return adapter.request_device_sync(
         required_limits=dict(adapter.limits), required_features=sorted(features)
     )

@@ -26,7 +26,9 @@ class WebgpuProgram(Program):
         self._device, self._lock = device, Lock()
         self._pipelines = dict[Group, Any]()
         if 4 * (len(kernel.ints) + len(kernel.scalars)) > ARGUMENT_BYTES:
-            raise CompileError(f"kernel {kernel.name} has more than {ARGUMENT_BYTES} bytes of arguments")
+            raise CompileError(
+                f"kernel {kernel.name} has more than {ARGUMENT_BYTES} bytes of arguments"
+            )
         layouts = [memory.layout(len(kernel.buffers)), memory.queue.layout]
         try:
             self._layout = device.create_pipeline_layout(bind_group_layouts=layouts)

@@ -16,7 +16,11 @@ _FORMATS = {"b": "I", "u": "I", "i": "i", "f": "f"}  # of a word, by the kind of
 
 
 def bind_launch(
-    process: Process, memory: Memory, program: WebgpuProgram, ints: Sequence[int], grid: Sequence[int]
+    process: Process,
+    memory: Memory,
+    program: WebgpuProgram,
+    ints: Sequence[int],
+    grid: Sequence[int],
 ) -> Launch:
     """Return the function that queues `program` with these ints and this grid."""
     kernel, queue = program.kernel, memory.queue

@@ -87,7 +87,9 @@ class Queue:
 
     # --- work; these take the lock
 
-    def launch(self, name: str, pipeline: Any, group: Any, data: bytes, size: tuple[int, ...]) -> None:
+    def launch(
+        self, name: str, pipeline: Any, group: Any, data: bytes, size: tuple[int, ...]
+    ) -> None:
         """Record a launch, and submit it with those before it if there are enough.
 
         - `name`: the name of the kernel.
@@ -107,9 +109,7 @@ class Queue:
             self._offset[0] = start
             lib.wgpuComputePassEncoderSetPipeline(work, pipeline._internal)
             lib.wgpuComputePassEncoderSetBindGroup(work, 0, group._internal, 0, ffi.NULL)
-            lib.wgpuComputePassEncoderSetBindGroup(
-                work, 1, self._group._internal, 1, self._offset
-            )
+            lib.wgpuComputePassEncoderSetBindGroup(work, 1, self._group._internal, 1, self._offset)
             lib.wgpuComputePassEncoderDispatchWorkgroups(work, *size)
 
     def copy(self, source: Any, start: int, target: Any, nbytes: int) -> None:
@@ -121,7 +121,7 @@ class Queue:
 
     def write(self, buffer: Any, offset: int, source: memoryview) -> None:
         """Write whole words to a buffer after all queued work."""
-        with self.lock, self._explained():
+        with self.lock, self._translate_errors():
             self.flush()
             data = ffi.from_buffer(source)
             libf.wgpuQueueWriteBuffer(self.queue, buffer, offset, data, source.nbytes)
@@ -141,14 +141,12 @@ class Queue:
         ticks, encoder = self.device.create_buffer(size=8, usage=usage), self._begin()
         self._end_pass()
         libf.wgpuCommandEncoderWriteTimestamp(encoder, queries._internal, 0)
-        libf.wgpuCommandEncoderResolveQuerySet(
-            encoder, queries._internal, 0, 1, ticks._internal, 0
-        )
+        libf.wgpuCommandEncoderResolveQuerySet(encoder, queries._internal, 0, 1, ticks._internal, 0)
         return ticks
 
     def flush(self) -> None:
         """Submit the open batch. Raises: DeviceError for an error of it, or of the device."""
-        with self.lock, self._explained():
+        with self.lock, self._translate_errors():
             if self._encoder is None:
                 return
             self._end_pass()
@@ -180,7 +178,7 @@ class Queue:
         self.flush()
         state, info = list[int](), ffi.new("WGPUBufferMapCallbackInfo *")
         info.mode, info.callback, info.userdata1 = _MODE, _MAPPED, self._keep(state)
-        with self._explained():
+        with self._translate_errors():
             libf.wgpuBufferMapAsync(buffer, lib.WGPUMapMode_Read, 0, nbytes, info[0])
             while not state:
                 self.poll(True)
@@ -196,19 +194,19 @@ class Queue:
 
     def poll(self, wait: bool) -> None:
         """Run the callbacks of finished work; wait for all submitted work if `wait`."""
-        with self._explained():
+        with self._translate_errors():
             libf.wgpuDevicePoll(self._device, wait, ffi.NULL)
 
     def wait(self) -> None:
         """Submit the open batch, and wait for all work. An empty list frees staging memory."""
-        with self._explained():
+        with self._translate_errors():
             self.flush()
             libf.wgpuQueueSubmit(self.queue, 0, ffi.NULL)
             self.poll(True)
             self._submitted.clear()
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Raise errors of wgpu as those of dovetail."""
         try:
             yield

@@ -100,7 +100,7 @@ def test_freed_memory_leaves_no_bind_group(backend: Any) -> None:
 
 def test_late_error_names_the_kernels_of_its_batch(backend: Any) -> None:
     """A dispatch of more groups than the device takes is an error of the whole batch."""
-    launch = backend.bind(compile_add(backend), [1, 0, 0], [1, 1 << 20, 1])
+    launch = backend.bind(compile_add(backend), [1, 0, 0], [1 << 23])
     handle = backend.allocate(4)
     launch((handle, 0, handle, 0), [1.0], None)
     with pytest.raises(DeviceError, match="unfinished kernels: add"):
