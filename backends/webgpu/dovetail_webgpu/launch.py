@@ -29,7 +29,9 @@ def bind_launch(
     group = NARROW_GROUP if narrow else FIRST_GROUP
     pipeline = program.pipeline(group)
     size = (-(-points[0] // group[0]), -(-points[1] // group[1]), points[2])
-    places = [(kernel.ints.index(name), itemsize) for name, itemsize in kernel.offset_ints]
+    offset_positions = [
+        (kernel.ints.index(name), itemsize) for name, itemsize in kernel.offset_ints
+    ]
     formats = [_FORMATS[d.kind] for _, d in kernel.scalars]
     pack = struct.Struct("<" + "i" * len(ints) + "".join(formats)).pack
     convert = [scalar_argument(d) for _, d in kernel.scalars]
@@ -40,7 +42,7 @@ def bind_launch(
         if not process.alive:
             process.check()
         placed = words.copy()
-        for (position, itemsize), offset in zip(places, buffers[1::2], strict=True):
+        for (position, itemsize), offset in zip(offset_positions, buffers[1::2], strict=True):
             placed[position] = offset // itemsize
         try:
             data = pack(*placed, *scalars)
