@@ -275,12 +275,16 @@ class CStyle:
         return f"for ({self.type(self.index)} {name} = {start}; {name} < {stop}; ++{name})"
 
     def leave(self, condition: str) -> str:
-        """Return the statement that ends a loop if a condition holds."""
+        """Return the statement that ends a loop if a condition holds.
+
+        - `condition`: the text of the condition.
+        """
         return f"if ({condition}) break;"
 
     def choose(self, condition: str, x: str, y: str) -> str:
         """Return the expression for `x` if a condition holds, else `y`.
 
+        - `condition`: the text of the condition.
         - `x`, `y`: the text of the values.
         """
         return f"{condition} ? {x} : {y}"
