@@ -179,6 +179,7 @@ from .ir.builder import Combine, Kernel, KernelBuilder, combine
 from .ir.coarsen import coarsen
 from .ir.cstyle import CStyle
 from .ir.cstyle_reduction import ReductionWriter
+from .ir.expand_reductions import expand_reductions
 from .ir.formats import DTypeInfo
 from .ir.language import (
     CHUNK,
@@ -404,6 +405,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "dtype_rules",
         "end_without_driver",
         "eq",
+        "expand_reductions",
         "fills_tiles",
         "find_compiler",
         "find_included",

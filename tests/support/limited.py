@@ -124,6 +124,8 @@ class Limited(broken_backends.Honest):
             raise RuntimeError(f"indices of 64 bits:\n{kernel}")
         if not self.capabilities.int64 and has_int64(kernel):
             raise RuntimeError(f"integers of 64 bits:\n{kernel}")
+        if not self.capabilities.reductions and has_reductions(kernel.body):
+            raise RuntimeError(f"a reduce loop:\n{kernel}")
         words = self.capabilities.storage_bits == 32
         if words and any(b.dtype.itemsize < 4 for b in kernel.buffers):
             raise RuntimeError(f"elements of less than 32 bits:\n{kernel}")
@@ -144,9 +146,18 @@ class Limited(broken_backends.Honest):
             super().launch(program, buffers, ints, scalars, grid, stream)
 
 
+def has_reductions(block: Block) -> bool:
+    """Return True if a block or a loop in it has a reduce loop."""
+    return any(isinstance(s, Loop) and s.kind == "reduce" for s in walk(block))
+
+
 def has_int64(kernel: Kernel) -> bool:
     """Return True if a kernel contains a 64-bit integer: memory, scalars, values, combines."""
-    found = [kernel.index, *(b.dtype for b in kernel.buffers), *(d for _, d in kernel.scalars)]
+    found = [
+        kernel.index,
+        *(b.dtype for b in (*kernel.buffers, *kernel.arrays)),
+        *(d for _, d in kernel.scalars),
+    ]
     values: list[Value] = [*kernel.grid]
     for s in walk(kernel.body):
         if isinstance(s, Value):
@@ -201,6 +212,21 @@ class ShortLoops(Limited):
     """A backend with at most 8192 iterations of a point in a launch."""
 
     capabilities = replace(OF_REFERENCE, max_iterations=1 << 13)
+
+
+class NoReductions(Limited):
+    """A backend without reduce loops."""
+
+    capabilities = replace(OF_REFERENCE, reductions=False)
+
+
+class NoReductionsOfWords(Limited):
+    """A backend of 32-bit words without reduce loops and with short launches."""
+
+    capabilities = replace(
+        OF_REFERENCE, index_bits=32, int64=False, offset_alignment=4, storage_bits=32,
+        max_iterations=1 << 13, reductions=False,
+    )  # fmt: skip
 
 
 class NarrowAtomics(Limited):
@@ -270,6 +296,8 @@ LIMITED = (
     Aligned,
     SmallGrids,
     ShortLoops,
+    NoReductions,
+    NoReductionsOfWords,
     SmallBlocks,
     WholeBindings,
     WholeWords,
@@ -329,4 +357,22 @@ class KeepsItsPlaces(WholeBindings):
         return launch
 
 
-BROKEN = (EndsLoops, EndsReductions, OverstatesItsBlocks, KeepsItsPlaces)
+class SharesItsArrays(Limited):
+    """Compile no reduce loops, and let all points of a block share one private array."""
+
+    capabilities = NoReductions.capabilities
+    shown_by = "test_reductions and test_combine and add-float32-rows"
+
+    def launch(self, *given: Any) -> None:
+        with mock.patch.object(reference, "_PrivateArrays", SharedArrays):
+            super().launch(*given)
+
+
+class SharedArrays(reference._PrivateArrays):
+    """Private arrays that are one for all points."""
+
+    def resolve_positions(self, index: Any, mask: Any, what: str) -> Any:
+        return super().resolve_positions(index, mask, what) // self.points.size * self.points.size
+
+
+BROKEN = (EndsLoops, EndsReductions, SharesItsArrays, OverstatesItsBlocks, KeepsItsPlaces)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..dtypes import int32
 from ..errors import DeviceError
 from ..ir.builder import Kernel
+from ..ir.expand_reductions import lower_reductions
 from ..ir.interval_analysis import INT32_INDEX_MAX, trip_bounds
 from ..ir.language import Loop
 from ..ir.lower_int64 import lower_int64_to_words
@@ -59,6 +60,10 @@ class _Binder(NamedTuple):
             return self.backend.bind(program, binder.ints, self.grid)
         return PartedLaunch(binder, kernel, trips)
 
+    def compile(self, kernel: Kernel) -> Compiled:
+        """Return the program of a kernel that has reduce loops, if it has any."""
+        return self.resources.compile(lower_reductions(kernel, self.backend.info.capabilities))
+
     def allocate(self, words: int, stream: StreamHandle) -> tuple[Any, tuple[Any, int]]:
         """Allocate words of 32 bits; return the owner, and the handle and the aligned offset."""
         alignment = self.backend.info.capabilities.offset_alignment
@@ -77,7 +82,8 @@ def bind_iterations(
 
     Raises: DeviceError if the launch cannot be divided.
     """
-    kernel, limit = program.kernel, backend.info.capabilities.max_iterations
+    limit = backend.info.capabilities.max_iterations
+    kernel = program.kernel.unexpanded or program.kernel
     if not limit or resources is None:
         return backend.bind(program, ints, grid)
     binder = _Binder(backend, tuple(ints), tuple(grid), resources)
@@ -86,7 +92,7 @@ def bind_iterations(
     if len(counts) == len(trips):
         return binder.bind(program, kernel, counts)
     try:
-        return PartedLaunchOfData(binder, program, trips)
+        return PartedLaunchOfData(binder, program, kernel, trips)
     except UnknownTripsError:
         raise DeviceError(
             f"kernel {kernel.name} has a loop whose length it computes from values that it writes "
@@ -113,7 +119,7 @@ class PartedLaunch:
             )
         self._programs = {
             # the state keeps a float64 as an integer of 64 bits
-            id(k): binder.resources.compile(lower_int64_to_words(k, capabilities))
+            id(k): binder.compile(lower_int64_to_words(k, capabilities))
             for k in split.kernels()
         }
         self._bound = [*self._bind_parts()] if split.launch_count <= BOUND_PARTS_MAX else None
@@ -137,18 +143,18 @@ class PartedLaunchOfData:
     Each call finds these lengths by launches of probes, and waits for them.
     """
 
-    __slots__ = ("_binder", "_launches", "_probes", "_program", "_trips")
+    __slots__ = ("_binder", "_kernel", "_launches", "_probes", "_program", "_trips")
 
     def __init__(
-        self, binder: _Binder, program: Compiled, trips: Mapping[Loop, int | None]
+        self, binder: _Binder, program: Compiled, kernel: Kernel, trips: Mapping[Loop, int | None]
     ) -> None:
-        self._binder, self._program = binder, program
+        self._binder, self._program, self._kernel = binder, program, kernel
         self._trips = {loop: n for loop, n in trips.items() if n is not None}
         self._probes: list[tuple[TripProbe, Compiled]] = []
         unknown = dict(trips)
         while None in unknown.values():
-            probe = build_trip_probe(program.kernel, unknown)
-            self._probes.append((probe, binder.resources.compile(probe.kernel)))
+            probe = build_trip_probe(kernel, unknown)
+            self._probes.append((probe, binder.compile(probe.kernel)))
             unknown.update(dict.fromkeys(probe.loops, 0))
         # the launches of the probes and the kernel, by the lengths that were found before each
         self._launches: LRUCache[tuple[int, ...], Launch] = LRUCache(BOUND_LENGTHS_MAX)
@@ -166,9 +172,7 @@ class PartedLaunchOfData:
             lengths += measured
         launch = self._launches.find(lengths)
         if launch is None:
-            launch = self._launches[lengths] = self._binder.bind(
-                self._program, self._program.kernel, trips
-            )
+            launch = self._launches[lengths] = self._binder.bind(self._program, self._kernel, trips)
         launch(buffers, scalars, stream)
 
     def _measure(

@@ -19,7 +19,7 @@ import numpy as np
 from ..dtypes import DType, bfloat16, float16, float64, uint16
 from ..errors import InternalError
 from ..ir.builder import Combine, Kernel, combine
-from ..ir.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
+from ..ir.language import CHUNK, LANES, Atomic, Block, Buffer, Loop, Store, Value, walk
 from ..ir.legalize import lower_plugin_dtypes
 from ..ir.target import Capabilities
 from .interface import (
@@ -237,6 +237,20 @@ class _InterpretedBuffer:
     def encode(self, value: Array) -> Array:
         """Return a value as stored: bfloat16 as uint16 bits, others unchanged."""
         return _encode_bfloat16(value) if self.dtype is bfloat16 else value
+
+
+class _PrivateArrays(_InterpretedBuffer):
+    """A private array of all points of a block: element k of point p is `data[k * points + p]`."""
+
+    def __init__(self, array: Buffer, points: int) -> None:
+        size = array.length * points * _numpy_dtype(array.dtype).itemsize
+        super().__init__(array.name, array.dtype, np.full(size, 0xAA, np.uint8), 0)
+        self.points = np.arange(points)
+
+    def resolve_positions(self, index: Array, mask: Mask, what: str) -> Array:
+        """Return positions in `data`, 0 where masked out. Raises: InternalError if out of range."""
+        position = np.asarray(index, np.int64) * self.points.size + self.points
+        return super().resolve_positions(position, mask, what)
 
 
 def _and_masks(a: Mask, b: Mask) -> Mask:
@@ -491,7 +505,8 @@ def interpret(
             points = np.arange(first, min(first + step, total))
             index = np.unravel_index(points, tuple(grid)) if grid else ()
             index = tuple(i.astype(index_type, copy=False) for i in index)
-            _BlockRun(memory, params, index).block(kernel.body, (points.size,), None)
+            private = {id(b): _PrivateArrays(b, points.size) for b in kernel.arrays}
+            _BlockRun(memory | private, params, index).block(kernel.body, (points.size,), None)
 
 
 # --- the backend ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ one of each group of equal values.
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -54,10 +55,12 @@ class Kernel:
     - `grid`: the extent of each axis, as a Value; the last axis is the fastest.
     - `body`: the statements for a point.
     - `index`: the dtype of ints, grid, loops and indices: int64, and int32 after legalisation.
-    - `before`: the kernel from which a pass made 32-bit words.
+    - `before`: the kernel from which passes made 32-bit words, or folds of reduce loops.
     - `fast_math`: True permits contraction and approximate division.
     - `offset_ints`: for devices with `offset_params`: for each buffer the name of the integer that
       is its first element, and the bytes of an element.
+    - `arrays`: the private arrays, which each point has for itself; they begin with any values.
+    - `unexpanded`: the kernel from which `expand_reductions` made this one.
     """
 
     name: str
@@ -67,9 +70,11 @@ class Kernel:
     grid: tuple[Value, ...]
     body: Block
     index: DType = int64  # dtype of the ints, grid, loops and indices; int32 after legalisation
-    before: Kernel | None = None  # the kernel from which a pass made 32-bit words
+    before: Kernel | None = None  # the kernel without words and arrays
     fast_math: bool = False  # it may be compiled with contraction and approximate division
     offset_ints: tuple[tuple[str, int], ...] = ()  # of each buffer, on devices that want these
+    arrays: tuple[Buffer, ...] = ()  # private to each point
+    unexpanded: Kernel | None = None  # the kernel with the reduce loops that became folds
 
     def __str__(self) -> str:
         text: str | None = self.__dict__.get(
@@ -89,12 +94,14 @@ class Kernel:
         scalars: tuple[tuple[str, DType], ...] | None = None,
         before: Kernel | None = None,
         offset_ints: tuple[tuple[str, int], ...] | None = None,
+        arrays: tuple[Buffer, ...] | None = None,
+        unexpanded: Kernel | None = None,
     ) -> Kernel:
         """Return this kernel with another body, and other fields if a pass has changed them.
 
         - `body`: the new statements.
-        - `buffers`, `ints`, `grid`, `index`, `scalars`, `before`, `offset_ints`: the other fields;
-          None keeps this kernel's.
+        - `buffers`, `ints`, `grid`, `index`, `scalars`, `before`, `offset_ints`, `arrays`,
+          `unexpanded`: the other fields; None keeps this kernel's.
         """
         return Kernel(
             self.name,
@@ -107,6 +114,8 @@ class Kernel:
             self.before if before is None else before,
             self.fast_math,
             self.offset_ints if offset_ints is None else offset_ints,
+            self.arrays if arrays is None else arrays,
+            self.unexpanded if unexpanded is None else unexpanded,
         )
 
 
@@ -119,6 +128,7 @@ class KernelBuilder:
     def __init__(self, name: str) -> None:
         self.name = name
         self._buffers: list[Buffer] = []
+        self._arrays: list[Buffer] = []
         self._ints: list[Value] = []
         self._scalars: list[Value] = []
         self._grid: list[Value] = []
@@ -133,6 +143,18 @@ class KernelBuilder:
         """
         self._buffers.append(Buffer(name, dtype, access))
         return self._buffers[-1]
+
+    def array(self, name: str, dtype: DType, length: builtins.int) -> Buffer:
+        """Add a private array, which each point has for itself, and return it.
+
+        Loads and stores of it stand outside of map and reduce loops.
+
+        - `name`: the name of the array.
+        - `dtype`: the dtype of the elements.
+        - `length`: the number of elements.
+        """
+        self._arrays.append(Buffer(name, dtype, "rw", length))
+        return self._arrays[-1]
 
     def int(self, name: str) -> Value:
         """Add an int64 run-time parameter and return it.
@@ -193,6 +215,7 @@ class KernelBuilder:
             tuple((v.name, v.dtype) for v in self._scalars),
             tuple(self._grid),
             body,
+            arrays=tuple(self._arrays),
         )
 
 

@@ -94,19 +94,22 @@ OPERANDS = ("const", "param", "index", "loopvar", "carry", "result", "arg")
 
 
 class Buffer:
-    """A buffer parameter, whose indices are in elements from its start.
+    """A buffer parameter, or a private array of each point; indices are in elements from its start.
 
-    - `name`: the name of the parameter.
+    - `name`: the name of the parameter or array.
     - `dtype`: the dtype of the elements.
     - `access`: "r", "w" or "rw".
+    - `length`: the elements of a private array; 0 for a parameter.
     """
 
-    __slots__ = ("access", "dtype", "name")
+    __slots__ = ("access", "dtype", "length", "name")
 
-    def __init__(self, name: str, dtype: DType, access: str) -> None:
-        self.name, self.dtype, self.access = name, dtype, access
+    def __init__(self, name: str, dtype: DType, access: str, length: int = 0) -> None:
+        self.name, self.dtype, self.access, self.length = name, dtype, access, length
 
     def __repr__(self) -> str:
+        if self.length:
+            return f"<private array {self.name}: {self.dtype.code}[{self.length}]>"
         return f"<buffer {self.name}: {self.access} {self.dtype.code}>"
 
 

@@ -22,6 +22,7 @@ from ..dtypes import (
 from ..errors import DeviceError, DTypeError
 from .analysis import values
 from .builder import Kernel
+from .expand_reductions import lower_reductions
 from .guard_subnormals import guard_subnormals
 from .hide_floats import hide_floats
 from .language import (
@@ -262,4 +263,5 @@ PASSES: tuple[Pass, ...] = (
     lower_index_width,
     lower_subword_elements,
     lower_int64_to_words,
+    lower_reductions,
 )

@@ -13,8 +13,10 @@ from .language import ALL_OPS, Atomic, Block, Buffer, Loop, Statement, Store, Va
 _CONST = re.compile(r"(\w+)\(([^()]*)\)")
 _INDEX = re.compile(r"i([0-9]{1,3})")
 _HEAD = re.compile(
-    r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*?)\)(?: index (\w+))?( fast)? \{"
+    r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*?)\)"
+    r"(?: private\(([^()]*)\))?(?: index (\w+))?( fast)? \{"
 )
+_ARRAY = re.compile(r"(\w+)\[([0-9]{1,9})\]")
 _VALUE = re.compile(r"(\w+): (\w+) = (\w+) (.*)")
 # An operand has no space in it: the expressions never backtrack, however long a line is.
 _ELEMENT = re.compile(r"(\w+)\[([^\s\]]+)\](?: if (\w+))?")
@@ -93,10 +95,14 @@ class _Parser:
             raise self.syntax_error(
                 "expected 'kernel name(buffers; ints; scalars) grid(extents) {'"
             )
-        name, buffers, ints, scalars, grid, index, fast = head.groups()
+        name, buffers, ints, scalars, grid, private, index, fast = head.groups()
         self.index = self.find_dtype(index or int64.code)
         for piece in _split_commas(buffers):
             self.declare_buffer(*self.split_declaration(piece))
+        arrays = [
+            self.declare_array(*self.split_declaration(piece))
+            for piece in _split_commas(private or "")
+        ]
         for piece in _split_commas(ints):
             self.names[piece] = Value("param", self.index, (), piece)
         numbers = [self.split_declaration(piece) for piece in _split_commas(scalars)]
@@ -111,19 +117,28 @@ class _Parser:
             raise self.syntax_error(f"expected nothing after the last }}, got {line!r}")
         return Kernel(
             name,
-            tuple(self.buffers.values()),
+            tuple(b for b in self.buffers.values() if not b.length),
             tuple(_split_commas(ints)),
             typed,
             extents,
             body,
             self.index,
             fast_math=fast is not None,
+            arrays=tuple(arrays),
         )
 
     def declare_buffer(self, name: str, access_and_code: str) -> None:
         """Declare a buffer from a text such as "rw f32" after its name."""
         access, _, code = access_and_code.partition(" ")
         self.buffers[name] = Buffer(name, self.find_dtype(code), access)
+
+    def declare_array(self, name: str, code_and_length: str) -> Buffer:
+        """Declare a private array from a text such as "f32[96]" after its name, and return it."""
+        match = _ARRAY.fullmatch(code_and_length)
+        if match is None:
+            raise self.syntax_error(f"expected 'dtype[length]', got {code_and_length!r}")
+        array = self.buffers[name] = Buffer(name, self.find_dtype(match[1]), "rw", int(match[2]))
+        return array
 
     def parse_operand(self, text: str) -> Value:
         """Return the constant, grid index or earlier value of `text`. Raises: ArgumentError."""

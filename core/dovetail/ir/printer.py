@@ -12,7 +12,8 @@ Loops: `reduce add k0 in i64(0)..n0 -> r0: f32 { ... yield v4 }`, `fold k0 in a.
 v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows as ` if v7`, values
 that replace a reduction's identity as ` from (v8)`.
 A kernel whose indices are int32 says so in its first line: `grid(n0) index i32 {`; a kernel that
-may be compiled with `fast_math`, by `grid(n0) fast {`.
+may be compiled with `fast_math`, by `grid(n0) fast {`. Private arrays stand behind the grid:
+`grid(n0) private(lanes0: f32[96]) {`.
 `parser.py` reads it back.
 """
 
@@ -107,7 +108,9 @@ class _Printer:
 
 def print_kernel(kernel: Kernel) -> str:
     """Return the text of a kernel; equal kernels have equal texts."""
-    parameters = [b.name for b in kernel.buffers] + [name for name, _ in kernel.scalars]
+    parameters = [b.name for b in (*kernel.buffers, *kernel.arrays)] + [
+        name for name, _ in kernel.scalars
+    ]
     printer = _Printer(frozenset(parameters).union(kernel.ints))
     groups = [
         ", ".join(f"{b.name}: {b.access} {b.dtype.code}" for b in kernel.buffers),
@@ -116,6 +119,9 @@ def print_kernel(kernel: Kernel) -> str:
     ]
     printer.print_block(kernel.body, "  ")
     head = f"kernel {kernel.name}({'; '.join(groups)}) grid({printer.format_operands(kernel.grid)})"
+    if kernel.arrays:
+        arrays = [f"{b.name}: {b.dtype.code}[{b.length}]" for b in kernel.arrays]
+        head += f" private({', '.join(arrays)})"
     head += "" if kernel.index is int64 else f" index {kernel.index.code}"
     head += " fast {" if kernel.fast_math else " {"
     return "\n".join([head, *printer.lines, "}"])

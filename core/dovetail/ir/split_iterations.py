@@ -288,6 +288,7 @@ class _PartBuilder(Cloner):
             body=tuple(self.statements),
             ints=(*kernel.ints, *self.names),
             before=None,
+            unexpanded=None,
         )
 
     def open_loop(self, depth: int) -> None:

@@ -55,6 +55,8 @@ class Capabilities:
       atomics on them as well, unless `atomic_bits` is 32.
     - `storage_bits`: the smallest unit of memory access, 8 or 32. Scalars keep their dtypes.
     - `atomic_bits`: the most bits of an integer on which the device has atomics, 64 or 32.
+    - `reductions`: True if the backend compiles reduce loops. False: they come as folds over
+      private arrays of lanes.
     """
 
     dtypes: frozenset[DType] = frozenset((bool_, *INTEGERS, *FLOATS))  # dtypes of buffers
@@ -86,6 +88,7 @@ class Capabilities:
     int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words
     storage_bits: int = 8  # the smallest unit of memory access: 32 if there are only words
     atomic_bits: int = 64  # of the largest integers that atomics change: 32 if those of 64 lack
+    reductions: bool = True  # kernels may have reduce loops
 
     @property
     def has_fma64(self) -> bool:

@@ -71,7 +71,7 @@ def build_trip_probe(kernel: Kernel, trips: Mapping[Loop, int | None]) -> TripPr
     probe, cells, start = append_buffer(kernel, "trips", uint32)
     builder = _ProbeBuilder(cells, start, trips)
     builder.visit(kernel.body)
-    probe = replace(probe, body=tuple(builder.statements), before=None)
+    probe = replace(probe, body=tuple(builder.statements), before=None, unexpanded=None)
     return TripProbe(probe, tuple(builder.loops), builder.origins)
 
 

@@ -75,11 +75,12 @@ class _Verifier:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.buffers = {id(b) for b in kernel.buffers}
+        self.buffers = {id(b) for b in (*kernel.buffers, *kernel.arrays)}
         self.params: dict[str, DType] = dict.fromkeys(kernel.ints, kernel.index)
         self.params |= dict(kernel.scalars)
         self.defined_ids: set[int] = set()  # ids of every Value and Loop so far
         self.in_scope: set[int] = set()
+        self.parallel_loops = 0  # open maps and reduces
 
     def run(self) -> None:
         """Check the header and the body. Raises: _BrokenRule."""
@@ -93,13 +94,19 @@ class _Verifier:
             _fail(
                 "the index dtype must be int64, or int32 for devices with 32-bit indices", k.index
             )
-        names = [b.name for b in k.buffers] + list(k.ints) + [n for n, _ in k.scalars]
+        names = [b.name for b in (*k.buffers, *k.arrays)] + list(k.ints) + [n for n, _ in k.scalars]
         for name in names:
             if not _NAME.fullmatch(name) or _INDEX.fullmatch(name) or names.count(name) > 1:
                 _fail("a parameter's name must be an identifier, unique, and not like i0", name)
         for b in k.buffers:
             if b.access not in ("r", "w", "rw") or b.dtype not in BY_CODE.values():
                 _fail("a buffer must have a known dtype, and access r, w or rw", b)
+            if b.length:
+                _fail("a buffer must be a parameter, and not a private array", b)
+        for b in k.arrays:
+            self.check_real(b.dtype, b)
+            if b.access != "rw" or b.length < 1:
+                _fail("a private array must have access rw and a positive length", b)
         for name, dtype in k.scalars:
             self.check_real(dtype, name)
         for extent in k.grid:
@@ -194,6 +201,8 @@ class _Verifier:
             _fail("a buffer must be declared by the kernel", where)
         if letter not in buffer.access:
             _fail(f"a buffer of access {buffer.access!r} must not be accessed as {letter!r}", where)
+        if buffer.length and self.parallel_loops:
+            _fail("a private array must be accessed outside of map and reduce loops", where)
 
     def check_index(self, index: Value, when: Value | None, where: object) -> None:
         """Raise _BrokenRule if an index or a condition has the wrong dtype."""
@@ -244,6 +253,8 @@ class _Verifier:
             _fail("a stored value must have the buffer's dtype", s)
         if isinstance(s, Atomic) and (s.op not in _ATOMICS or not s.value.dtype.is_integer):
             _fail(f"an atomic must be one of {', '.join(_ATOMICS)} on integers", s)
+        if isinstance(s, Atomic) and s.buffer.length:
+            _fail("an atomic must be on a buffer, and not on a private array", s)
 
     def check_loop(self, s: Loop) -> None:
         """Check a loop and its body, and add its results to the scope. Raises: _BrokenRule."""
@@ -259,7 +270,9 @@ class _Verifier:
         outside = set(self.in_scope)
         self.add_to_scope(s, (s.var,), "loopvar")
         self.add_to_scope(s, s.carry, "carry")
+        self.parallel_loops += s.kind != "fold"
         self.check_block(s.body)
+        self.parallel_loops -= s.kind != "fold"
         for u in s.update:
             self.check_operand(u)
         if tuple(x for x in s.body if not isinstance(x, Value)) != tuple(s.effects):

@@ -160,7 +160,8 @@ class FallbackBackend:
                 'companion="reference"); or move the tensors to another device with x.to(...)'
                 f"\n{kernel}"
             )
-        return CompanionProgram(kernel, callbacks.program_of(self.companion, kernel))
+        whole = kernel.unexpanded or kernel
+        return CompanionProgram(kernel, callbacks.program_of(self.companion, whole))
 
     # --- launches
     def bind(self, program: Program, ints: Sequence[int], grid: Sequence[int]) -> Launch:

@@ -1,0 +1,212 @@
+"""A pass of `legalize` for devices without reduce loops: each becomes plain loops over lanes.
+
+The lanes are private arrays, one for each value. Row 0 has the lanes of a chunk of elements, row 1
+those of a chunk of results of row 0, and so on. A complete row becomes lane 0 of itself by the
+tree, then a value of the next row. The combine occurs twice: for an element, and for two lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from ..dtypes import DType
+from .builder import Kernel, combine
+from .language import (
+    CHUNK,
+    LANES,
+    Buffer,
+    Loop,
+    Store,
+    Value,
+    cast,
+    const,
+    eq,
+    load,
+    walk,
+    where,
+)
+from .rewrite import Cloner, fresh_names
+from .target import Capabilities
+
+CHUNK_BITS = CHUNK.bit_length() - 1
+TREE_STEPS = LANES.bit_length() - 1
+ROWS_MAX = {32: 3, 64: 4}  # by the bits of an index: CHUNK ** 4 values are more than any memory
+
+
+def lower_reductions(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """Return the kernel without reduce loops if the device has none."""
+    return kernel if capabilities.reductions else expand_reductions(kernel)
+
+
+def expand_reductions(kernel: Kernel) -> Kernel:
+    """Return a kernel whose reduce loops are folds over private arrays of lanes.
+
+    The bits are those of the canonical order. The field `unexpanded` of the result is the given
+    kernel. A kernel without reductions comes back as it is.
+
+    - `kernel`: a legalised kernel, or one of real values.
+    """
+    if not _has_reductions(kernel.body):
+        return kernel
+    expander = _Expander(kernel)
+    body = expander.block(kernel.body)
+    arrays = (*kernel.arrays, *expander.arrays)
+    before = kernel.before or kernel
+    return kernel.with_body(body, before=before, arrays=arrays, unexpanded=kernel)
+
+
+def _has_reductions(block: Iterable[object]) -> bool:
+    """Return True if a block or a loop in it has a reduce loop."""
+    return any(isinstance(s, Loop) and s.kind == "reduce" for s in walk(tuple(block)))  # type: ignore[arg-type]
+
+
+def _count_rows(loop: Loop) -> int:
+    """Return the rows of lanes that a reduction needs: the most if its length is not constant."""
+    if loop.start.op != "const" or loop.stop.op != "const":
+        return ROWS_MAX[loop.var.dtype.bits]
+    rows, last = 1, loop.stop.number - loop.start.number - 1
+    while last >= CHUNK**rows:
+        rows += 1
+    return rows
+
+
+class _Expander(Cloner):
+    """A cloner that writes each reduction as folds."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.arrays: list[Buffer] = []
+        self.free: list[Buffer] = []  # arrays of complete reductions
+
+    def loop(self, old: Loop) -> Loop:
+        """Return the copy of a loop, or the fold that gives the results of a reduction."""
+        if old.kind == "reduce":
+            return self.expand(old)
+        new = super().loop(old)
+        if _has_reductions(old.body):
+            new.kind = "fold"  # iterations of a map may run at once, and would share the arrays
+        return new
+
+    # --- statements
+
+    def place(self, v: Value) -> Value:
+        """Append a value to the open block and return it."""
+        self.emit(v)
+        return v
+
+    @contextmanager
+    def fold(self, stop: Value | int, init: Sequence[Value] = ()) -> Iterator[Loop]:
+        """Append a fold from 0 to `stop`, whose body is the statements of the context."""
+        stop = stop if isinstance(stop, Value) else const(stop, self.kernel.index)
+        loop = Loop("fold", const(0, self.kernel.index), self.place(stop), None, tuple(init))
+        loop.carry = tuple(Value("carry", v.dtype, (), (loop, i)) for i, v in enumerate(init))
+        loop.results = tuple(Value("result", v.dtype, (), (loop, i)) for i, v in enumerate(init))
+        outer, self.statements = self.statements, []
+        yield loop
+        loop.set_body(tuple(self.statements))
+        outer.append(loop)
+        self.statements = outer
+
+    def take_array(self, dtype: DType, length: int) -> Buffer:
+        """Return a private array that no open reduction uses."""
+        for k, array in enumerate(self.free):
+            if (array.dtype, array.length) == (dtype, length):
+                return self.free.pop(k)
+        (name,) = fresh_names(self.kernel, [f"lanes{len(self.arrays)}"])
+        self.arrays.append(Buffer(name, dtype, "rw", length))
+        return self.arrays[-1]
+
+    # --- reductions
+
+    def expand(self, old: Loop) -> Loop:
+        """Append the statements of a reduction but the last fold, and return that."""
+        rows, place = _count_rows(old), self.place
+        lanes = _Lanes(self, old, rows)
+        start, stop = self.operand(old.start), self.operand(old.stop)
+        count = place(where(start < stop, stop - start, 0))
+        chunks: Value | int = 1
+        top = const(0, count.dtype)  # the last row
+        if rows > 1:
+            chunks = place(where(count <= CHUNK, 1, ((count - 1) >> CHUNK_BITS) + 1))
+            for row in range(1, rows):
+                top = top + cast(count > CHUNK**row, count.dtype)
+            place(top)
+        lanes.fill(const(0, count.dtype), top * LANES + LANES)
+        with self.fold(chunks, lanes.identity) as loop:
+            first = place(loop.var * CHUNK)
+            offset, left = place(start + first), place(count - first)
+            with self.fold(where(left < CHUNK, left, CHUNK)) as elements:
+                self.replacements[old.var] = place(offset + elements.var)
+                self.statements += self.block(old.body)
+                lanes.combine(place(elements.var & (LANES - 1)), self.operands(old.update))
+            complete = self.complete_rows(loop.var + 1, chunks, top, rows)
+            with self.fold(complete) as levels:
+                lanes.write_tree(loop.var, levels.var, top)
+            loop.update = lanes.load(place(top * LANES))
+        self.statements.pop()  # `block` appends it
+        self.replacements.update(zip(old.results, loop.results, strict=True))
+        self.free += lanes.arrays
+        return loop
+
+    def complete_rows(self, done: Value, chunks: Value | int, top: Value, rows: int) -> Value:
+        """Return how many rows are complete after `done` chunks of elements."""
+        complete = const(1, done.dtype)
+        for row in range(1, rows - 1):
+            complete = complete + cast(eq(done & (CHUNK**row - 1), 0), done.dtype)
+        return where(eq(done, chunks), top + 1, complete)
+
+
+class _Lanes:
+    """The lanes of a reduction, in `rows` rows of LANES elements of private arrays."""
+
+    def __init__(self, expander: _Expander, old: Loop, rows: int) -> None:
+        self.expander, self.place = expander, expander.place
+        self.rule = combine(str(old.combine), tuple(u.dtype for u in old.update))
+        init, values = expander.operands(old.init), len(self.rule.identity)
+        self.identity = init[:values] or self.rule.identity
+        self.shared = init[values:]
+        self.arrays = [expander.take_array(v.dtype, rows * LANES) for v in self.identity]
+
+    def load(self, at: Value) -> tuple[Value, ...]:
+        """Return the values of a lane."""
+        return tuple(self.place(load(array, at)) for array in self.arrays)
+
+    def store(self, at: Value, values: Sequence[Value]) -> None:
+        """Append stores of values to a lane."""
+        stores = [Store(array, at, v) for array, v in zip(self.arrays, values, strict=True)]
+        self.expander.statements += stores
+
+    def fill(self, first: Value, count: Value) -> None:
+        """Append a loop that stores the identity in `count` lanes."""
+        with self.expander.fold(count) as loop:
+            self.store(self.place(first + loop.var), self.identity)
+
+    def combine(self, at: Value, right: Sequence[Value]) -> None:
+        """Append the combination of a lane with further values."""
+        expander, rule = self.expander, self.rule
+        operands = (*self.shared, *self.load(at), *right)
+        names = rule.shared + rule.left + rule.right
+        expander.replacements.update(zip(names, operands, strict=True))
+        for v in rule.body:
+            expander.value(v)
+        self.store(at, expander.operands(rule.result))
+
+    def write_tree(self, chunk: Value, row: Value, top: Value) -> None:
+        """Append the tree of a row, and the combination of lane 0 into the next row, if any.
+
+        The last is a step of width 0.
+        """
+        place, fold = self.place, self.expander.fold
+        first, more = place(row * LANES), place(row < top)
+        lane = (chunk >> (row * CHUNK_BITS)) & (LANES - 1)
+        into = place(first + LANES + lane)
+        with fold(cast(more, row.dtype) + TREE_STEPS) as steps:
+            width = place(const(LANES // 2, row.dtype) >> steps.var)
+            ends = place(eq(width, 0))
+            with fold(where(ends, 1, width)) as pairs:
+                near = place(first + pairs.var)
+                far = self.load(place(near + width))
+                self.combine(place(where(ends, into, near)), far)
+        self.fill(first, where(more, const(LANES, row.dtype), 0))
