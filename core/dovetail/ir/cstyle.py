@@ -315,6 +315,15 @@ class CStyle:
         declared = ", ".join(f"const {t} {p}" for t, p in parameters)
         return f"{self.helper}{type} {name}({declared}) {{"
 
+    def array(self, type: str, name: str, length: int) -> str:
+        """Return the declaration of a private array.
+
+        - `type`: the name of the C type.
+        - `name`: the name of the array.
+        - `length`: the number of elements.
+        """
+        return f"{type} {name}[{length}];"
+
     # --- types and constants
 
     def type(self, dtype: DType) -> str:
@@ -502,15 +511,17 @@ class KernelWriter:
         self.shared: dict[str, list[str]] = {}  # declarations for groups, by type
         self.names: dict[int, str] = {}
         self.params = self.parameter_names()
-        names = [n for n, _ in kernel.scalars] + [b.name for b in kernel.buffers] + [*kernel.ints]
+        names = [n for n, _ in kernel.scalars] + [*kernel.ints]
+        names += [b.name for b in (*kernel.buffers, *kernel.arrays)]
         self.reserved_names = frozenset([*names, *self.params.values()])
         self.name_counts = dict.fromkeys("vkcr", 0)
 
     def parameter_names(self) -> dict[str, str]:
-        """Return the parameters' names in C."""
+        """Return the names of parameters and private arrays in C."""
         k, c_names = self.kernel, dict[str, str]()
         reserved = self.style.reserved | (TILE_WORDS if self.tile else frozenset())
-        for name in (*(b.name for b in k.buffers), *k.ints, *(n for n, _ in k.scalars)):
+        buffers = [b.name for b in (*k.buffers, *k.arrays)]
+        for name in (*buffers, *k.ints, *(n for n, _ in k.scalars)):
             ascii_name = "".join(x if x.isascii() else f"u{ord(x):x}" for x in name)
             name_in_c = self.style.prefix + ascii_name
             while name_in_c in reserved or name_in_c in c_names.values():
@@ -568,6 +579,8 @@ class KernelWriter:
         if self.tile is None:
             head = style.function(entry, parameters, self.lanes)
             self.write_heads(style.points(extents, self.lanes))
+            for b in k.arrays:
+                self.write_lines(style.array(style.type(b.dtype), self.params[b.name], b.length))
             self.write_block(k.body, outermost=True)
         else:
             head = style.tile_function(entry, parameters, self.tile)
@@ -611,13 +624,17 @@ class KernelWriter:
         args = [self.name(a) for a in v.args]
         if v.op != "load":
             return self.style.operation(v.op, v.dtype, args, v.args[v.op == "where"].dtype)
-        element = self.style.load(v.buffer, self.params[v.buffer.name], args[0])
+        name = self.params[v.buffer.name]
+        private = bool(v.buffer.length)
+        element = f"{name}[{args[0]}]" if private else self.style.load(v.buffer, name, args[0])
         return element if len(args) == 1 else self.style.load_if(args[1], element, v.dtype)
 
     def write_effect(self, s: Store | Atomic) -> None:
         """Write a store or an atomic, under its condition if it has one."""
         name, index, value = self.params[s.buffer.name], self.name(s.index), self.name(s.value)
-        if isinstance(s, Store):
+        if s.buffer.length:
+            lines = [f"{name}[{index}] = {value};"]
+        elif isinstance(s, Store):
             lines = [self.style.store(s.buffer, name, index, value)]
         else:
             lines = self.style.atomic(s.op, s.buffer.dtype, f"&{name}[{index}]", value)
