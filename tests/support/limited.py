@@ -18,7 +18,7 @@ from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32, int64, uint64
 from dovetail.ir.builder import Kernel, combine
-from dovetail.ir.language import CHUNK, Atomic, Block, Loop, Value, walk
+from dovetail.ir.language import CHUNK, Atomic, Block, Buffer, Loop, Value, walk
 from dovetail.ir.target import Capabilities
 from dovetail.ir.trip_counts import CHUNK_OVERHEAD
 from dovetail.ir.verify import verify
@@ -364,15 +364,14 @@ class SharesItsArrays(Limited):
     shown_by = "test_reductions and test_combine and add-float32-rows"
 
     def launch(self, *given: Any) -> None:
-        with mock.patch.object(reference, "_PrivateArrays", SharedArrays):
+        with mock.patch.object(reference, "_create_private_array", create_shared_array):
             super().launch(*given)
 
 
-class SharedArrays(reference._PrivateArrays):
-    """Private arrays that are one for all points."""
-
-    def resolve_positions(self, index: Any, mask: Any, what: str) -> Any:
-        return super().resolve_positions(index, mask, what) // self.points.size * self.points.size
+def create_shared_array(array: Buffer, points: int) -> Any:
+    """Return a private array that is one for all points."""
+    data = np.zeros(array.length * points * array.dtype.itemsize, np.uint8)
+    return reference._InterpretedBuffer(array.name, array.dtype, data, 0)
 
 
 BROKEN = (EndsLoops, EndsReductions, SharesItsArrays, OverstatesItsBlocks, KeepsItsPlaces)

@@ -201,25 +201,27 @@ def _cast(x: Array, source: DType, target: DType) -> Array:
 
 
 class _InterpretedBuffer:
-    """A buffer while a kernel runs: `data[origin]` is the element of index 0."""
+    """A buffer while a kernel runs: `data[origin + k * stride]` is the element of index k."""
 
-    def __init__(self, name: str, dtype: DType, data: Array, origin: int) -> None:
-        self.name, self.dtype, self.origin = name, dtype, origin
+    def __init__(
+        self, name: str, dtype: DType, data: Array, origin: Array, stride: int = 1
+    ) -> None:
+        self.name, self.dtype, self.origin, self.stride = name, dtype, origin, stride
         element_type = np.dtype(np.uint16) if dtype is bfloat16 else _numpy_dtype(dtype)
         self.data = data if data.dtype == element_type else data.view(element_type)
 
     def resolve_positions(self, index: Array, mask: Mask, what: str) -> Array:
         """Return positions in `data`, 0 where masked out. Raises: InternalError if out of range."""
-        position = np.asarray(index, np.int64) + self.origin
+        position = np.asarray(index, np.int64) * self.stride + self.origin
         if mask is not None:
             position = np.where(mask, position, 0)
         wrong = (position < 0) | (position >= self.data.size)
         if mask is not None:
             wrong = wrong & mask
         if wrong.any():
-            first = int(np.asarray(position)[wrong].flat[0]) - self.origin
+            first = int((position - self.origin)[wrong].flat[0]) // self.stride
             raise InternalError(
-                f"{what} {self.name}[{first}]: it has {self.data.size - self.origin} elements"
+                f"{what} {self.name}[{first}]: it has {(self.data.size - np.min(self.origin)) // self.stride} elements"
             )
         return position
 
@@ -239,18 +241,11 @@ class _InterpretedBuffer:
         return _encode_bfloat16(value) if self.dtype is bfloat16 else value
 
 
-class _PrivateArrays(_InterpretedBuffer):
-    """A private array of all points of a block: element k of point p is `data[k * points + p]`."""
-
-    def __init__(self, array: Buffer, points: int) -> None:
-        size = array.length * points * _numpy_dtype(array.dtype).itemsize
-        super().__init__(array.name, array.dtype, np.full(size, 0xAA, np.uint8), 0)
-        self.points = np.arange(points)
-
-    def resolve_positions(self, index: Array, mask: Mask, what: str) -> Array:
-        """Return positions in `data`, 0 where masked out. Raises: InternalError if out of range."""
-        position = np.asarray(index, np.int64) * self.points.size + self.points
-        return super().resolve_positions(position, mask, what)
+def _create_private_array(array: Buffer, points: int) -> _InterpretedBuffer:
+    """Return a private array of all points: element k of point p is `data[k * points + p]`."""
+    size = array.length * points * _numpy_dtype(array.dtype).itemsize
+    data = np.full(size, 0xAA, np.uint8)
+    return _InterpretedBuffer(array.name, array.dtype, data, np.arange(points), points)
 
 
 def _and_masks(a: Mask, b: Mask) -> Mask:
@@ -505,7 +500,7 @@ def interpret(
             points = np.arange(first, min(first + step, total))
             index = np.unravel_index(points, tuple(grid)) if grid else ()
             index = tuple(i.astype(index_type, copy=False) for i in index)
-            private = {id(b): _PrivateArrays(b, points.size) for b in kernel.arrays}
+            private = {id(b): _create_private_array(b, points.size) for b in kernel.arrays}
             _BlockRun(memory | private, params, index).block(kernel.body, (points.size,), None)
 
 

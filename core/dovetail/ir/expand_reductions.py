@@ -7,7 +7,7 @@ tree, then a value of the next row. The combine occurs twice: for an element, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ..dtypes import DType
@@ -15,6 +15,7 @@ from .builder import Kernel, combine
 from .language import (
     CHUNK,
     LANES,
+    Block,
     Buffer,
     Loop,
     Store,
@@ -56,9 +57,9 @@ def expand_reductions(kernel: Kernel) -> Kernel:
     return kernel.with_body(body, before=before, arrays=arrays, unexpanded=kernel)
 
 
-def _has_reductions(block: Iterable[object]) -> bool:
+def _has_reductions(block: Block) -> bool:
     """Return True if a block or a loop in it has a reduce loop."""
-    return any(isinstance(s, Loop) and s.kind == "reduce" for s in walk(tuple(block)))  # type: ignore[arg-type]
+    return any(isinstance(s, Loop) and s.kind == "reduce" for s in walk(block))
 
 
 def _count_rows(loop: Loop) -> int:
