@@ -92,7 +92,7 @@ class _Expander(Cloner):
 
     # --- statements
 
-    def place(self, v: Value) -> Value:
+    def append(self, v: Value) -> Value:
         """Append a value to the open block and return it."""
         self.emit(v)
         return v
@@ -101,7 +101,7 @@ class _Expander(Cloner):
     def fold(self, stop: Value | int, init: Sequence[Value] = ()) -> Iterator[Loop]:
         """Append a fold from 0 to `stop`, whose body is the statements of the context."""
         stop = stop if isinstance(stop, Value) else const(stop, self.kernel.index)
-        loop = Loop("fold", const(0, self.kernel.index), self.place(stop), None, tuple(init))
+        loop = Loop("fold", const(0, self.kernel.index), self.append(stop), None, tuple(init))
         loop.carry = tuple(Value("carry", v.dtype, (), (loop, i)) for i, v in enumerate(init))
         loop.results = tuple(Value("result", v.dtype, (), (loop, i)) for i, v in enumerate(init))
         outer, self.statements = self.statements, []
@@ -123,29 +123,29 @@ class _Expander(Cloner):
 
     def expand(self, old: Loop) -> Loop:
         """Append the statements of a reduction but the last fold, and return that."""
-        rows, place = _count_rows(old), self.place
+        rows, append = _count_rows(old), self.append
         lanes = _Lanes(self, old, rows)
         start, stop = self.operand(old.start), self.operand(old.stop)
-        count = place(where(start < stop, stop - start, 0))
+        count = append(where(start < stop, stop - start, 0))
         chunks: Value | int = 1
         top = const(0, count.dtype)  # the last row
         if rows > 1:
-            chunks = place(where(count <= CHUNK, 1, ((count - 1) >> CHUNK_BITS) + 1))
+            chunks = append(where(count <= CHUNK, 1, ((count - 1) >> CHUNK_BITS) + 1))
             for row in range(1, rows):
                 top = top + cast(count > CHUNK**row, count.dtype)
-            place(top)
+            append(top)
         lanes.fill(const(0, count.dtype), top * LANES + LANES)
         with self.fold(chunks, lanes.identity) as loop:
-            first = place(loop.var * CHUNK)
-            offset, left = place(start + first), place(count - first)
+            first = append(loop.var * CHUNK)
+            offset, left = append(start + first), append(count - first)
             with self.fold(where(left < CHUNK, left, CHUNK)) as elements:
-                self.replacements[old.var] = place(offset + elements.var)
+                self.replacements[old.var] = append(offset + elements.var)
                 self.statements += self.block(old.body)
-                lanes.combine(place(elements.var & (LANES - 1)), self.operands(old.update))
+                lanes.combine(append(elements.var & (LANES - 1)), self.operands(old.update))
             complete = self.complete_rows(loop.var + 1, chunks, top, rows)
             with self.fold(complete) as levels:
                 lanes.write_tree(loop.var, levels.var, top)
-            loop.update = lanes.load(place(top * LANES))
+            loop.update = lanes.load(append(top * LANES))
         self.statements.pop()  # `block` appends it
         self.replacements.update(zip(old.results, loop.results, strict=True))
         self.free += lanes.arrays
@@ -163,7 +163,7 @@ class _Lanes:
     """The lanes of a reduction, in `rows` rows of LANES elements of private arrays."""
 
     def __init__(self, expander: _Expander, old: Loop, rows: int) -> None:
-        self.expander, self.place = expander, expander.place
+        self.expander, self.append = expander, expander.append
         self.rule = combine(str(old.combine), tuple(u.dtype for u in old.update))
         init, values = expander.operands(old.init), len(self.rule.identity)
         self.identity = init[:values] or self.rule.identity
@@ -172,7 +172,7 @@ class _Lanes:
 
     def load(self, at: Value) -> tuple[Value, ...]:
         """Return the values of a lane."""
-        return tuple(self.place(load(array, at)) for array in self.arrays)
+        return tuple(self.append(load(array, at)) for array in self.arrays)
 
     def store(self, at: Value, values: Sequence[Value]) -> None:
         """Append stores of values to a lane."""
@@ -182,7 +182,7 @@ class _Lanes:
     def fill(self, first: Value, count: Value) -> None:
         """Append a loop that stores the identity in `count` lanes."""
         with self.expander.fold(count) as loop:
-            self.store(self.place(first + loop.var), self.identity)
+            self.store(self.append(first + loop.var), self.identity)
 
     def combine(self, at: Value, right: Sequence[Value]) -> None:
         """Append the combination of a lane with further values."""
@@ -199,15 +199,15 @@ class _Lanes:
 
         The last is a step of width 0.
         """
-        place, fold = self.place, self.expander.fold
-        first, more = place(row * LANES), place(row < top)
+        append, fold = self.append, self.expander.fold
+        first, more = append(row * LANES), append(row < top)
         lane = (chunk >> (row * CHUNK_BITS)) & (LANES - 1)
-        into = place(first + LANES + lane)
+        into = append(first + LANES + lane)
         with fold(cast(more, row.dtype) + TREE_STEPS) as steps:
-            width = place(const(LANES // 2, row.dtype) >> steps.var)
-            ends = place(eq(width, 0))
+            width = append(const(LANES // 2, row.dtype) >> steps.var)
+            ends = append(eq(width, 0))
             with fold(where(ends, 1, width)) as pairs:
-                near = place(first + pairs.var)
-                far = self.load(place(near + width))
-                self.combine(place(where(ends, into, near)), far)
+                near = append(first + pairs.var)
+                far = self.load(append(near + width))
+                self.combine(append(where(ends, into, near)), far)
         self.fill(first, where(more, const(LANES, row.dtype), 0))
