@@ -13,7 +13,8 @@ import pytest
 from dovetail.engine import shape_classes
 from dovetail.engine.evaluation import Evaluation
 from dovetail.engine.events import counters
-from dovetail.fusion.plan import Plan, PlannedCall
+from dovetail.fusion.kernel_templates import GroupStructure
+from dovetail.fusion.plan import Plan, PlannedCall, PlannedLaunch
 from dovetail.fusion.shape_class import ShapeClass
 from dovetail.fusion.symbolic_sizes import GuardRecorder
 from dovetail.graph.expr import node
@@ -255,6 +256,24 @@ def test_class_gives_the_plans_that_planning_gives(device: str) -> None:
             del alive
         del kept
     assert seen["equal"] > 150 and seen["refused"] > 50, seen
+
+
+def test_groups_that_share_a_kernel_have_the_launches_that_emission_gives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared = 0
+    for structure in range(60):
+        values = [random_value(Draw(structure, sizes // 3, "reference")) for sizes in range(6)]
+        roots = [(x * 3)._expr for x, _ in values]
+        graph = parts(Evaluation(roots))
+        plan = shape_classes._plan_with_sizes(*graph)
+        with monkeypatch.context() as patch:
+            patch.setattr(GroupStructure, "key", None)
+            wanted = shape_classes._plan_with_sizes(*graph)
+        assert described(plan) == described(wanted), structure
+        kernels = [s.kernel for s in plan.steps if isinstance(s, PlannedLaunch)]
+        shared += len(kernels) - len({*map(id, kernels)})
+    assert shared > 60
 
 
 def test_cached_graphs_of_classes_compute_what_eager_mode_does() -> None:

@@ -60,10 +60,17 @@ def bind_plan(opened: OpenedDevice, plan: Plan, scalars: int) -> BoundPlan:
     kernels = [s.kernel for s in plan.steps if isinstance(s, PlannedLaunch) and 0 not in s.grid]
     # The steps refer to the programs, which the cache in memory may drop before that.
     programs = _get_programs(opened, kernels, bind_calls)
+    launches: dict[tuple[Hashable, ...], Launch] = {}
+
+    def bind_once(step: PlannedLaunch) -> Launch:
+        """Return the bound launch of a step, that of an equal step if there was one."""
+        key = str(step.kernel), step.ints, step.grid
+        if key not in launches:
+            launches[key] = bind_launch(opened, step)
+        return launches[key]
+
     steps: list[BoundPlanStep] = [
-        BoundKernel(step, scalars, bind_launch(opened, step))
-        if isinstance(step, PlannedLaunch)
-        else calls[k]
+        BoundKernel(step, scalars, bind_once(step)) if isinstance(step, PlannedLaunch) else calls[k]
         for k, step in enumerate(plan.steps)
     ]
     del programs

@@ -5,7 +5,7 @@ Nodes are named by their position in the graph, memory by its slot: leaves have 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from ..layout import Shape, StridedView
 from ..ops.table import ASTYPE, MULTIPLY, Op
 from .domain import Domain, Path, dense_layout
 from .groups import FusionGroup, OwnKernels, PlannedKernel, SplitRows
+from .kernel_templates import KernelTemplate
 from .plan import PlannedCall, PlannedLaunch, WriteTarget
 from .reasons import Reason
 
@@ -196,6 +197,7 @@ class Decisions:
         self.costs: dict[int, int] = {}  # cache of `cost.recompute_cost`
         self.last_costed = -1  # the last node in `costs`
         self.target_overlaps = False  # True if the target would be written before it has been read
+        self.kernel_templates: dict[tuple[Hashable, ...], KernelTemplate] = {}
         self.steps: list[PlannedLaunch | PlannedCall] = []
 
     def materialise(self, i: int, reason: Reason, order: Shape = ()) -> None:

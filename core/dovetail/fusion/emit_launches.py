@@ -9,6 +9,7 @@ from ..layout import Shape
 from .decisions import Decisions
 from .groups import FusionGroup, Output, OwnKernels, PlannedKernel
 from .kernel_emitter import KernelEmitter, count_bytes, kernel_name
+from .kernel_templates import GroupStructure
 from .kernels_of_ops import build_op_launches
 from .plan import PlannedCall, PlannedLaunch
 from .split_rows import build_chunk_launches
@@ -58,8 +59,35 @@ def _move_long_axis_last(
 
 
 def _build_launch(decisions: Decisions, group: FusionGroup) -> PlannedLaunch:
-    """Build the launch of a kernel that materialised nodes share."""
-    domain, accesses, nodes = group.domain, group.accesses, [out.node for out in group.outputs]
+    """Build the launch of a kernel that materialised nodes share; equal groups share a kernel."""
+    domain, nodes = group.domain, [out.node for out in group.outputs]
+    shapes = [decisions.graph.nodes[i].spec.shape for i in nodes]
+    in_rows = [bool(domain.axes) and shape == domain.full for shape in shapes]
+    structure = GroupStructure(group, in_rows)
+    key = structure.key
+    template = None if key is None else decisions.kernel_templates.get(key)
+    fresh = tuple(f for i in nodes for f in decisions.allocations_of(i))
+    reasons = [decisions.materialised[i] for i in nodes]
+    nbytes = count_bytes(group.accesses, domain.outer + domain.row)
+    if template is None:
+        em, grid = _emit_kernel(group, in_rows)
+        launch = em.build_step(grid, fresh, reasons, nbytes, em.emit_checks(decisions))
+        if key is not None:
+            decisions.kernel_templates[key] = structure.create_template(launch)
+        return launch
+    buffers, scalars = structure.arguments(template)
+    return PlannedLaunch(
+        template.kernel, buffers, fresh, template.ints, scalars, template.grid,
+        tuple(dict.fromkeys(reasons)), nbytes,
+    )  # fmt: skip
+
+
+def _emit_kernel(group: FusionGroup, in_rows: Sequence[bool]) -> tuple[KernelEmitter, Shape]:
+    """Emit a group's kernel; return the emitter and the grid's extents.
+
+    in_rows: for each output, True if it is stored along the rows.
+    """
+    domain, accesses = group.domain, group.accesses
     em = KernelEmitter(kernel_name([out.term for out in group.outputs]))
     strides = [a.strides for a in accesses]
     extents, outer = domain.coalesce_grid(strides)
@@ -72,8 +100,8 @@ def _build_launch(decisions: Decisions, group: FusionGroup) -> PlannedLaunch:
     em.declare_row(len(point), lengths)
     em.declare_strides(accesses, [o + r for o, r in zip(outer, row, strict=True)])
     inner: list[Output] = []
-    for out in group.outputs:
-        if domain.axes and decisions.graph.nodes[out.node].spec.shape == domain.full:
+    for out, in_row in zip(group.outputs, in_rows, strict=True):
+        if in_row:
             inner.append(out)
         else:
             em.builder.store(
@@ -83,7 +111,4 @@ def _build_launch(decisions: Decisions, group: FusionGroup) -> PlannedLaunch:
         em.builder.effect(
             map_loop(0, em.row_length, lambda k: em.build_stores(inner, (*point, *em.row_point(k))))
         )
-    fresh = tuple(f for i in nodes for f in decisions.allocations_of(i))
-    nbytes = count_bytes(accesses, domain.outer + domain.row)
-    checks = em.emit_checks(decisions)
-    return em.build_step(extents, fresh, (decisions.materialised[i] for i in nodes), nbytes, checks)
+    return em, extents
