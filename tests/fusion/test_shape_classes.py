@@ -261,10 +261,17 @@ def test_class_gives_the_plans_that_planning_gives(device: str) -> None:
 def test_groups_that_share_a_kernel_have_the_launches_that_emission_gives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    a, b = (dt.asarray(np.ones((7, 7)), device="reference") for _ in range(2))
+    views = [a, b, a.T, a[0], a[::-1], dt.concat([a[:3], b[3:]]), dt.concat([a[:4], b[4:]])]
+    layouts = [[x * 2 for x in views], [a * 2, a * 3, b + a, b + b, a + b.T]]
+    layouts += [[dt.pad(x, ((k, 3 - k), (0, 0))) for x in (a, b) for k in range(3)]]
+    layouts += [[x.sum(axis=k) for x in (a, b, a.T) for k in (0, 1)]]
     shared = 0
     for structure in range(60):
         values = [random_value(Draw(structure, sizes // 3, "reference")) for sizes in range(6)]
-        roots = [(x * 3)._expr for x, _ in values]
+        layouts.append([x * 3 for x, _ in values])
+    for structure, tensors in enumerate(layouts):
+        roots = [x._expr for x in tensors]
         graph = parts(Evaluation(roots))
         plan = shape_classes._plan_with_sizes(*graph)
         with monkeypatch.context() as patch:
@@ -274,6 +281,27 @@ def test_groups_that_share_a_kernel_have_the_launches_that_emission_gives(
         kernels = [s.kernel for s in plan.steps if isinstance(s, PlannedLaunch)]
         shared += len(kernels) - len({*map(id, kernels)})
     assert shared > 60
+
+
+def test_groups_with_equal_keys_have_equal_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    emitted: dict[Any, set[Any]] = {}
+    create = GroupStructure.create_template
+
+    def record(structure: GroupStructure, launch: PlannedLaunch) -> Any:
+        template = create(structure, launch)
+        emitted.setdefault(structure.key, set()).add((str(template.kernel), *template[1:]))
+        return template
+
+    monkeypatch.setattr(GroupStructure, "create_template", record)
+    a, b = (dt.asarray(np.ones((7, 7)), device="reference") for _ in range(2))
+    views = [a, b, a.T, a[::-1], a[:, ::-1], dt.concat([a[:3], b[3:]]), dt.concat([a[:4], b[4:]])]
+    tensors = [f(x) for x in views for f in (lambda x: x * 2, lambda x: x + b, lambda x: x + x)]
+    tensors += [dt.pad(x, ((k, 3 - k), (0, 0))) for x in (a, b) for k in range(3)]
+    tensors += [x.sum(axis=k) for x in (a, b, a.T) for k in (0, 1)]
+    for x in tensors:
+        shape_classes._plan_with_sizes(*parts(Evaluation([x._expr])))
+    assert all(len(kernels) == 1 for kernels in emitted.values())
+    assert 5 < len(emitted) < len(tensors)
 
 
 def test_cached_graphs_of_classes_compute_what_eager_mode_does() -> None:

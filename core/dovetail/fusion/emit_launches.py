@@ -76,10 +76,9 @@ def _build_launch(decisions: Decisions, group: FusionGroup) -> PlannedLaunch:
             decisions.kernel_templates[key] = structure.create_template(launch)
         return launch
     buffers, scalars = structure.arguments(template)
-    return PlannedLaunch(
-        template.kernel, buffers, fresh, template.ints, scalars, template.grid,
-        tuple(dict.fromkeys(reasons)), nbytes,
-    )  # fmt: skip
+    why = tuple(dict.fromkeys(reasons))
+    kernel, ints, grid = template.kernel, template.ints, template.grid
+    return PlannedLaunch(kernel, buffers, fresh, ints, scalars, grid, why, nbytes)
 
 
 def _emit_kernel(group: FusionGroup, in_rows: Sequence[bool]) -> tuple[KernelEmitter, Shape]:

@@ -22,7 +22,7 @@ class KernelTemplate(NamedTuple):
 
 
 class GroupStructure:
-    """What a group's kernel and its integers depend on.
+    """The structure of a group, on which its kernel and its integers depend.
 
     Memory, scalars and terms are numbered in the order of their use, so groups that differ in
     these alone have equal keys. `key`: None if the group checks indices or has symbolic sizes.
@@ -51,7 +51,7 @@ class GroupStructure:
     def key(self) -> tuple[Hashable, ...] | None:
         """The key of equal structures; None if there is none."""
         # a comparison of symbolic sizes would be a guard
-        if self.checks_indices or any([type(n) is not int for n in self._sizes]):
+        if self.checks_indices or any(type(n) is not int for n in self._sizes):
             return None
         return tuple(self._parts)
 
