@@ -53,7 +53,7 @@ RESULT_SINGLE, RESULT_TUPLE, RESULT_NONE, RESULT_NESTED = range(
 AttachGradients: TypeAlias = Callable[[list[Tensor], list[Tensor], Env], None]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ClosureRead:
     """A place of the closure that is read at each call, and what must be there.
 
@@ -120,7 +120,7 @@ class ClosureRead:
         return True
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class InputSlot:
     """A tensor that is read at each call: where it is, and what it must be like."""
 
@@ -139,7 +139,7 @@ class InputSlot:
         return e.offset * self.itemsize
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SlotOverlap:
     """Two input slots over the same memory, and the bytes from the start of `base` to `slot`."""
 
@@ -148,7 +148,7 @@ class SlotOverlap:
     distance: int
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Inputs:
     """The inputs of a call, with the conditions under which the capture applies to it."""
 
@@ -300,7 +300,7 @@ class Inputs:
         return False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BoundProgram:
     """The program of a capture, with everything that it needs beside the inputs."""
 
@@ -375,7 +375,7 @@ class BoundProgram:
             self.opened.record_streams(stream, storages)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OutputSlot:
     """A tensor that a call makes: one that was read, or a view of memory."""
 
@@ -391,7 +391,7 @@ class OutputSlot:
     kind: type[Tensor] = Tensor  # its class
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Outputs:
     """The outputs of a call."""
 
@@ -468,7 +468,7 @@ class Outputs:
         return y if base is None or slot.is_saved else record_alias(base, y)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Executable:
     """The replay of a capture; a call with other arguments returns CACHE_MISS."""
 
