@@ -112,7 +112,7 @@ def test_result_comes_from_the_disk_cache(tmp_path: Path, monkeypatch: pytest.Mo
         first, again = opened(_Counting), opened(_Counting)
         assert probe_floats(first) == probe_floats(again)
         assert probe_floats(again).algebra == "zeros"
-        assert first.compiled > 5 and again.compiled == 0
+        assert first.compiled > 1 and again.compiled == 0
         other = _Counting(replace(again.info, fingerprint="another driver"))
         probe_floats(other)
         assert other.compiled == first.compiled

@@ -1,16 +1,18 @@
 """A probe that measures the float arithmetic of a device, its compiler included.
 
 Drivers do not say what their compilers rewrite. The probe runs operations and expressions on chosen
-operands, and compares the bits with the interpreter's. An operation runs with hidden operands and
-results (`ir.hidden_floats`), so that the hardware does it; an expression as it is written, then
-with more and more of its floats hidden, until its bits are right.
+operands, and compares the bits with the interpreter's. One kernel has all of them as they are
+written. Those with wrong bits run again with hidden operands and results (`ir.hidden_floats`), so
+that the hardware does them; then with more and more floats hidden, until their bits are right.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,10 @@ from ..dtypes import DType, bool_, float32, float64, int32, int64
 from ..errors import CompileError, DeviceError
 from ..ir.builder import Kernel, KernelBuilder
 from ..ir.language import (
+    Buffer,
     Value,
     bitcast,
     cast,
-    const,
     eq,
     floor,
     fma,
@@ -46,6 +48,7 @@ from .reference import interpret
 Array = Any  # an ndarray
 Rule = Callable[[Value, Value, Value], Value]
 Rules = dict[str, Rule]
+Right = dict[DType, dict[str, Array]]  # where a device gives the bits of each rule
 
 FLOAT_FIELDS = ("exact_division", "fma", "fma64", "contraction", "algebra", "denormals", "nan")
 """The fields of `Capabilities` that the probe measures."""
@@ -115,14 +118,15 @@ _LEVELS: tuple[dict[str, Any], ...] = (
     {"algebra": "zeros", "contraction": True},
     {"algebra": "free", "contraction": False},
 )
-# An exact device whose compiler may rewrite all floats.
-_HIDING: dict[str, Any] = dict.fromkeys(
+_EXACT: dict[str, Any] = dict.fromkeys(
     ("exact_division", "fma", "fma64", "denormals", "nan"), True
-) | {"algebra": "free", "contraction": False}
+) | {"algebra": "exact", "contraction": False}
+_HIDING = {"algebra": "free"}
 _ALGEBRAS = ("exact", "zeros", "free")
-_EXPRESSIONS: Rules = _COMPARISONS | FLOAT_EXPRESSIONS
 _SUMS: Rules = {"sum": lambda x, y, z: x, "sum of products": lambda x, y, z: x * y}
 _SUMMANDS = 3
+_EXPRESSIONS = FLOAT_EXPRESSIONS | _SUMS
+_REWRITTEN = (*_COMPARISONS, *_EXPRESSIONS)  # the names of what compilers rewrite
 
 
 def probe_floats(backend: Backend) -> Capabilities:
@@ -171,161 +175,157 @@ def measure_floats(backend: Backend) -> Capabilities:
 
     Raises: DeviceError that names an operation with wrong results, for which no field stands.
     """
-    declared = backend.info.capabilities
     try:
-        if declared.int64:
-            integers = _Probe(backend, int64)
-            integers.require(integers.right(_INTEGERS, {}), "ordinary")
-        probes = [_Probe(backend, float32)]
-        can = _measure_float32(probes[0], declared)
-        if declared.float64:
-            probes.append(_Probe(backend, float64))
-            can = _measure_float64(probes[1], can)
-        return replace(can, **_find_level(probes, can))
+        return _Probe(backend).measure()
     except _KernelNotAccepted:
-        return declared
+        return backend.info.capabilities
 
 
 class _KernelNotAccepted(Exception):
     """A kernel that the backend's `accepts` refuses; caught in `measure_floats`."""
 
 
-def _measure_float32(probe: _Probe, declared: Capabilities) -> Capabilities:
-    """Return capabilities with division, fma, denormals and NaN of float32 as measured."""
-    right = probe.right(_OPERATIONS | _DIVISIONS | _CASTS[float32], {})
-    division = {name: right[name] for name in _DIVISIONS}
-    exact_division = probe.is_right(division, "ordinary", "ties")
-    probe.require({n: ok for n, ok in right.items() if n not in _DIVIDING}, "ordinary", "fma")
-    fused = probe.right_fma()
-    has_fma = bool(fused) and probe.is_right(fused, "ordinary", "fma")
-    judged = {name: right[name] for name in (*_OPERATIONS, *_CASTS[float32])}
-    judged |= (division if exact_division else {}) | (fused if has_fma else {})
-    return replace(
-        declared,
-        exact_division=exact_division,
-        fma=has_fma,
-        denormals=probe.is_right(judged, "tiny"),
-        nan=probe.is_right(judged, "special"),
-    )
-
-
-def _measure_float64(probe: _Probe, can: Capabilities) -> Capabilities:
-    """Return capabilities with the fma of float64 as measured; all else must be right."""
-    right = probe.right(_OPERATIONS | _DIVISIONS | _CASTS[float64], {})
-    probe.require(right, "ordinary", "ties")
-    probe.require({n: right[n] for n in (*_OPERATIONS, *_DIVISIONS)}, "special", "tiny")
-    fused = probe.right_fma()
-    has_fma = bool(fused) and probe.is_right(fused, "ordinary", "fma", "tiny")
-    return replace(can, fma64=None if has_fma == can.fma else has_fma)
-
-
-def _find_level(probes: Sequence[_Probe], can: Capabilities) -> dict[str, Any]:
-    """Return the first of `_LEVELS` at which expressions are right wherever hidden ones are."""
-    limits = {name: getattr(can, name) for name in ("exact_division", "fma", "fma64")}
-    for level in _LEVELS[:-1]:
-        if all(probe.keeps_expressions(limits | level) for probe in probes):
-            return level
-    return _LEVELS[-1]
-
-
 class _Probe:
-    """The operands of a dtype on a backend, and the results that the interpreter gives."""
+    """The rules and the operands of each dtype that a backend has."""
 
-    def __init__(self, backend: Backend, dtype: DType) -> None:
-        self.backend, self.dtype = backend, dtype
-        self.columns, self.rows = _integers() if dtype is int64 else _floats(dtype)
-        self._hidden: dict[str, Array] = {}  # where each expression of hidden floats is right
+    def __init__(self, backend: Backend) -> None:
+        self.backend, declared = backend, backend.info.capabilities
+        self.floats = (float32, float64) if declared.float64 else (float32,)
+        self.operands = {d: _floats(d) for d in self.floats}
+        self.rules = {
+            d: _OPERATIONS | _DIVISIONS | _CASTS[d] | _FMA | _EXPRESSIONS for d in self.floats
+        }
+        if declared.int64:
+            self.operands[int64], self.rules[int64] = _integers(), _INTEGERS
 
-    def keeps_expressions(self, fields: Mapping[str, Any]) -> bool:
-        """Return True if expressions are right on a device of such fields wherever they can be."""
-        right = self.right(_EXPRESSIONS, fields, _SUMS)
-        if all(bool(ok.all()) for ok in right.values()):
-            return True
-        if not self._hidden:
-            self._hidden = self.right(_EXPRESSIONS, {}, _SUMS)
-            exact = {n: ok for n, ok in self._hidden.items() if n not in _DIVIDING}
-            self.require(exact, "ordinary")
-        return all(bool((ok | ~self._hidden[name]).all()) for name, ok in right.items())
-
-    def is_right(self, right: Mapping[str, Array], *sections: str) -> bool:
-        """Return True if all rules are right in these sections of the operands."""
-        return all(
-            bool(ok[self.rows[section]].all()) for ok in right.values() for section in sections
-        )
-
-    def require(self, right: Mapping[str, Array], *sections: str) -> None:
-        """Raise DeviceError that names the first rule with wrong bits in these sections."""
-        for name, ok in right.items():
-            for section in sections:
-                wrong = np.flatnonzero(~ok[self.rows[section]])
-                if wrong.size:
-                    operands = [c[self.rows[section]][wrong[0]] for c in self.columns]
-                    info, shown = self.backend.info, ", ".join(map(str, operands))
-                    raise DeviceError(
-                        f"probe_floats: {info.type} ({info.name}) must compute {name} of "
-                        f"{self.dtype.name} exactly, got wrong bits for {shown}; declare nan=False "
-                        "and a companion, and report the fault to the maker of the driver"
-                    )
-
-    def right_fma(self) -> dict[str, Array]:
-        """Return where an fma is right; empty if the device compiles none."""
+    def measure(self) -> Capabilities:
+        """Return the device's capabilities, with those of floats as measured."""
         try:
-            return self.right(_FMA, {})
-        except CompileError:
-            return {}
+            plain = self._run(self.rules, {})
+        except CompileError:  # the device may compile no fma
+            without = {
+                d: {n: r for n, r in rs.items() if n != "fma"} for d, rs in self.rules.items()
+            }
+            plain = self._run(without, {})
+        wrong = {
+            d: {n: self.rules[d][n] for n, ok in right.items() if not ok.all()}
+            for d, right in plain.items()
+        }
+        rerun = self._run(wrong, _HIDING)
+        hidden = {d: right | rerun.get(d, {}) for d, right in plain.items()}
+        can = self._judge_operations(hidden)
+        return replace(can, **self._find_level(wrong, hidden, can))
 
-    def right(
-        self, rules: Rules, fields: Mapping[str, Any], sums: Rules | None = None
-    ) -> dict[str, Array]:
+    def _judge_operations(self, hidden: Right) -> Capabilities:
+        """Return capabilities with division, fma, denormals and NaN as measured.
+
+        Raises: DeviceError for other operations, and for float64, of which all must be right.
+        """
+        if int64 in hidden:
+            self._require(hidden, int64, _INTEGERS, "ordinary")
+        exact = (*_OPERATIONS, *_CASTS[float32])
+        self._require(hidden, float32, exact, "ordinary", "fma")
+        exact_division = self._is_right(hidden, float32, _DIVISIONS, "ordinary", "ties")
+        has_fma = self._is_right(hidden, float32, _FMA, "ordinary", "fma")
+        exact += (*_DIVISIONS,) * exact_division + (*_FMA,) * has_fma
+        can = replace(
+            self.backend.info.capabilities,
+            exact_division=exact_division,
+            fma=has_fma,
+            denormals=self._is_right(hidden, float32, exact, "tiny"),
+            nan=self._is_right(hidden, float32, exact, "special"),
+        )
+        if float64 in hidden:
+            exact = (*_OPERATIONS, *_DIVISIONS)
+            self._require(hidden, float64, (*exact, *_CASTS[float64]), "ordinary", "ties")
+            self._require(hidden, float64, exact, "special", "tiny")
+            has_fma = self._is_right(hidden, float64, _FMA, "ordinary", "fma", "tiny")
+            can = replace(can, fma64=None if has_fma == can.fma else has_fma)
+        for d in self.floats:
+            self._require(hidden, d, [n for n in _EXPRESSIONS if n not in _DIVIDING], "ordinary")
+        return can
+
+    def _find_level(
+        self, wrong: Mapping[DType, Rules], hidden: Right, can: Capabilities
+    ) -> dict[str, Any]:
+        """Return the first of `_LEVELS` at which expressions are right wherever hidden ones are.
+
+        - `wrong`: the rules that are not right as they are written.
+        """
+        rules = {d: {n: r for n, r in wrong[d].items() if n in _REWRITTEN} for d in self.floats}
+        limits = {name: getattr(can, name) for name in ("exact_division", "fma", "fma64")}
+        for level in _LEVELS[:-1]:
+            right = self._run(rules, limits | level)
+            if all((ok | ~hidden[d][n]).all() for d in right for n, ok in right[d].items()):
+                return level
+        return _LEVELS[-1]
+
+    def _is_right(self, right: Right, d: DType, names: Iterable[str], *sections: str) -> bool:
+        """Return True if the device has these rules, right in these sections of the operands."""
+        rows = self.operands[d][1]
+        return all(n in right[d] and right[d][n][rows[s]].all() for n in names for s in sections)
+
+    def _require(self, right: Right, d: DType, names: Iterable[str], *sections: str) -> None:
+        """Raise DeviceError that names the first rule with wrong bits in these sections."""
+        columns, rows = self.operands[d]
+        for name, section in itertools.product(names, sections):
+            wrong = np.flatnonzero(~right[d][name][rows[section]])
+            if wrong.size:
+                operands = [c[rows[section]][wrong[0]] for c in columns]
+                info, shown = self.backend.info, ", ".join(map(str, operands))
+                raise DeviceError(
+                    f"probe_floats: {info.type} ({info.name}) must compute {name} of {d.name} "
+                    f"exactly, got wrong bits for {shown}; declare nan=False and a companion, and "
+                    "report the fault to the maker of the driver"
+                )
+
+    def _run(self, rules: Mapping[DType, Rules], fields: Mapping[str, Any]) -> Right:
         """Return where the device gives each rule's bits, or another NaN in place of one.
 
-        - `fields`: the capabilities in which the kernel's device differs from `_HIDING`.
+        - `fields`: the capabilities in which the kernel's device differs from `_EXACT`.
         """
-        kernel = _build_kernel(rules, sums or {}, self.dtype)
-        count = len(rules) + len(sums or {})
-        columns = [np.tile(c, count) for c in self.columns]
-        n = self.columns[0].size
-        ints = [n - _SUMMANDS, n]
-        expected = np.zeros(n * count, f"u{self.dtype.itemsize}")
-        interpret(kernel, [*columns, expected], ints, [], ints[:1])
-        actual = self._run(kernel, columns, ints, fields)
-        same = actual == expected
-        if self.dtype is not int64:
-            infinity = np.array(np.inf, self.dtype.name).view(expected.dtype)
-            mask = expected.dtype.type(np.iinfo(expected.dtype).max >> 1)
-            same |= ((actual & mask) > infinity) & ((expected & mask) > infinity)
-        return dict(zip((*rules, *(sums or {})), same.reshape(count, n), strict=True))
+        rules = {d: of_dtype for d, of_dtype in rules.items() if of_dtype}
+        if not rules:
+            return {}
+        kernel, arrays = _build_kernel(rules), list[Array]()
+        for d, of_dtype in rules.items():
+            copies = sum(n in _EXPRESSIONS for n in of_dtype) + 1
+            arrays += [np.tile(c, copies) for c in self.operands[d][0]]
+            arrays.append(np.zeros(len(of_dtype) * _ROWS, f"u{d.itemsize}"))
+        ints = [_ROWS - _SUMMANDS, _ROWS]
+        actual = [a.copy() for a in arrays]
+        interpret(kernel, arrays, ints, [], ints[:1])
+        self._launch(kernel, actual, ints, fields)
+        return {
+            d: dict(zip(of_dtype, _same_bits(d, *outs), strict=True))
+            for (d, of_dtype), *outs in zip(rules.items(), actual[3::4], arrays[3::4], strict=True)
+        }
 
-    def _run(
+    def _launch(
         self,
         kernel: Kernel,
-        columns: Sequence[Array],
+        arrays: Sequence[Array],
         ints: Sequence[int],
         fields: Mapping[str, Any],
-    ) -> Array:
-        """Return the results of a kernel on the device, legalised for these capabilities."""
+    ) -> None:
+        """Run a kernel on the device, legalised for these capabilities."""
         backend = self.backend
-        can = replace(
-            backend.info.capabilities,
-            **(_HIDING | dict(fields)),
-        )
+        can = replace(backend.info.capabilities, **(_EXACT | dict(fields)))
         legal = legalize(kernel, can)
         if not backend.accepts(legal):
             raise _KernelNotAccepted
         view: Any = _BackendView(backend, can)
-        out = np.zeros(columns[0].size, f"u{self.dtype.itemsize}")
-        arrays = [*columns, out]
         handles = [backend.allocate(a.nbytes) for a in arrays]
         try:
             for handle, a in zip(handles, arrays, strict=True):
                 backend.copy_in(handle, 0, a.view(np.uint8).data, None)
             launch = bind_within_limits(view, backend.compile(legal), ints, ints[:1])
             launch(tuple(x for handle in handles for x in (handle, 0)), (), None)
-            backend.copy_out(out.view(np.uint8).data, handles[-1], 0, None)
+            for handle, a in zip(handles[3::4], arrays[3::4], strict=True):
+                backend.copy_out(a.view(np.uint8).data, handle, 0, None)
         finally:
             for handle, a in zip(handles, arrays, strict=True):
                 backend.free(handle, a.nbytes)
-        return out
 
 
 class _BackendView:
@@ -339,40 +339,59 @@ class _BackendView:
         return getattr(self._backend, name)
 
 
-def _build_kernel(rules: Rules, sums: Rules, d: DType) -> Kernel:
-    """Build a kernel that stores the bits of each rule's result, from operands of its own."""
+def _build_kernel(rules: Mapping[DType, Rules]) -> Kernel:
+    """Build a kernel that stores the bits of each rule's result.
+
+    Each expression has operands of its own: compilers fuse no product that others use, too. The
+    operations share theirs.
+    """
     b = KernelBuilder("float_probe")
-    inputs = [b.buffer(f"x{k}", d, "r") for k in range(3)]
-    bits = UNSIGNED_BY_ITEMSIZE[d.itemsize]
-    out = b.buffer("out", bits, "w")
     n, stride = b.int("n"), b.int("stride")
     i = b.axis(n)
-    for position, rule in enumerate((*rules.values(), *sums.values())):
-        at = stride * position + i
-
-        def evaluate(k: Value, rule: Rule = rule, at: Value = at) -> Value:
-            """Return the rule's value of the operands `k` elements from its first ones."""
-            return rule(*[load(x, at + k) for x in inputs])
-
-        if position < len(rules):
-            value = evaluate(const(0, int64))
-        else:
-            (value,) = reduce_loop("add", 0, _SUMMANDS, evaluate)
-        is_bool = value.dtype is bool_
-        b.store(out, at, cast(value, bits) if is_bool else bitcast(value, bits))
+    for d, of_dtype in rules.items():
+        inputs = [b.buffer(f"{d.name}_x{k}", d, "r") for k in range(3)]
+        bits = UNSIGNED_BY_ITEMSIZE[d.itemsize]
+        out, block = b.buffer(f"{d.name}_out", bits, "w"), 0
+        for position, (name, rule) in enumerate(of_dtype.items()):
+            block += name in _EXPRESSIONS
+            at = stride * (block if name in _EXPRESSIONS else 0) + i
+            if name in _SUMS:
+                of_row = partial(_evaluate, rule, inputs, at)
+                (value,) = reduce_loop("add", 0, _SUMMANDS, of_row)
+            else:
+                value = _evaluate(rule, inputs, at)
+            is_bool = value.dtype is bool_
+            result = cast(value, bits) if is_bool else bitcast(value, bits)
+            b.store(out, stride * position + i, result)
     return b.build()
+
+
+def _evaluate(rule: Rule, inputs: Sequence[Buffer], at: Value, k: Value | int = 0) -> Value:
+    """Return a rule's value of the operands `k` elements from those at an index."""
+    return rule(*[load(x, at + k) for x in inputs])
+
+
+def _same_bits(d: DType, actual: Array, expected: Array) -> Array:
+    """Return, in a row for each rule, where bits are equal or both of a NaN."""
+    same: Array = actual == expected
+    if d is not int64:
+        infinity = np.array(np.inf, d.name).view(expected.dtype)
+        mask = expected.dtype.type(np.iinfo(expected.dtype).max >> 1)
+        same |= ((actual & mask) > infinity) & ((expected & mask) > infinity)
+    return same.reshape(-1, _ROWS)
 
 
 # --- operands -------------------------------------------------------------------------------------
 
 Operands = tuple[list[Array], dict[str, slice]]  # three columns, and the rows of each section
+_ROWS = 1024 + 4 * 512 + _SUMMANDS
 
 
 def _integers() -> Operands:
-    """Return 512 triples of int64 of all magnitudes."""
-    rng = np.random.default_rng(1)
-    columns = [rng.integers(-(1 << 63), 1 << 63, 512) >> rng.integers(0, 63, 512) for _ in range(3)]
-    return columns, {"ordinary": slice(0, 512 - _SUMMANDS)}
+    """Return triples of int64 of all magnitudes."""
+    rng, n = np.random.default_rng(1), _ROWS
+    columns = [rng.integers(-(1 << 63), 1 << 63, n) >> rng.integers(0, 63, n) for _ in range(3)]
+    return columns, {"ordinary": slice(0, n - _SUMMANDS)}
 
 
 def _floats(d: DType) -> Operands:
