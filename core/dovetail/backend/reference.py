@@ -220,9 +220,8 @@ class _InterpretedBuffer:
             wrong = wrong & mask
         if wrong.any():
             first = int((position - self.origin)[wrong].flat[0]) // self.stride
-            raise InternalError(
-                f"{what} {self.name}[{first}]: it has {(self.data.size - np.min(self.origin)) // self.stride} elements"
-            )
+            count = (self.data.size - np.min(self.origin)) // self.stride
+            raise InternalError(f"{what} {self.name}[{first}]: it has {count} elements")
         return position
 
     def load(self, index: Array, mask: Mask) -> Array:
