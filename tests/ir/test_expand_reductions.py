@@ -33,6 +33,8 @@ from dovetail.ir.legalize import legalize
 from dovetail.ir.parser import parse_kernel
 from dovetail.ir.target import Capabilities
 from dovetail.ir.verify import verify
+from dovetail.testing.test_reductions import CASES, informative_values, outputs, reduction
+from dovetail.testing.test_scalar_ops import param_id
 
 LENGTHS = (0, 1, LANES + 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 5 * CHUNK + 77)
 
@@ -82,6 +84,18 @@ def test_expanded_reduction_has_the_bits_of_the_canonical_order(combine: str) ->
     for n in LENGTHS:
         x = np.random.default_rng(n).standard_normal(2 * max(n, 1)).astype("f4")
         assert results(expanded, x, 2, [2, n], 2) == results(whole, x, 2, [2, n], 2), n
+
+
+@pytest.mark.parametrize(("name", "d"), CASES, ids=param_id)
+def test_both_forms_have_the_same_bits(name: str, d: DType) -> None:
+    kernel = reduction(name, d, "rows")
+    expanded = expand_reductions(kernel)
+    for n in (0, 33, 200) if d is not float32 else (0, 33, CHUNK + 1):
+        x = informative_values(d, max(1, 3 * n), n, name)
+        both = [[x, *outputs(name, d, 3)] for _ in range(2)]
+        for form, buffers in zip((kernel, expanded), both, strict=True):
+            interpret(form, buffers, [3, n], [], [3])
+        assert all(same_bits(a, b).all() for a, b in zip(*both, strict=True)), (name, n)
 
 
 @pytest.mark.parametrize("make", (sum_of_rows, examples.softmax_row, examples.argmax))

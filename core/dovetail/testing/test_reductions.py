@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..backend.reference import interpret
 from ..dtypes import FLOATS, INTEGERS, DType, bool_, float32, float64, int32, int64
 from ..ir.builder import COMBINE_NAMES, Kernel, KernelBuilder
-from ..ir.expand_reductions import expand_reductions
 from ..ir.language import (
     CHUNK,
     Buffer,
@@ -26,7 +24,6 @@ from ..ir.language import (
 )
 from ..ops import elementary
 from .kit import Kit
-from .programs import same_bits
 from .test_scalar_ops import param_id
 from .values import Array, finite_values, host_dtype, sample
 
@@ -97,22 +94,6 @@ def test_combine(kit: Kit, name: str, d: DType, axis: str) -> None:
         for m in (1, 3, 70) if n in (2, 33) else (3,):
             x = informative_values(d, max(1, m * n), n, name)
             kit.check(kernel, [x, *outputs(name, d, m)], [m, n], [], [m])
-
-
-@pytest.mark.parametrize(("name", "d"), CASES, ids=param_id)
-def test_expanded_form(kit: Kit, name: str, d: DType) -> None:
-    """Check that the folds of `expand_reductions` have the bits of the reduce loop.
-
-    The interpreter runs both. A device that declares reductions=False receives the folds.
-    """
-    kernel = reduction(name, d, "rows")
-    expanded = expand_reductions(kernel)
-    for n in (0, 33, 200) if d is not float32 else (0, 33, CHUNK + 1):
-        x = informative_values(d, max(1, 3 * n), n, name)
-        both = [[x, *outputs(name, d, 3)] for _ in range(2)]
-        for form, buffers in zip((kernel, expanded), both, strict=True):
-            interpret(form, buffers, [3, n], [], [3])
-        assert all(map(same_bits, *both)), f"{name} of {n} {d.name}"
 
 
 @pytest.mark.parametrize("axis", ("rows", "columns", "backwards", "broadcast"))
