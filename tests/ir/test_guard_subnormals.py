@@ -184,6 +184,16 @@ def test_factor_of_infinity_is_not_flushed() -> None:
     check(k, legalize(k, FLUSHES), a, b)
 
 
+def test_bound_that_may_be_nan_limits_no_choice() -> None:
+    def rule(a: Value, b: Value) -> Value:
+        bound = where(2.0 < a, 2.0, a)  # at most 2, or NaN
+        least = where(bound < b, bound, b)  # b if the bound is NaN
+        return 2.0**-120 / where(least < -2.0, -2.0, least)
+
+    k = kernel(rule, 2)
+    check(k, legalize(k, FLUSHES), np.full(N, np.nan, "f4"), floats(3))
+
+
 def branches(k: Kernel) -> list[Loop]:
     return [s for s in walk(k.body) if isinstance(s, Loop) and is_branch(s)]
 

@@ -291,15 +291,18 @@ class SubnormalAnalysis:
     # --- values that are moved
 
     def _choice(self, v: Value) -> Scale:
-        """Return the bounds of a `where`; a comparison with a bound limits the value."""
+        """Return the bounds of a `where`; a comparison with a bound limits the value.
+
+        Where a comparison is False one of the two may be NaN, but not a constant.
+        """
         c, *sides = v.args
         scales = [self.scale(x) for x in sides]
         if c.op in ("lt", "le") and c.args[0].dtype is float32:
             smaller, larger = c.args
             for k, (small, large) in enumerate(((smaller, larger), (larger, smaller))):
-                if sides[k] is small:
+                if sides[k] is small and (k == 0 or large.op == "const"):
                     scales[k] = scales[k].within(-math.inf, self.scale(large).most)
-                if sides[k] is large:
+                if sides[k] is large and (k == 0 or small.op == "const"):
                     scales[k] = scales[k].within(self.scale(small).least, math.inf)
         return scales[0].join(scales[1])
 
