@@ -194,6 +194,21 @@ def test_bound_that_may_be_nan_limits_no_choice() -> None:
     check(k, legalize(k, FLUSHES), np.full(N, np.nan, "f4"), floats(3))
 
 
+def test_sum_of_equal_small_numbers_is_flagged_where_later_sums_need_it() -> None:
+    def signed(x: Value, sign: Value) -> Value:
+        """Return a number from 2^-126 to 2^-125 with a sign, which no check covers."""
+        least = bitcast((bitcast(x, uint32) & 0x7FFFFF) | 0x800000, float32)
+        return where(sign < 0.0, -least, least)
+
+    def rule(a: Value, b: Value, sign: Value) -> Value:
+        x, y = signed(a, sign), signed(b, sign)
+        return (x + x) - (y + y)
+
+    k = kernel(rule, 3)
+    a = np.arange(N, dtype="u4").view("f4")
+    check(k, legalize(k, FLUSHES), a, a[::-1].copy(), np.ones(N, "f4"))
+
+
 def branches(k: Kernel) -> list[Loop]:
     return [s for s in walk(k.body) if isinstance(s, Loop) and is_branch(s)]
 

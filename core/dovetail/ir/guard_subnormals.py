@@ -45,7 +45,7 @@ from .soft_subnormals import (
     flip_sign,
     magnitude_bits,
 )
-from .subnormal_analysis import Scale, SubnormalAnalysis
+from .subnormal_analysis import LEAST_EXPONENT, Scale, SubnormalAnalysis
 from .target import Capabilities
 
 
@@ -555,8 +555,9 @@ def _flush_flag(v: Value, least: int, nonzero: Sequence[bool]) -> Value:
     An operand that is tiny is 0: the guard has checked that it is not subnormal.
     """
     flag, args = _size(v) - _bits_of_power(least), v.args
-    if v.op in ("add", "sub"):
-        return flag & -(_size(args[0]) ^ _size(args[1]))
+    if v.op in ("add", "sub"):  # of equal sizes the result is 0, or twice as large
+        differs = -(_size(args[0]) ^ _size(args[1]))
+        return flag & (differs if least == LEAST_EXPONENT else differs | -_size(v))
     if v.op == "cast":
         return flag & where(ne(args[0], const(0.0, float64)), const(-1, int32), 0)
     zeros = [_tiny_flag(x) for x, n in zip(args, nonzero, strict=True) if not n]
