@@ -186,7 +186,7 @@ def test_factor_of_infinity_is_not_flushed() -> None:
 
 def test_bound_that_may_be_nan_limits_no_choice() -> None:
     def rule(a: Value, b: Value) -> Value:
-        bound = where(2.0 < a, 2.0, a)  # at most 2, or NaN
+        bound = where(a > 2.0, 2.0, a)  # at most 2, or NaN
         least = where(bound < b, bound, b)  # b if the bound is NaN
         return 2.0**-120 / where(least < -2.0, -2.0, least)
 
