@@ -9,7 +9,7 @@ from typing import Any
 import numpy as host
 
 from ..device_class import default_device
-from ..dtypes import BY_NAME, DType, bool_, complex64, complex128, float64, int64
+from ..dtypes import BY_NAME, DType, bool_, float64, int64
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
@@ -85,7 +85,6 @@ __all__ = [
 
 _maximum, _minimum = AT_ONCE["maximum"], AT_ONCE["minimum"]
 _WEAK = (int, float, bool, complex)
-_COMPLEX = (complex64, complex128)
 
 
 @lru_cache(1024)
@@ -234,9 +233,10 @@ def clip(
         limited = None if raised is None else _minimum(raised, high)
         if limited is not None and limited.dtype is a.dtype:
             return limited if out is None else write_out(out, limited)
-    if out is None and not options and all(b is None or _have_one_dtype(a, b) for b in (low, high)):
+    has_complex = any(map(_is_complex, (a, low, high)))
+    has_one_dtype = all(b is None or _have_one_dtype(a, b) for b in (low, high))
+    if out is None and not options and has_one_dtype and not has_complex:
         return as_result(limit(a, low, high))
-    has_complex = any(getattr(v, "dtype", None) in _COMPLEX for v in (a, low, high))
     if find_tensor([a, low, high]) is None or has_complex:
         return call_on_host(
             host.clip, (a, low, high), {"out": out, **options} if out is not None else options
@@ -257,6 +257,13 @@ def clip(
         if out is None
         else write_out(out, result, options.get("casting", "same_kind"))
     )
+
+
+def _is_complex(x: Any) -> bool:
+    """Return True for a complex number, and for an array or a list that has one."""
+    if type(x) in (list, tuple):
+        return any(map(_is_complex, x))
+    return isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c"
 
 
 ndarray.clip = clip  # type: ignore[method-assign,assignment]  # with NumPy's parameters
