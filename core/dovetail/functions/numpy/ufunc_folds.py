@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,8 @@ def _fold(
         if start is None:
             raise ArgumentError(f"{name}: where= needs initial=, because there is no identity")
         x = apply(ops.WHERE, (as_mask(name, where, x), x, start))
-    x = reshape(moveaxis(x, axes, range(len(axes))), (-1, *[x.shape[d] for d in kept_axes]))
+    combined = prod([x.shape[d] for d in axes])  # not -1, which is unknown where others are 0
+    x = reshape(moveaxis(x, axes, range(len(axes))), (combined, *[x.shape[d] for d in kept_axes]))
     if not x.shape[0]:
         if start is None:
             raise ShapeError(f"{name}: expected at least one element, got shape {array.shape}")
