@@ -12,7 +12,7 @@ import test_kernel as examples
 from cstyle_cases import HostC, host, same_bits  # noqa: F401
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, float32, int64
-from dovetail.errors import InternalError
+from dovetail.errors import CompileError, InternalError
 from dovetail.ir.analysis import values
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.expand_reductions import expand_reductions
@@ -189,12 +189,32 @@ def test_private_arrays_are_verified() -> None:
         b.build()
 
 
-def test_private_arrays_belong_to_a_point() -> None:
+def tripled_in_an_array() -> Kernel:
+    """Build out[i] = 3 * i, by way of a private array."""
     b = KernelBuilder("points")
     out, array, n = b.buffer("out", int64, "w"), b.array("own", int64, 2), b.int("n")
     i = b.axis(n)
     b.store(array, const(1, int64), i * 3)
     b.store(out, i, load(array, const(1, int64)))
+    return b.build()
+
+
+def test_private_arrays_belong_to_a_point() -> None:
     found = np.zeros(5, "i8")
-    interpret(b.build(), [found], [5], [], [5])
+    interpret(tripled_in_an_array(), [found], [5], [], [5])
     assert found.tolist() == [0, 3, 6, 9, 12]
+
+
+@pytest.mark.parametrize(
+    "can",
+    (
+        Capabilities(),
+        Capabilities(reductions=False),
+        Capabilities(int64=False, index_bits=32, reductions=False),
+        Capabilities(storage_bits=32, offset_alignment=4, reductions=False),
+    ),
+    ids=("plain", "folds", "words", "whole words"),
+)
+def test_kernel_with_private_arrays_is_not_legalised(can: Capabilities) -> None:
+    with pytest.raises(CompileError, match=r"kernel points must have no private arrays .*got own"):
+        legalize(tripled_in_an_array(), can)

@@ -147,7 +147,8 @@ class KernelBuilder:
     def array(self, name: str, dtype: DType, length: builtins.int) -> Buffer:
         """Add a private array, which each point has for itself, and return it.
 
-        Loads and stores of it stand outside of map and reduce loops.
+        Loads and stores of it stand outside of map and reduce loops. `legalize` refuses the kernel:
+        no pass keeps the arrays that there are before.
 
         - `name`: the name of the array.
         - `dtype`: the dtype of the elements.

@@ -19,7 +19,7 @@ from ..dtypes import (
     uint16,
     uint32,
 )
-from ..errors import DeviceError, DTypeError
+from ..errors import CompileError, DeviceError, DTypeError
 from .analysis import values
 from .builder import Kernel
 from .expand_reductions import lower_reductions
@@ -56,8 +56,9 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     - `capabilities`: the features of the device.
 
     Raises: DTypeError when the kernel needs a dtype that the device does not have, DeviceError when
-    it has more buffers than the device takes.
+    it has more buffers than the device takes, CompileError when it has private arrays already.
     """
+    check_arrays(kernel)
     check_dtypes(kernel, capabilities)
     check_buffer_count(kernel, capabilities)
     for change in PASSES:
@@ -66,6 +67,19 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 
 
 # --- kernels that no pass can adapt ---------------------------------------------------------------
+
+
+def check_arrays(kernel: Kernel) -> None:
+    """Raise CompileError if the kernel has private arrays, which passes and parts do not keep.
+
+    Raises: CompileError. Only kernels that a plugin builds can reach it.
+    """
+    if kernel.arrays:
+        names = ", ".join(b.name for b in kernel.arrays)
+        raise CompileError(
+            f"kernel {kernel.name} must have no private arrays before it is legalised, "
+            f"got {names}; use a buffer with an element for each point"
+        )
 
 
 def check_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
