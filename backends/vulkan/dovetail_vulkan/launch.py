@@ -32,7 +32,7 @@ from .compile import (
     VulkanProgram,
 )
 from .render import dispatch_points
-from .stream import BATCH_LAUNCHES_MAX, Stream
+from .stream import AFTER_WORK, BATCH_LAUNCHES_MAX, CommandBuffer, Stream
 
 GROUPS_MAX = 65_535  # groups along each axis of a dispatch: what every device allows
 NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short
@@ -111,7 +111,7 @@ class _VulkanLaunch:
         self._convert = [scalar_argument(d) for _, d in kernel.scalars]
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
-        """Record the launch, and submit it with those before it if there are enough.
+        """Queue the launch, and submit it with those before it if there are enough.
 
         Raises: DeviceError in a child of fork(), or if the device is lost.
         """
@@ -124,19 +124,19 @@ class _VulkanLaunch:
             data += self._pack_scalars(*self._convert_scalars(scalars))
         data += self._last
         stream = stream or self.stream
-        call = stream.call
-        with stream.lock:
-            if self.in_buffer:
-                batch, data = stream.store_arguments(data)
-            else:
-                batch = stream.batch or stream.begin()
-            commands = batch.commands
-            stream.add(batch, self.pipeline)
-            call.CmdBindPipeline(commands, 1, self.pipeline.handle)
-            call.CmdPushConstants(commands, self.pipeline.layout, COMPUTE, 0, len(data), data)
-            call.CmdDispatch(commands, *self.groups)
-            if len(batch.uses) >= BATCH_LAUNCHES_MAX:
-                stream.flush()
+        batch = stream.add(self._record, data, self.pipeline)
+        if len(batch.commands) >= BATCH_LAUNCHES_MAX:
+            stream.flush(batch.value)
+
+    def _record(self, buffer: CommandBuffer, data: bytes, pipeline: Pipeline) -> None:
+        """Record the launch with its packed arguments, after the work before it."""
+        call, commands = self.stream.call, buffer.handle
+        if self.in_buffer:
+            data = buffer.store_arguments(data)
+        call.CmdPipelineBarrier(commands, *AFTER_WORK)
+        call.CmdBindPipeline(commands, 1, pipeline.handle)
+        call.CmdPushConstants(commands, pipeline.layout, COMPUTE, 0, len(data), data)
+        call.CmdDispatch(commands, *self.groups)
 
     def _convert_scalars(self, scalars: Sequence[Scalar]) -> list[int | float]:
         """Return numbers as their dtypes hold them: integers wrap, floats overflow to infinity."""

@@ -7,10 +7,12 @@ long as it lives. Elsewhere copies go through a buffer that both see.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import byref
 from typing import TYPE_CHECKING, NamedTuple
 
-from dovetail.extend import Lock, address_of, bytes_at
+from dovetail.extend import address_of, bytes_at
 
 from . import vulkan as vk
 from .loader import LogicalDevice, PhysicalDevice
@@ -44,8 +46,7 @@ class Memory:
         self.device, self.shared = device, shares_memory(device.physical)
         self.blocks: dict[int, MemoryBlock] = {}  # by address
         self.pinned: dict[int, MemoryBlock] = {}  # by the host's address
-        self._staging: MemoryBlock | None = None
-        self._staging_lock = Lock()
+        self._staging: list[MemoryBlock] = []  # free
 
     def allocate(self, nbytes: int) -> int:
         """Allocate memory of the device; return its address. Raises: MemoryError."""
@@ -76,8 +77,7 @@ class Memory:
             stream.wait()
             bytes_at(block.host + offset, source.nbytes)[:] = source
             return
-        with self._staging_lock:
-            staging = self._staging_block()
+        with self._borrow_staging() as staging:
             for start in range(0, source.nbytes, STAGING_BYTES):
                 part = source[start : start + STAGING_BYTES]
                 bytes_at(staging.host, part.nbytes)[:] = part
@@ -91,8 +91,7 @@ class Memory:
             stream.wait()
             target[:] = bytes_at(block.host + offset, target.nbytes)
             return
-        with self._staging_lock:
-            staging = self._staging_block()
+        with self._borrow_staging() as staging:
             for start in range(0, target.nbytes, STAGING_BYTES):
                 part = target[start : start + STAGING_BYTES]
                 stream.copy(block, offset + start, staging, 0, part.nbytes)
@@ -121,11 +120,17 @@ class Memory:
                 return block, address - start
         return None
 
-    def _staging_block(self) -> MemoryBlock:
-        """Return the memory that copies go through; the caller holds its lock."""
-        if self._staging is None:
-            self._staging = self.allocate_block(STAGING_BYTES, HOST_FLAGS)
-        return self._staging
+    @contextmanager
+    def _borrow_staging(self) -> Iterator[MemoryBlock]:
+        """Lend memory for a copy. A finalizer in the midst of one, and a thread, get their own."""
+        try:
+            staging = self._staging.pop()
+        except IndexError:
+            staging = self.allocate_block(STAGING_BYTES, HOST_FLAGS)
+        try:
+            yield staging
+        finally:
+            self._staging.append(staging)
 
     # --- blocks
 

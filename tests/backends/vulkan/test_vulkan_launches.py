@@ -133,6 +133,47 @@ def test_launches_are_submitted_together_up_to_a_limit(backend: Any) -> None:
     assert backend.stream.submitted == before + 3
 
 
+@pytest.mark.parametrize("name", ["PipelineBarrier", "BindPipeline", "PushConstants", "Dispatch"])
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_finalizer_that_launches_and_reads_amid_a_recording_divides_no_launch(
+    backend: Any, name: str, late: bool, monkeypatch: Any
+) -> None:
+    launch, handle = backend.bind(compile_text(backend, ADD), [1], [1]), backend.allocate(4)
+    backend.copy_in(handle, 0, memoryview(bytes(4)))
+    call, reads, count = backend.stream.call, [], 0
+    original = getattr(call, f"Cmd{name}")
+
+    def collect_garbage() -> None:
+        """Launch and read, as a finalizer may whenever Python runs its garbage collection."""
+        nonlocal count
+        monkeypatch.setattr(call, f"Cmd{name}", original)
+        for _ in range(3):
+            launch((handle, 0, handle, 0), [1.0], None)
+            count += 1
+            reads.append(float(read_floats(backend, handle, 1)[0]))
+
+    def record(*arguments: Any) -> None:
+        if late:
+            original(*arguments)
+            collect_garbage()
+        else:
+            collect_garbage()
+            original(*arguments)
+
+    for _ in range(3):
+        launch((handle, 0, handle, 0), [1.0], None)
+        count += 1
+    monkeypatch.setattr(call, f"Cmd{name}", record)
+    backend.record_event(None)
+    for _ in range(3):
+        count += 1
+        launch((handle, 0, handle, 0), [1.0], None)
+    assert read_floats(backend, handle, 1)[0] == count == 9 and reads == [7, 8, 9]
+    monkeypatch.setattr(call, f"Cmd{name}", original)
+    launch((handle, 0, handle, 0), [1.0], None)
+    assert read_floats(backend, handle, 1)[0] == 10
+
+
 def test_stream_without_work_waits_for_an_event(backend: Any) -> None:
     one, two = backend.create_stream(), backend.create_stream()
     launch = backend.bind(compile_text(backend, ADD), [100_000], [100_000])
