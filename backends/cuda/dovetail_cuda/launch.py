@@ -9,7 +9,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from dovetail.extend import Handles, Kernel, Launch, Lock, Scalar, StreamHandle, scalar_argument
+from dovetail.extend import Handles, Kernel, Launch, Scalar, StreamHandle, scalar_argument
 
 from . import driver as cuda
 from .compile import CudaFunction, CudaProgram
@@ -92,22 +92,28 @@ class CudaLaunch:
             function,
             function.handle,
         )  # the reference keeps its module loaded
-        self.arguments, self.lock = PackedArguments(k, ints), Lock()
+        self.free = [PackedArguments(k, ints)]
         self.launch_kernel = cuda.driver.cuLaunchKernel
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
-        """Pack the arguments and queue the kernel, under a lock.
+        """Pack the arguments in free slots, and queue the kernel.
+
+        The driver copies the arguments. A finalizer before it has, and another thread, gets slots
+        of its own.
 
         Raises: MemoryError if the driver is out of memory, CudaError if it refuses the launch
         otherwise.
         """
         addresses = [*map(add, buffers[::2], buffers[1::2])]
-        arguments = self.arguments
-        with self.lock:  # until the driver has copied the arguments
-            arguments.write(addresses, scalars)
-            self.enter()
-            status = self.launch_kernel(
-                self.function, *self.shape, 0, stream or 0, arguments.address, 0
-            )[0]
+        try:
+            arguments = self.free.pop()
+        except IndexError:
+            arguments = PackedArguments(self.kernel, self.ints)
+        arguments.write(addresses, scalars)
+        self.enter()
+        status = self.launch_kernel(
+            self.function, *self.shape, 0, stream or 0, arguments.address, 0
+        )[0]
+        self.free.append(arguments)
         if status != 0:
             raise cuda.status_error(status, f"launching {self.kernel.name}")

@@ -1,8 +1,9 @@
-"""Launches: constant arguments are set once, on a kernel object of each bound launch."""
+"""Launches: constant arguments are set once, on the kernel objects of each bound launch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from dovetail.extend import (
     Handles,
     Kernel,
     Launch,
-    Lock,
     Loop,
     Process,
     Scalar,
@@ -40,13 +40,10 @@ class Launcher:
         """Return the function that queues `program`; its constant arguments are set once."""
         k = program.kernel
         schedule, built, ints, grid = program.best(ints, grid)
-        kernel = cl.Kernel(*built)  # a new object, because arguments belong to it
-        first = 2 * len(k.buffers)
-        for position, value in enumerate(ints, first):
-            kernel.set_arg(position, np.int64(value))
         costly = any(isinstance(s, Loop) for s in k.body)
         global_size, local = self.launch_sizes(grid, schedule, costly)
-        return _OpenCLLaunch(self, program, kernel, schedule.kernel, global_size, local).launch
+        sizes = global_size, local
+        return _OpenCLLaunch(self, program, built, schedule.kernel, ints, sizes).launch
 
     def launch_sizes(
         self, grid: Sequence[int], schedule: Schedule, costly: bool
@@ -69,37 +66,56 @@ class Launcher:
         return max(least, *(n for n in self.sizes if n * 2 * self.compute_units <= points), 1)
 
 
+class _KernelObject:
+    """A kernel object of OpenCL, to which arguments belong. `offsets`: as they are set."""
+
+    def __init__(self, built: tuple[Any, str], k: Kernel, ints: Sequence[int]) -> None:
+        self.kernel = cl.Kernel(*built)
+        self.offsets: list[Any] = [None] * len(k.buffers)
+        for position, value in enumerate(ints, 2 * len(k.buffers)):
+            self.kernel.set_arg(position, np.int64(value))
+
+
 class _OpenCLLaunch:
     """A launch with everything fixed but buffers, scalars and stream."""
 
     def __init__(
-        self, launcher: Launcher, program: Any, kernel: Any, k: Kernel, whole: Any, local: Any
+        self,
+        launcher: Launcher,
+        program: Any,
+        built: tuple[Any, str],
+        k: Kernel,
+        ints: Sequence[int],
+        sizes: tuple[Any, Any],
     ) -> None:
         self.queue, self.process = launcher.queue, launcher.process
         self.program = program  # keeps it alive
-        self.kernel, self.global_size, self.local_size = kernel, whole, local
+        self.create = partial(_KernelObject, built, k, ints)
+        self.free = [self.create()]
+        self.sizes = sizes
         first = 2 * len(k.buffers) + len(k.ints)
         self.scalars = [(p, scalar_argument(d)) for p, (_, d) in enumerate(k.scalars, first)]
-        self.offsets: list[Any] = [None] * len(k.buffers)  # as they are set
-        self.lock = Lock()
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
-        """Set the changed arguments and queue the kernel, under a lock.
+        """Set the changed arguments of a free kernel object, and queue it.
+
+        A finalizer in between, and another thread, gets another object.
 
         Raises: DeviceError in a child of fork().
         """
         if not self.process.alive:
             self.process.check()
-        with self.lock:  # arguments belong to the kernel object until it is queued
-            set_arg, offsets = self.kernel.set_arg, self.offsets
-            for i in range(len(offsets)):
-                set_arg(2 * i, buffers[2 * i])
-                if buffers[2 * i + 1] != offsets[i]:
-                    offsets[i] = None  # an interrupt after `set_arg` would leave the two apart
-                    set_arg(2 * i + 1, np.int64(buffers[2 * i + 1]))
-                    offsets[i] = buffers[2 * i + 1]
-            for (position, number), x in zip(self.scalars, scalars, strict=True):
-                set_arg(position, number(x))
-            cl.enqueue_nd_range_kernel(
-                stream or self.queue, self.kernel, self.global_size, self.local_size
-            )
+        try:
+            owner = self.free.pop()
+        except IndexError:
+            owner = self.create()
+        set_arg, offsets = owner.kernel.set_arg, owner.offsets
+        for i in range(len(offsets)):
+            set_arg(2 * i, buffers[2 * i])
+            if buffers[2 * i + 1] != offsets[i]:
+                set_arg(2 * i + 1, np.int64(buffers[2 * i + 1]))
+                offsets[i] = buffers[2 * i + 1]
+        for (position, number), x in zip(self.scalars, scalars, strict=True):
+            set_arg(position, number(x))
+        cl.enqueue_nd_range_kernel(stream or self.queue, owner.kernel, *self.sizes)
+        self.free.append(owner)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyopencl as cl
@@ -10,7 +11,6 @@ from dovetail.extend import (
     ArgumentError,
     CompileError,
     Grid,
-    Lock,
     RawArgument,
     RawLaunch,
     Scalar,
@@ -43,16 +43,21 @@ def compile_raw(
         raise CompileError(
             f"the kernel {name} must have {len(arguments)} parameters, got {kernel.num_args}"
         )
-    return _RawKernel(compiler.device, queue, kernel, arguments).launch
+    create = partial(cl.Kernel, built, name)
+    return _RawKernel(compiler.device, queue, create, arguments).launch
 
 
 class _RawKernel:
     """A kernel whose arguments are set anew for each launch."""
 
     def __init__(
-        self, device: Any, queue: Any, kernel: Any, arguments: Sequence[RawArgument]
+        self,
+        device: Any,
+        queue: Any,
+        create: Callable[[], Any],
+        arguments: Sequence[RawArgument],
     ) -> None:
-        self.queue, self.kernel, self.lock = queue, kernel, Lock()
+        self.queue, self.create, self.free = queue, create, list[Any]()
         self.alignment = device.mem_base_addr_align // 8  # of bits
         self.memory = [k for k, a in enumerate(arguments) if a.access]
         self.numbers = [
@@ -67,16 +72,18 @@ class _RawKernel:
         group, points = grid.group, grid.points
         if group is not None:  # the points of a grid are whole groups
             points = tuple(-(-n // m) * m for n, m in zip(points, group, strict=True))
-        with self.lock:  # arguments belong to the kernel object until it is queued
-            # The list keeps buffers alive until the launch is queued: `set_arg` retains nothing.
-            memory = [
-                self._create_sub_buffer(*pair) for pair in zip(at[::2], at[1::2], strict=True)
-            ]
-            for k, buffer in zip(self.memory, memory, strict=True):
-                self.kernel.set_arg(k, buffer)
-            for (k, number), x in zip(self.numbers, numbers, strict=True):
-                self.kernel.set_arg(k, number(x))
-            cl.enqueue_nd_range_kernel(stream or self.queue, self.kernel, points, group)
+        # The list keeps buffers alive until the launch is queued: `set_arg` retains nothing.
+        memory = [self._create_sub_buffer(*pair) for pair in zip(at[::2], at[1::2], strict=True)]
+        try:  # an object of its own: a finalizer in between, or another thread, may launch, too
+            kernel = self.free.pop()
+        except IndexError:
+            kernel = self.create()
+        for k, buffer in zip(self.memory, memory, strict=True):
+            kernel.set_arg(k, buffer)
+        for (k, number), x in zip(self.numbers, numbers, strict=True):
+            kernel.set_arg(k, number(x))
+        cl.enqueue_nd_range_kernel(stream or self.queue, kernel, points, group)
+        self.free.append(kernel)
 
     def _create_sub_buffer(self, buffer: Any, offset: int) -> Any:
         """Return the rest of a buffer from an offset on. Raises: ArgumentError if misaligned."""

@@ -110,6 +110,31 @@ def test_grids_of_four_axes_have_the_reference_bits(host: CudaHost) -> None:
         check(host, four_axes(), arrays, [p, q, r, s])  # type: ignore[arg-type]
 
 
+def test_finalizer_that_launches_amid_a_launch_changes_no_argument_of_it(host: CudaHost) -> None:
+    k = KernelBuilder("increment")
+    x, n = k.buffer("x", float32, "rw"), k.int("n")
+    at = k.axis(n)
+    k.store(x, at, load(x, at) + 1)
+    b = host.backend
+    launch = b.bind(b.compile(legalize(k.build(), b.info.capabilities)), [4], [4])
+    first, second, out = b.allocate(16), b.allocate(16), np.zeros(4, "f4")
+    for handle in (first, second):
+        b.copy_in(handle, 0, memoryview(out.view(np.uint8)))
+    bound = launch.__self__  # type: ignore[attr-defined]
+    enter = bound.enter
+
+    def collect_garbage() -> None:
+        bound.enter = enter
+        launch((second, 0), [], None)
+
+    bound.enter = collect_garbage
+    launch((first, 0), [], None)
+    for handle in (first, second):
+        b.copy_out(memoryview(out.view(np.uint8)), handle, 0)
+        assert out.tolist() == [1, 1, 1, 1]
+        b.free(handle, 16)
+
+
 def softmax_of_columns(access: str) -> Kernel:
     """Build x / sum(x) along columns, in place or not: loops that all lanes of a point share."""
     k = KernelBuilder("share")

@@ -16,6 +16,9 @@ pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed"
 import dovetail as dt
 import pyopencl as cl
 from dovetail.device_class import Device
+from dovetail.dtypes import float32
+from dovetail.extend import KernelBuilder, legalize
+from dovetail.ir.language import load
 from dovetail_opencl import memory
 from opencl_devices import DEVICES, NAMES, REASON, opened
 
@@ -47,6 +50,33 @@ def test_numpy_array_is_used_without_a_copy(own_device: tuple[Device, Any]) -> N
         assert (x * 2).numpy()[3] == -14
         x += 1
         assert a[3] == -6
+
+
+def test_finalizer_that_launches_amid_a_launch_changes_no_argument_of_it(
+    own_device: tuple[Device, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, b = own_device
+    k = KernelBuilder("increment")
+    x, n = k.buffer("x", float32, "rw"), k.int("n")
+    at = k.axis(n)
+    k.store(x, at, load(x, at) + 1)
+    launch = b.bind(b.compile(legalize(k.build(), b.info.capabilities)), [4], [4])
+    first, second, out = b.allocate(16), b.allocate(16), np.zeros(4, "f4")
+    for handle in (first, second):
+        b.copy_in(handle, 0, memoryview(out.view(np.uint8)))
+    enqueue = cl.enqueue_nd_range_kernel
+
+    def collect_garbage(*arguments: Any) -> Any:
+        monkeypatch.setattr(cl, "enqueue_nd_range_kernel", enqueue)
+        launch((second, 0), [], None)
+        return enqueue(*arguments)
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", collect_garbage)
+    launch((first, 0), [], None)
+    for handle in (first, second):
+        b.copy_out(memoryview(out.view(np.uint8)), handle, 0)
+        assert out.tolist() == [1, 1, 1, 1]
+        b.free(handle, 16)
 
 
 SLOW = """__kernel void slow(__global volatile float *x) {
