@@ -215,8 +215,9 @@ class Reduction:
         w, reduce, exprs = self.writer, self.reduce, self.reduce.exprs
         envs = exprs.snapshot()
         with w.if_then(w.let(f"icmp slt i64 {k}, {end}")):
-            self._prefetch(w.i64("add", k, str(GROUPED_ROWS)))  # in the next block of rows
-            exprs.restore(envs)
+            if reduce.find_bitwise_or():  # flags leave less loads in flight
+                self._prefetch(w.i64("add", k, str(GROUPED_ROWS)))  # in the next block of rows
+                exprs.restore(envs)
             exprs.env[id(reduce.loop.var)] = Lane(reduce.iteration(k))
             reduce.render_body()
             new = reduce.updates()

@@ -210,8 +210,10 @@ class Tiles:
         turned = [v for v in loads(self.kernel.body) if id(v) in schedule.transposed]
         copies = {id(v): self._transpose_load(v, rows, columns) for v in turned}
         exprs.env.clear()
+        is_guarded = any(isinstance(s, Loop) and is_branch(s) for s in self.kernel.body)
         with w.loop(*rows) as r:
-            self._prefetch_row(w.let(f"add i64 {r}, {PREFETCHED_ROWS}"), columns)
+            if is_guarded:
+                self._prefetch_row(w.let(f"add i64 {r}, {PREFETCHED_ROWS}"), columns)
             exprs.index[schedule.second_axis] = Lane(r)
             row = w.let(f"sub i64 {r}, {rows[0]}")
             exprs.transposed = TransposedTile(copies, row, columns[0])

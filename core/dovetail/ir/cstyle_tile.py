@@ -175,10 +175,11 @@ class TileWriter:
         text.names.update((id(r), a + point) for r, a in zip(loop.results, arrays, strict=True))
         types = [self.style.type(c.dtype) for c in loop.carry]
         shape = f"[{self.tile.item_rows}][{self.tile.item_columns}]"
-        text.write_rows(f"{{0}} {{1}}{shape};", types, arrays)
+        text.write_rows(f"{{}} {{}}{shape};".format, types, arrays)
         with self.points():
             self.write_point_values(loop.init, self.staging.uniform)
-            text.write_rows(f"{{0}}{point} = {{1}};", arrays, [text.name(v) for v in loop.init])
+            inits = [text.name(v) for v in loop.init]
+            text.write_rows(f"{{}}{point} = {{}};".format, arrays, inits)
         rows = [*zip(types, carries, (a + point for a in arrays), strict=True)]
         if loop is self.staging.nest[-1]:
             with text.braces(self.step_head("first", start, stop, self.tile.depth)):
@@ -197,10 +198,10 @@ class TileWriter:
     ) -> None:
         """Write one step of a fold for all points; `rows`: type, name and result of each carry."""
         with self.points():
-            self.text.write_rows("const {0} {1} = {2};", *zip(*rows, strict=True))
+            self.text.write_rows("const {} {} = {};".format, *zip(*rows, strict=True))
             self.write_point_values(loop.update, declared)
             results, updates = [r for *_, r in rows], [self.text.name(v) for v in loop.update]
-            self.text.write_rows("{0} = {1};", results, updates)
+            self.text.write_rows("{} = {};".format, results, updates)
 
     # --- the innermost fold
 

@@ -498,7 +498,8 @@ _MOVES: dict[str, Rule] = {
 def _round_bounds(exact: Scale) -> Scale:
     """Return the bounds of a result that is rounded to float32, which may overflow."""
     least, most = (
-        x + side * abs(x) * 2.0**-22 for x, side in zip(exact[2:4], (-1, 1), strict=True)
+        x + side * (abs(x) * 2.0**-22 + 2.0 ** (_LAST_BIT - 1))
+        for x, side in zip(exact[2:4], (-1, 1), strict=True)
     )
     least, most = (x if abs(x) < 2.0**127 else math.copysign(math.inf, x) for x in (least, most))
     least, most = (0.0 if abs(x) < 2.0**_LAST_BIT else x for x in (least, most))

@@ -369,7 +369,7 @@ def _keep_integers(call: Callable[..., Any]) -> Callable[..., Any]:
             return result
         if isinstance(result, Tensor):
             return as_result(cast(result, a.dtype))
-        return result.astype(a.dtype.__numpy_dtype__)
+        return result.astype(a.dtype.name)
 
     return find_quantiles
 
