@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..dtypes import bool_, int32
+from ..dtypes import DType, bool_, int32
 from .builder import Combine, Kernel, combine
 from .hidden_floats import BITS_DTYPE, HIDDEN_COMBINE_SUFFIX, HidingCloner, has_floats
 from .language import OPERANDS, Block, Loop, Value, walk
@@ -16,6 +16,8 @@ ZERO_NAMES = ("zero", "zero_again")  # of the integers that a launch brings
 _NEVER_FUSED = ("mul", "div", "sqrt", "trunc", "floor", "rint", "lt", "le", "eq", "ne", "bitcast")
 _UNKNOWN = (*OPERANDS, "load")  # no compiler knows the value of these
 _BITWISE = ("and", "or", "shl", "shr")  # of integers: the parts of a narrow float
+_CASTS = ("cast", "bitcast")
+_MOVES = (*_BITWISE, *_CASTS, *_UNKNOWN)  # operations whose bits are known by their operands
 
 
 def hiding_zeros(capabilities: Capabilities) -> tuple[int, ...]:
@@ -55,11 +57,60 @@ def _summand_ids(block: Block) -> Iterator[int]:
             yield from map(id, (*s.init, *s.update))
 
 
-def _may_be_known(x: Value) -> bool:
-    """Return True for a bool or integer that a compiler may compute, such as `x != x`."""
-    if x.op in _UNKNOWN:
-        return False
-    return x.dtype is bool_ or (x.dtype.kind in "iu" and x.op not in _BITWISE)
+class _KnownBits:
+    """The bits of bools and integers that a compiler cannot know to be 0."""
+
+    def __init__(self) -> None:
+        self._unknown: dict[Value, int] = {}
+
+    def may_be_zero(self, x: Value) -> bool:
+        """Return True for a bool or integer that a compiler may know to be 0, such as `x != x`."""
+        if x.dtype is bool_:
+            return x.op not in _UNKNOWN
+        return x.dtype.kind in "iu" and (x.op not in _MOVES or x.op in _CASTS or not self.find(x))
+
+    def find(self, x: Value) -> int:
+        """Return a mask of bits: 1 is a bit that may be 1, 0 one that a compiler may know to be 0.
+
+        A compiler may know the results of arithmetic and comparisons, such as `x - x`, to be 0.
+        """
+        if x not in self._unknown:
+            self._unknown[x] = self._compute(x) & _mask(x.dtype)
+        return self._unknown[x]
+
+    def _compute(self, x: Value) -> int:
+        """Return the mask of `find` with more bits above those of the dtype."""
+        if x.op == "const":
+            return int(x.number) if x.dtype.kind in "biu" else 0
+        if x.op in _UNKNOWN:
+            return -1
+        if x.op not in _MOVES:
+            return 0
+        first = self.find(x.args[0])
+        if x.op in _CASTS:
+            return self._extend(first, x.args[0].dtype)
+        if x.op == "and":
+            return first & self.find(x.args[1])
+        if x.op == "or":
+            return first | self.find(x.args[1])
+        amount = x.args[1]
+        is_left = x.op == "shl"
+        if amount.op == "const":
+            count = int(amount.number)
+            return first << count if is_left else self._extend(first, x.dtype) >> count
+        # Any amount: the lowest bit and all above it, or the highest and all below it.
+        return -(first & -first) if is_left else (1 << first.bit_length()) - 1
+
+    @staticmethod
+    def _extend(mask: int, d: DType) -> int:
+        """Return a mask with the bit of the sign of a dtype in all bits above."""
+        is_signed = d.kind == "i" and mask >> d.bits - 1
+        return mask - (1 << d.bits) if is_signed else mask
+
+
+def _mask(d: DType) -> int:
+    """Return a mask of the bits of a dtype."""
+    return 1 if d is bool_ else (1 << d.bits) - 1
 
 
 def _hide_reduction(cloner: HidingCloner, new: Loop, rule: Combine, zeros: tuple[int, int]) -> None:
@@ -91,6 +142,7 @@ class _PartialCloner(HidingCloner):
     def __init__(self, kernel: Kernel, capabilities: Capabilities, zeros: Sequence[Value]) -> None:
         super().__init__(zeros)
         self.hides_zeros = capabilities.algebra == "zeros"
+        self.bits = _KnownBits()
         self.contracts = capabilities.contraction
         self.summand_ids = set(_summand_ids(kernel.body) if self.contracts else ())
 
@@ -102,7 +154,7 @@ class _PartialCloner(HidingCloner):
         """Return a product that may meet a sum, or a number that may be a known 0, hidden."""
         if v.dtype not in BITS_DTYPE:
             return None
-        is_zero = self.hides_zeros and v.op == "cast" and _may_be_known(v.args[0])
+        is_zero = self.hides_zeros and v.op == "cast" and self.bits.may_be_zero(v.args[0])
         if is_zero or (v.op == "mul" and id(v) in self.summand_ids):
             return self.hide(self.copy_with_args(v, args))
         return None

@@ -226,10 +226,25 @@ def test_extended_integers_are_compared_with_constants(
     check(host, b.build(), [numbers, np.zeros(numbers.size, "u4")], [numbers.size])
 
 
+# Integers that are 0 whatever k is.
+ZEROS: dict[str, Callable[[Value], Value]] = {
+    "bool": lambda k: ne(k, k),
+    "sub": lambda k: k - k,
+    "xor": lambda k: k ^ k,
+    "and_of_sub": lambda k: (k - k) & k,
+    "and_of_not": lambda k: k & Value("not", int32, (k,)),
+    "or_of_subs": lambda k: (k - k) | (k ^ k),
+    "disjoint_masks": lambda k: (k & 12) & 3,
+    "shifted_out": lambda k: (k & 7) >> 3,
+    "shifted_in": lambda k: (k << 4) & 15,
+    "shift_of_sub": lambda k: (k - k) << (k & 3),
+    "and_of_bool": lambda k: cast(ne(k, k), int32) & k,
+    "sign_shifted_in": lambda k: ((k & 0x7FFFFFFF) >> 2) & (1 << 30),
+}
+
+
 @pytest.mark.parametrize("op", ["add", "mul", "div"])
-@pytest.mark.parametrize(
-    "zero", [lambda k: ne(k, k), lambda k: k - k, lambda k: k ^ k], ids=["bool", "sub", "xor"]
-)
+@pytest.mark.parametrize("zero", ZEROS.values(), ids=ZEROS)
 def test_floats_meet_integers_that_a_compiler_knows_to_be_0(
     host: VulkanHost, zero: Callable[[Value], Value], op: str
 ) -> None:
