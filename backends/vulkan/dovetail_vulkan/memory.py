@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 STAGING_BYTES = 1 << 24  # bytes of one copy by way of memory that host and device see
+LARGEST_BLOCK_MIN = 1 << 28  # bytes that need no trial
 _USAGE = 0x20023  # the source and target of copies, storage, and an address for shaders
 _WITH_ADDRESS = 2  # VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
 _WHOLE = (1 << 64) - 1
@@ -53,6 +54,16 @@ class Memory:
         block = self.allocate_block(nbytes, DEVICE_LOCAL | (HOST_FLAGS if self.shared else 0))
         self.blocks[block.address] = block
         return block.address
+
+    def find_largest_block(self, nbytes: int) -> int:
+        """Return the first of `nbytes`, its half, and so on, that the driver allocates."""
+        while nbytes > LARGEST_BLOCK_MIN:
+            try:
+                self.free(self.allocate(nbytes))
+                break
+            except MemoryError:
+                nbytes //= 2
+        return nbytes
 
     def free(self, address: int) -> None:
         """Free memory that no queued work uses."""

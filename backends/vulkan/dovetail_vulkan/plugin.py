@@ -125,7 +125,7 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
         fma=False,
         algebra="zeros",  # gallivm folds x + 0.0
         atomic_bits=64 if has("shaderBufferInt64Atomics") else 32,
-        max_buffer=device.allocation_bytes_max,
+        max_buffer=min(device.allocation_bytes_max, device.total_memory),
         denormals=llvmpipe or 32 in device.float_control(DENORM_PRESERVE),
         nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
         concurrency=os.cpu_count() or 1 if device.kind == "CPU" else GPU_CONCURRENCY,
@@ -143,7 +143,10 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
     module = importlib.import_module(f"{__package__}.device")
     devices = usable_devices(loader.instance(validates(config)).devices())
     backend: Backend = module.VulkanBackend(info, devices[info.index])
-    backend.info = replace(info, capabilities=probe_floats(backend))
+    can = probe_floats(backend)
+    # SwiftShader refuses the largest allocation that it declares.
+    largest = backend._memory.find_largest_block(can.max_buffer)
+    backend.info = replace(info, capabilities=replace(can, max_buffer=largest))
     return backend
 
 

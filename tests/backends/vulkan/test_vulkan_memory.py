@@ -101,6 +101,23 @@ def test_allocation_beyond_the_limit_raises_memory_error_with_both_sizes(
         backend.allocate(most + 1)
 
 
+def test_largest_buffer_is_halved_until_the_driver_allocates_it(
+    shared: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_ = shared[1]._memory
+    allocate, tried = memory_.allocate_block, []
+
+    def refuse(nbytes: int, flags: int) -> Any:
+        tried.append(nbytes)
+        if nbytes > 1 << 29:
+            raise MemoryError
+        return allocate(nbytes, flags)
+
+    monkeypatch.setattr(memory_, "allocate_block", refuse)
+    assert memory_.find_largest_block(1 << 31) == 1 << 29
+    assert tried == [1 << 31, 1 << 30, 1 << 29] and not memory_.blocks
+
+
 def test_refused_allocation_frees_what_it_had(
     shared: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
