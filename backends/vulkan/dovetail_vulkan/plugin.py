@@ -142,10 +142,11 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
     """Open a device, and return its backend, whose floats are measured."""
     module = importlib.import_module(f"{__package__}.device")
     devices = usable_devices(loader.instance(validates(config)).devices())
-    backend: Backend = module.VulkanBackend(info, devices[info.index])
+    opened = module.VulkanBackend(info, devices[info.index])
+    backend: Backend = opened
     can = probe_floats(backend)
     # SwiftShader refuses the largest allocation that it declares.
-    largest = backend._memory.find_largest_block(can.max_buffer)
+    largest = opened._memory.find_largest_block(can.max_buffer)
     backend.info = replace(info, capabilities=replace(can, max_buffer=largest))
     return backend
 
