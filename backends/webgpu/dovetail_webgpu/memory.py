@@ -49,9 +49,10 @@ class Memory:
     def free(self, block: Block) -> None:
         """Release a block, which the driver frees after the work that uses it."""
         with self._lock:
-            for key in block.groups:
+            for key in tuple(block.groups):
                 self._groups.pop(key, None)
-            block.groups.clear()
+                for other in key:  # which would keep this block's memory
+                    other.groups.discard(key)
 
     # --- bind groups
 
@@ -75,6 +76,8 @@ class Memory:
             group = self.device.create_bind_group(layout=self.layout(len(blocks)), entries=entries)
             with self._lock:
                 if len(self._groups) >= GROUPS_KEPT_MAX:
+                    for block in {block for key in self._groups for block in key}:
+                        block.groups.clear()
                     self._groups.clear()
                 self._groups[blocks] = group
                 for block in blocks:

@@ -98,6 +98,21 @@ def test_freed_memory_leaves_no_bind_group(backend: Any) -> None:
     backend.synchronize()
 
 
+def test_freed_memory_is_not_kept_by_memory_of_the_same_launch(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = backend.bind(compile_add(backend), [1, 0, 0], [1])
+    long, short = (backend.allocate(4) for _ in range(2))
+    launch((long, 0, short, 0), [1.0], None)
+    backend.free(short, 4)
+    assert not long.groups
+    monkeypatch.setattr(memory, "GROUPS_KEPT_MAX", 1)
+    for _ in range(4):
+        launch((long, 0, backend.allocate(4), 0), [1.0], None)
+    assert len(long.groups) == 1
+    backend.synchronize()
+
+
 def test_late_error_names_the_kernels_of_its_batch(backend: Any) -> None:
     """A dispatch of more groups than the device takes is an error of the whole batch."""
     launch = backend.bind(compile_add(backend), [1, 0, 0], [1 << 23])
