@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import wgpu
@@ -32,8 +34,8 @@ class Memory:
         self.device, self.queue, self.bytes_max = device, queue, bytes_max
         self._groups = dict[tuple[Block, ...], Any]()
         self._layouts = dict[int, Any]()  # by the number of buffers
-        self._staging: Any = None
-        self._lock, self._staging_lock = Lock(), Lock()
+        self._staging: list[Any] = []  # free buffers that copies to the host go through
+        self._lock = Lock()
 
     def allocate(self, nbytes: int) -> Block:
         """Allocate memory. Raises: MemoryError."""
@@ -89,13 +91,15 @@ class Memory:
     def copy_in(self, block: Block, offset: int, source: memoryview) -> None:
         """Copy from the host after all queued work."""
         start, end = offset & ~3, -(-(offset + source.nbytes) // 4) * 4
-        if end - start != source.nbytes:  # words that keep some of their bytes
-            words = memoryview(bytearray(end - start))
+        if end - start == source.nbytes:
+            self.queue.write(block.buffer._internal, start, source)
+            return
+        words = memoryview(bytearray(end - start))  # some keep a part of their bytes
+        with self.queue.lock:  # other threads may change those bytes
             self.copy_out(words[:4], block, start)
             self.copy_out(words[-4:], block, end - 4)
             words[offset - start :][: source.nbytes] = source
-            source = words
-        self.queue.write(block.buffer._internal, start, source)
+            self.queue.write(block.buffer._internal, start, words)
 
     def read_ns(self, event: Event) -> float:
         """Wait for an event; return its time in nanoseconds of the device's clock."""
@@ -106,10 +110,8 @@ class Memory:
     def copy_out(self, target: memoryview, block: Block, offset: int) -> None:
         """Copy to the host after all queued work, and wait."""
         end = offset + target.nbytes
-        with self._staging_lock:
-            if self._staging is None:
-                self._staging = self.device.create_buffer(size=STAGING_BYTES, usage=_READ)
-            staging = self._staging._internal
+        with self._borrow_staging() as buffer:
+            staging = buffer._internal
             for start in range(offset & ~3, end, STAGING_BYTES):
                 nbytes = min(STAGING_BYTES, -(-(end - start) // 4) * 4)
                 self.queue.copy(block.buffer._internal, start, staging, nbytes)
@@ -118,3 +120,16 @@ class Memory:
                 part = target[first - offset : last - offset]
                 ffi.memmove(part, address + (first - start), last - first)
                 lib.wgpuBufferUnmap(staging)
+
+    @contextmanager
+    def _borrow_staging(self) -> Iterator[Any]:
+        """Lend a buffer for a copy to the host; after an error it may be mapped, and is dropped.
+
+        A thread, and a finalizer in the midst of a copy, get their own.
+        """
+        try:
+            staging = self._staging.pop()
+        except IndexError:
+            staging = self.device.create_buffer(size=STAGING_BYTES, usage=_READ)
+        yield staging
+        self._staging.append(staging)

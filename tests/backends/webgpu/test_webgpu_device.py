@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -111,6 +113,45 @@ def test_freed_memory_is_not_kept_by_memory_of_the_same_launch(
         launch((long, 0, backend.allocate(4), 0), [1.0], None)
     assert len(long.groups) == 1
     backend.synchronize()
+
+
+def test_threads_that_write_bytes_of_a_word_keep_all(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second thread writes its byte while the first one has read the word."""
+    handle, copy_out, threads = backend.allocate(8), backend._memory.copy_out, list[Thread]()
+    backend.copy_in(handle, 0, memoryview(bytes(8)))
+
+    def copy_out_then_write(target: Any, block: Any, offset: int) -> None:
+        copy_out(target, block, offset)
+        if not threads:  # the first of two words is read
+            write = partial(backend.copy_in, handle, 0, memoryview(b"\x01"))
+            threads.append(Thread(target=write))
+            threads[0].start()
+            threads[0].join(0.5)
+
+    monkeypatch.setattr(backend._memory, "copy_out", copy_out_then_write)
+    backend.copy_in(handle, 1, memoryview(b"\x02" * 6))
+    threads[0].join()
+    out = bytearray(8)
+    backend.copy_out(memoryview(out), handle, 0)
+    assert out == b"\x01" + b"\x02" * 6 + b"\0"
+
+
+def test_copy_to_the_host_works_after_an_interrupted_one(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    handle = backend.allocate(4)
+    backend.copy_in(handle, 0, memoryview(b"abcd"))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(memory.ffi, "memmove", interrupt)
+        backend.copy_out(memoryview(bytearray(4)), handle, 0)
+    out = bytearray(4)
+    backend.copy_out(memoryview(out), handle, 0)
+    assert out == b"abcd"
 
 
 def test_late_error_names_the_kernels_of_its_batch(backend: Any) -> None:
