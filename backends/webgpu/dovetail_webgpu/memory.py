@@ -110,16 +110,15 @@ class Memory:
     def copy_out(self, target: memoryview, block: Block, offset: int) -> None:
         """Copy to the host after all queued work, and wait."""
         end = offset + target.nbytes
-        with self._borrow_staging() as buffer:
-            staging = buffer._internal
+        with self._borrow_staging() as staging:
             for start in range(offset & ~3, end, STAGING_BYTES):
                 nbytes = min(STAGING_BYTES, -(-(end - start) // 4) * 4)
-                self.queue.copy(block.buffer._internal, start, staging, nbytes)
+                self.queue.copy(block.buffer, start, staging, nbytes)
                 first, last = max(start, offset), min(start + nbytes, end)
-                address = ffi.cast("char *", self.queue.map(staging, nbytes))
+                address = ffi.cast("char *", self.queue.map(staging._internal, nbytes))
                 part = target[first - offset : last - offset]
                 ffi.memmove(part, address + (first - start), last - first)
-                lib.wgpuBufferUnmap(staging)
+                lib.wgpuBufferUnmap(staging._internal)
 
     @contextmanager
     def _borrow_staging(self) -> Iterator[Any]:

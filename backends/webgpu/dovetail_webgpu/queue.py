@@ -6,9 +6,10 @@ A device of WebGPU has one queue, so all streams are in one order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import starmap
+from typing import Any, NamedTuple
 
 import wgpu
 from dovetail.extend import DeviceError, Lock
@@ -17,7 +18,7 @@ from wgpu.backends.wgpu_native._api import libf
 
 BATCH_LAUNCHES_MAX = 64  # launches that are submitted together
 ARGUMENT_BYTES = 1 << 14  # of one launch: the size of its binding
-BATCH_BYTES = 1 << 16  # bytes of a batch's arguments
+NESTED_LAUNCHES_MAX = 16  # launches of finalizers that may be in a batch beyond these
 NAMES_MAX = 256  # names of kernels in an error
 
 
@@ -46,15 +47,51 @@ class Event:
         self.ticks = ticks  # a buffer with a timestamp; None if the device has none
 
 
+class QueuedLaunch(NamedTuple):
+    """A launch: the kernel's name, its bind group, its arguments, the groups along each axis."""
+
+    name: str
+    pipeline: Any
+    group: Any
+    data: bytes
+    size: tuple[int, ...]
+
+
+class QueuedCopy(NamedTuple):
+    """A copy of words from the byte `start` of a buffer to the begin of another."""
+
+    source: Any
+    start: int
+    target: Any
+    nbytes: int
+
+
+class QueuedTimestamp(NamedTuple):
+    """A query, and the buffer that its result is written to."""
+
+    queries: Any
+    ticks: Any
+
+
+Command = QueuedLaunch | QueuedCopy | QueuedTimestamp
+
+
 class Queue:
-    """The queue of one device. The lock is for the open batch."""
+    """The queue of one device. The lock is for the open batch.
+
+    Garbage collection, which runs finalizers that may launch and read, can come between any two
+    statements that allocate objects. So a batch is a list of commands until it is submitted. A
+    nested `flush` encodes and submits the closing batch itself, and the outer one drops what it
+    encoded.
+    """
 
     def __init__(self, device: Any, name: str) -> None:
         self.device, self.name, self.lock = device, name, Lock()
         self.queue, self._device = device.queue._internal, device._internal
         self._alignment = device.limits["min-uniform-buffer-offset-alignment"]
         usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
-        self._arguments = device.create_buffer(size=BATCH_BYTES + ARGUMENT_BYTES, usage=usage)
+        nbytes = (BATCH_LAUNCHES_MAX + NESTED_LAUNCHES_MAX) * ARGUMENT_BYTES
+        self._arguments = device.create_buffer(size=nbytes, usage=usage)
         entry = {"binding": 0, "visibility": wgpu.ShaderStage.COMPUTE}
         buffer = {"type": "uniform", "has_dynamic_offset": True, "min_binding_size": 0}
         self.layout = device.create_bind_group_layout(entries=[{**entry, "buffer": buffer}])
@@ -62,35 +99,17 @@ class Queue:
         self._group = device.create_bind_group(
             layout=self.layout, entries=[{"binding": 0, "resource": binding}]
         )
-        self._offset = ffi.new("uint32_t[1]")
-        self._data = bytearray()  # arguments of the open batch
-        self._encoder: Any = None
-        self._pass: Any = None
-        self._names: list[str] = []  # kernels of the open batch
+        self._batch: list[Command] = []  # the open one
+        self._closing: list[Command] = []  # the one that `flush` submits
         self._submitted = deque[str](maxlen=NAMES_MAX)  # kernels that may be unfinished
         self._callbacks = dict[int, Any]()  # handles of states that callbacks will fill
-
-    # --- the open batch; the caller holds the lock
-
-    def _begin(self) -> Any:
-        """Return the open encoder of commands."""
-        if self._encoder is None:
-            self._encoder = libf.wgpuDeviceCreateCommandEncoder(self._device, ffi.NULL)
-        return self._encoder
-
-    def _end_pass(self) -> None:
-        """End the open pass."""
-        if self._pass is not None:
-            lib.wgpuComputePassEncoderEnd(self._pass)
-            lib.wgpuComputePassEncoderRelease(self._pass)
-            self._pass = None
 
     # --- work; these take the lock
 
     def launch(
         self, name: str, pipeline: Any, group: Any, data: bytes, size: tuple[int, ...]
     ) -> None:
-        """Record a launch, and submit it with those before it if there are enough.
+        """Queue a launch, and submit it with those before it if there are enough.
 
         - `name`: the name of the kernel.
         - `group`: the bind group of its buffers.
@@ -98,26 +117,14 @@ class Queue:
         - `size`: the number of groups along x, y and z.
         """
         with self.lock:
-            if len(self._names) >= BATCH_LAUNCHES_MAX or len(self._data) + len(data) > BATCH_BYTES:
+            self._batch.append(QueuedLaunch(name, pipeline, group, data, size))
+            if len(self._batch) >= BATCH_LAUNCHES_MAX:
                 self.flush()
-            if self._pass is None:
-                encoder = self._begin()
-                self._pass = lib.wgpuCommandEncoderBeginComputePass(encoder, ffi.NULL)
-            work, start = self._pass, len(self._data)
-            self._names.append(name)
-            self._data += data + bytes(-len(data) % self._alignment)
-            self._offset[0] = start
-            lib.wgpuComputePassEncoderSetPipeline(work, pipeline._internal)
-            lib.wgpuComputePassEncoderSetBindGroup(work, 0, group._internal, 0, ffi.NULL)
-            lib.wgpuComputePassEncoderSetBindGroup(work, 1, self._group._internal, 1, self._offset)
-            lib.wgpuComputePassEncoderDispatchWorkgroups(work, *size)
 
     def copy(self, source: Any, start: int, target: Any, nbytes: int) -> None:
         """Queue a copy of words from the byte `start` of a buffer to the begin of another."""
         with self.lock:
-            encoder = self._begin()
-            self._end_pass()
-            libf.wgpuCommandEncoderCopyBufferToBuffer(encoder, source, start, target, 0, nbytes)
+            self._batch.append(QueuedCopy(source, start, target, nbytes))
 
     def write(self, buffer: Any, offset: int, source: memoryview) -> None:
         """Write whole words to a buffer after all queued work."""
@@ -138,32 +145,72 @@ class Queue:
         """Queue a timestamp; return the buffer that it is written to."""
         queries = self.device.create_query_set(type="timestamp", count=1)
         usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
-        ticks, encoder = self.device.create_buffer(size=8, usage=usage), self._begin()
-        self._end_pass()
-        libf.wgpuCommandEncoderWriteTimestamp(encoder, queries._internal, 0)
-        libf.wgpuCommandEncoderResolveQuerySet(encoder, queries._internal, 0, 1, ticks._internal, 0)
+        ticks = self.device.create_buffer(size=8, usage=usage)
+        self._batch.append(QueuedTimestamp(queries, ticks))
         return ticks
 
     def flush(self) -> None:
         """Submit the open batch. Raises: DeviceError for an error of it, or of the device."""
         with self.lock, self._translate_errors():
-            if self._encoder is None:
-                return
-            self._end_pass()
-            encoder, self._encoder = self._encoder, None
-            data, self._data = self._data, bytearray()
-            self._submitted.extend(self._names)
-            self._names.clear()
-            try:
-                commands = libf.wgpuCommandEncoderFinish(encoder, ffi.NULL)
-            finally:
-                lib.wgpuCommandEncoderRelease(encoder)
-            if data:
-                libf.wgpuQueueWriteBuffer(
-                    self.queue, self._arguments._internal, 0, ffi.from_buffer(data), len(data)
+            while self._closing or self._batch:
+                empty = list[Command]()
+                if not self._closing:
+                    self._closing, self._batch = self._batch, empty
+                self._submit(self._closing)
+
+    def _submit(self, batch: list[Command]) -> None:
+        """Encode and submit the closing batch, unless a nested call does it meanwhile."""
+        self._submitted.extend([c.name for c in batch if isinstance(c, QueuedLaunch)])
+        encoder = libf.wgpuDeviceCreateCommandEncoder(self._device, ffi.NULL)
+        try:
+            data = self._encode(encoder, batch)
+            commands = libf.wgpuCommandEncoderFinish(encoder, ffi.NULL)
+        except wgpu.GPUError:
+            if self._closing is batch:
+                self._closing = []
+            raise
+        finally:
+            lib.wgpuCommandEncoderRelease(encoder)
+        if data:
+            libf.wgpuQueueWriteBuffer(
+                self.queue, self._arguments._internal, 0, ffi.from_buffer(data), len(data)
+            )
+        call, empty = (self.queue, 1, ffi.new("WGPUCommandBuffer[]", [commands])), list[Command]()
+        submission = starmap(lib.wgpuQueueSubmit, (call,))
+        if self._closing is batch:  # from here on no objects are allocated
+            self._closing = empty
+            next(submission)
+        lib.wgpuCommandBufferRelease(commands)
+
+    def _encode(self, encoder: Any, batch: Sequence[Command]) -> bytearray:
+        """Encode the commands of a batch; return the arguments of its launches."""
+        data, work, position = bytearray(), None, ffi.new("uint32_t[1]")
+        for command in batch:
+            if work is not None and not isinstance(command, QueuedLaunch):
+                _end_pass(work)
+                work = None
+            if isinstance(command, QueuedCopy):
+                source, target = command.source._internal, command.target._internal
+                libf.wgpuCommandEncoderCopyBufferToBuffer(
+                    encoder, source, command.start, target, 0, command.nbytes
                 )
-            libf.wgpuQueueSubmit(self.queue, 1, ffi.new("WGPUCommandBuffer[]", [commands]))
-            lib.wgpuCommandBufferRelease(commands)
+            elif isinstance(command, QueuedTimestamp):
+                queries, ticks = command.queries._internal, command.ticks._internal
+                libf.wgpuCommandEncoderWriteTimestamp(encoder, queries, 0)
+                libf.wgpuCommandEncoderResolveQuerySet(encoder, queries, 0, 1, ticks, 0)
+            else:
+                if work is None:
+                    work = lib.wgpuCommandEncoderBeginComputePass(encoder, ffi.NULL)
+                position[0] = len(data)
+                data += command.data + bytes(-len(command.data) % self._alignment)
+                own, numbers = command.group._internal, self._group._internal
+                lib.wgpuComputePassEncoderSetPipeline(work, command.pipeline._internal)
+                lib.wgpuComputePassEncoderSetBindGroup(work, 0, own, 0, ffi.NULL)
+                lib.wgpuComputePassEncoderSetBindGroup(work, 1, numbers, 1, position)
+                lib.wgpuComputePassEncoderDispatchWorkgroups(work, *command.size)
+        if work is not None:
+            _end_pass(work)
+        return data
 
     # --- waiting
 
@@ -215,8 +262,15 @@ class Queue:
 
     def explain(self, reason: str) -> DeviceError:
         """Return an error of the device that names the kernels that may be unfinished."""
-        names = ", ".join(dict.fromkeys((*self._submitted, *self._names)))
+        queued = [c.name for c in self._batch if isinstance(c, QueuedLaunch)]
+        names = ", ".join(dict.fromkeys((*self._submitted, *queued)))
         work = f"; unfinished kernels: {names}" if names else ""
         return DeviceError(
             f"{self.name}: {reason}{work}. If the device is lost, restart the process"
         )
+
+
+def _end_pass(work: Any) -> None:
+    """End a pass."""
+    lib.wgpuComputePassEncoderEnd(work)
+    lib.wgpuComputePassEncoderRelease(work)
