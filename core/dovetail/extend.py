@@ -30,7 +30,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
 A KERNEL (docs/kernel-ir.md): what a backend compiles
     its parts: Kernel, Buffer, Block, Statement, Value, Store, Atomic, Loop, Combine, combine, walk,
         values, loads, reductions, definitions, uses
-    its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle, ReductionWriter
+    its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle
     what is known of it: Stride, stride_along, varies_along, fold_nest, trip_count, reduces_long,
         along_rows, shareable, settles, is_branch, grid_index; run by the reference: interpret
     schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen,
@@ -178,7 +178,6 @@ from .ir.analysis import (
 from .ir.builder import Combine, Kernel, KernelBuilder, combine
 from .ir.coarsen import coarsen
 from .ir.cstyle import CStyle
-from .ir.cstyle_reduction import ReductionWriter
 from .ir.expand_reductions import expand_reductions
 from .ir.formats import DTypeInfo
 from .ir.language import (
@@ -360,7 +359,6 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "QueuedLaunch",
         "RawArgument",
         "RawLaunch",
-        "ReductionWriter",
         "Replay",
         "RuleContext",
         "Scalar",

@@ -98,6 +98,7 @@ def capabilities(adapter: Any) -> Capabilities:
         offset_params=True,
         max_grid=(groups, groups, groups * GROUP_ITEMS),
         max_iterations=LLVMPIPE_ITERATIONS_MAX if is_llvmpipe(adapter) else 0,
+        reductions=False,
         index_bits=32,
         int64=False,
         storage_bits=32,

@@ -23,8 +23,6 @@ from dovetail.extend import (
     walk,
 )
 
-from .reduction import RowsWriter
-
 GRID_DIMENSIONS_MAX = 3  # of a dispatch
 ARGUMENTS = "arguments"
 _WORDS = {d: "i32" if d.kind == "i" else "u32" for d in INTEGERS if d.itemsize <= 4}
@@ -45,7 +43,6 @@ class WgslStyle(CStyle):
     }
     prefix: ClassVar[str] = "p_"  # no word of WGSL begins with it
     reserved: ClassVar[frozenset[str]] = frozenset()
-    reduction: ClassVar[type[RowsWriter]] = RowsWriter
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -135,6 +132,10 @@ class WgslStyle(CStyle):
         declared = ", ".join(f"{p}: {t}" for t, p in parameters)
         return f"fn {name}({declared}) -> {type} {{"
 
+    def array(self, type: str, name: str, length: int) -> str:
+        """Return the declaration of a private array."""
+        return f"var {name}: array<{type}, {length}>;"
+
     # --- types and constants
 
     def memory_type(self, dtype: DType) -> str:
@@ -194,9 +195,9 @@ class WgslStyle(CStyle):
             return f"atomicStore(&{name}[{index}], {value});"
         return super().store(buffer, name, index, value)
 
-    def atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
+    def atomic(self, op: str, dtype: DType, element: str, value: str) -> list[str]:
         """Return the statement for a read-modify-write of an element."""
-        return [f"atomic{op.capitalize()}({place}, {value});"]
+        return [f"atomic{op.capitalize()}({element}, {value});"]
 
 
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "shl": "<<", "neg": "-"}  # integers wrap in WGSL
