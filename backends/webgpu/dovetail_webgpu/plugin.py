@@ -29,10 +29,9 @@ from dovetail.extend import (
 from . import __version__
 
 GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; WebGPU does not tell its size
-# Mesa's driver for the CPU ends all loops of a work item after 65,535 iterations, in silence. In
-# wgpu's code an iteration counts for up to five: a kernel of two reductions ended between 6,000 and
-# 7,000 values each (Mesa 22.3, wgpu 0.32, 2026-12-02).
-LLVMPIPE_ITERATIONS_MAX = 12_000
+# Mesa's driver for the CPU ends all loops of a work item after 65,535 iterations, in silence. It also
+# counts the test that ends a loop, and a loop in a branch that is not taken: at most twice as many.
+LLVMPIPE_ITERATIONS_MAX = 1 << 15
 BINDING_BYTES_MAX = 1 << 31  # bytes that 32-bit indices of all dtypes reach
 GROUP_ITEMS = 64  # work items of a group
 DRIVERS = "the driver of your GPU (mesa-vulkan-drivers on Debian and Ubuntu)"
