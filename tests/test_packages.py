@@ -121,7 +121,7 @@ def test_range_of_compatible_versions() -> None:
 def test_version_and_addresses_have_one_source() -> None:
     assert metadata.changes(ROOT) == {}
     changed = metadata.changes(ROOT, "3.1.0")
-    assert len(changed) == 13 and "version: 3.1.0" in changed["CITATION.cff"]
+    assert len(changed) == 15 and "version: 3.1.0" in changed["CITATION.cff"]
     assert '__version__ = "3.1.0"' in changed["backends/cuda/dovetail_cuda/__init__.py"]
     assert 'cpu = ["dovetail-cpu-llvm>=3,<4"]' in changed["pyproject.toml"]
     assert '"dovetail-tensor>=3,<4"' in changed["backends/opencl/pyproject.toml"]
@@ -204,7 +204,8 @@ def test_commands_name_existing_distributions_and_extras() -> None:
     wrong, count = [], 0
     folders = {name: (ROOT / name).resolve() for name in (".", "./backends/cpu_llvm")}
     folders |= {
-        f"./backends/{name}": ROOT / "backends" / name for name in ("opencl", "cuda", "vulkan")
+        f"./backends/{name}": ROOT / "backends" / name
+        for name in ("opencl", "cuda", "vulkan", "webgpu")
     }
     for path in [*SOURCES, *PAGES]:
         text = path.read_text("utf-8")
