@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import wgpu
-from wgpu.backends.wgpu_native.extras import set_instance_extras
 
-# Graphics APIs, the preferred ones first. OpenGL is not used: it writes errors where no display is.
+# Graphics APIs, the preferred ones first. OpenGL is not used.
 APIS = ("Metal", "Vulkan", "D3D12")
 KINDS = ("DiscreteGPU", "IntegratedGPU", "CPU", "Unknown")
 STORAGE_BUFFERS_MIN = 8  # of a kernel: what WebGPU promises
 TIMESTAMPS = frozenset(("timestamp-query", "timestamp-query-inside-encoders"))
-
-with suppress(RuntimeError):  # if this process already has an instance of its own
-    set_instance_extras(backends=("Metal", "Vulkan", "DX12"))
 
 
 def list_adapters() -> list[Any]:
