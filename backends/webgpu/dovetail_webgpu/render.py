@@ -95,7 +95,8 @@ class WgslStyle(CStyle):
         last = len(extents) - 1
         lines += [f"let i{a} = i32(item.{'xyz'[last - a]});" for a in range(last + 1)]
         outside = [f"i{a} >= {extents[a]}" for a in range(max(0, last - 1), last + 1)]
-        return [*lines, f"if ({' || '.join(outside)}) {{ return; }}"] if outside else lines
+        outside = outside or ["item.x > 0u"]  # a kernel of one point
+        return [*lines, f"if ({' || '.join(outside)}) {{ return; }}"]
 
     # --- variables, loops and functions
 

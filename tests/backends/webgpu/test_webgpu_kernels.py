@@ -31,6 +31,10 @@ from webgpu_devices import ADD, DEVICES, NAMES, REASON, opened
 
 SHIFT = 192  # bytes before the buffers' first elements, so that offset 0 cannot be assumed
 
+ONE_POINT = """kernel once(out: rw i32; ; ) grid() {
+  atomic add out[i64(0)] = i32(7)
+}"""
+
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 
 
@@ -91,3 +95,10 @@ def test_rejected_text_is_a_compile_error_that_shows_it(
     monkeypatch.setattr(WgslStyle, "points", lambda self, extents, lanes: ["let i0 = nothing;"])
     with pytest.raises(CompileError, match=r"(?s)wgpu rejected.*kernel add.*let i0 = nothing"):
         host.backend.compile(parse_kernel(ADD))
+
+
+def test_kernel_of_one_point_runs_once(host: WebgpuHost) -> None:
+    """A group has more items than the grid has points."""
+    out = np.zeros(1, "i4")
+    host.run(parse_kernel(ONE_POINT), [out], [], [])
+    assert out.tolist() == [7]
