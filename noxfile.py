@@ -11,6 +11,7 @@ keeps what the kits found.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -167,6 +168,9 @@ def kit(session: nox.Session) -> None:
         if device in devices and not any(Path(folder).glob(pattern)):
             session.log(f"no {pattern} in {folder}: the kit of {device} is left out")
             devices.remove(device)
+    if "webgpu" in devices and importlib.util.find_spec("wgpu") is None:
+        session.log("no wheel of wgpu: the kit of webgpu is left out")
+        devices.remove("webgpu")
     CERTIFICATES.mkdir(parents=True, exist_ok=True)
     names = list[str]()
     with tempfile.TemporaryDirectory() as folder:
