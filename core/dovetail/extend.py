@@ -30,7 +30,8 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
 A KERNEL (docs/kernel-ir.md): what a backend compiles
     its parts: Kernel, Buffer, Block, Statement, Value, Store, Atomic, Loop, Combine, combine, walk,
         values, loads, reductions, definitions, uses
-    its text: print_kernel, parse_kernel, verify; rewritten: legalize, expand_reductions; as C: CStyle
+    its text: print_kernel, parse_kernel, verify; as C: CStyle;
+        rewritten: legalize, expand_reductions
     what is known of it: Stride, stride_along, varies_along, fold_nest, trip_count, reduces_long,
         along_rows, shareable, settles, is_branch, grid_index; run by the reference: interpret
     schedules: Schedule, ScheduledCompiler, ScheduledProgram, unroll_jam, jammed_axis, coarsen,
