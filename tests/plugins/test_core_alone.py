@@ -136,7 +136,7 @@ def test_hints_from_a_checkout_name_the_folder(monkeypatch: pytest.MonkeyPatch) 
     assert install_source.find_checkout() == ROOT
     for name, folder in install_source.distribution_folders(ROOT).items():
         assert f'name = "{name}"' in (folder / "pyproject.toml").read_text()
-    assert len(install_source.distribution_folders(ROOT)) == 6
+    assert len(install_source.distribution_folders(ROOT)) == 7
     monkeypatch.chdir(ROOT)
     assert install_source.install_command("dovetail-opencl") == "pip install -e ./backends/opencl"
     assert install_source.install_command("dovetail-tensor") == "pip install -e ."
