@@ -44,8 +44,8 @@ BUILD_INDEPENDENT = (
 # generated backends, and the interpreter takes a second to merge two lists of positions. The
 # interpreter is compared with itself, and each other kit runs it again.
 KIT_SAMPLES = {
-    "reference": 12, "cpu": 4, "opencl": 12, "opencl:1": 48, "cuda": 12, "vulkan": 48, "webgpu": 120,
-    "generated": 48, "accelerator": 120,
+    "reference": 12, "cpu": 4, "opencl": 12, "opencl:1": 48, "cuda": 12, "vulkan": 48,
+    "webgpu": 120, "generated": 48, "accelerator": 120,
 }  # fmt: skip
 LAYOUT_SAMPLES = {
     ("sparse_coo", "reference"): 16, ("sparse_coo", "cpu"): 4, ("sparse_coo", "opencl"): 16,
