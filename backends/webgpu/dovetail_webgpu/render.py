@@ -98,7 +98,7 @@ class WgslStyle(CStyle):
         outside = outside or ["item.x > 0u"]  # a kernel of one point
         return [*lines, f"if ({' || '.join(outside)}) {{ return; }}"]
 
-    # --- variables, loops and functions
+    # --- variables and loops
 
     def constant(self, type: str, name: str, value: str) -> str:
         """Return the declaration of a variable that keeps its value."""
@@ -119,19 +119,6 @@ class WgslStyle(CStyle):
     def choose(self, condition: str, x: str, y: str) -> str:
         """Return the expression for `x` if a condition holds, else `y`."""
         return f"select({y}, {x}, {condition})"
-
-    def pair(self, type: str, members: Sequence[tuple[str, str]]) -> str:
-        """Return the definition of a struct for the values of a combine."""
-        return f"struct {type} {{ {', '.join(f'{m}: {t}' for t, m in members)} }}"
-
-    def pair_value(self, type: str, values: Sequence[str]) -> str:
-        """Return the values of a combine as a struct."""
-        return f"{type}({', '.join(values)})"
-
-    def combiner(self, type: str, name: str, parameters: Sequence[tuple[str, str]]) -> str:
-        """Return the head of the function of a combine, with the brace."""
-        declared = ", ".join(f"{p}: {t}" for t, p in parameters)
-        return f"fn {name}({declared}) -> {type} {{"
 
     def array(self, type: str, name: str, length: int) -> str:
         """Return the declaration of a private array."""

@@ -99,7 +99,6 @@ class CStyle:
     helper: ClassVar[str] = "static inline "  # before functions that kernels call
     space: ClassVar[str] = ""  # before the type that a buffer's pointer points to
     in_order: ClassVar[str] = ""  # before a loop that adds floats one after the other
-    reduction: ClassVar[type[ReductionWriter]] = ReductionWriter
 
     def entry(self, kernel: Kernel) -> str:
         """Return the name of the C function. It has a prefix: a kernel may be called `exp`.
@@ -246,7 +245,7 @@ class CStyle:
         """
         raise NotImplementedError
 
-    # --- variables, loops and functions
+    # --- variables and loops
 
     def constant(self, type: str, name: str, value: str) -> str:
         """Return the declaration of a variable that keeps its value.
@@ -288,32 +287,6 @@ class CStyle:
         - `x`, `y`: the text of the values.
         """
         return f"{condition} ? {x} : {y}"
-
-    def pair(self, type: str, members: Sequence[tuple[str, str]]) -> str:
-        """Return the definition of a struct for the values of a combine.
-
-        - `type`: the name of the struct.
-        - `members`: the type and the name of each value.
-        """
-        return f"typedef struct {{ {' '.join(f'{t} {m};' for t, m in members)} }} {type};"
-
-    def pair_value(self, type: str, values: Sequence[str]) -> str:
-        """Return the values of a combine as the initialiser of a struct.
-
-        - `type`: the name of the struct.
-        - `values`: the text of each value.
-        """
-        return f"{{{', '.join(values)}}}"
-
-    def combiner(self, type: str, name: str, parameters: Sequence[tuple[str, str]]) -> str:
-        """Return the head of the function of a combine, with the brace.
-
-        - `type`: the name of the type of its result.
-        - `name`: the name of the function.
-        - `parameters`: the type and the name of each parameter.
-        """
-        declared = ", ".join(f"const {t} {p}" for t, p in parameters)
-        return f"{self.helper}{type} {name}({declared}) {{"
 
     def array(self, type: str, name: str, length: int) -> str:
         """Return the declaration of a private array.
@@ -649,7 +622,7 @@ class KernelWriter:
         start, stop = self.name(s.start), self.name(s.stop)
         k = self.new_name(s.var, "k")
         if s.kind == "reduce":
-            self.style.reduction(self, s, by_group).write(k, start, stop)
+            ReductionWriter(self, s, by_group).write(k, start, stop)
         elif s.kind == "fold":
             self.write_fold(s, k, start, stop)
         else:
@@ -719,11 +692,13 @@ class KernelWriter:
         members = [f"x{i}" for i in range(len(rule.result))]
         one = len(members) == 1
         if not one:
-            types = [self.style.type(v.dtype) for v in rule.result]
-            lines.append(self.style.pair(t, list(zip(types, members, strict=True))))
+            members_and_values = zip(members, rule.result, strict=True)
+            fields = " ".join(f"{self.style.type(v.dtype)} {m};" for m, v in members_and_values)
+            lines.append(f"typedef struct {{ {fields} }} {t};")
         names |= {id(v): f"z{i}" for i, v in enumerate(rule.shared)}
-        parameters = [(self.style.type(v.dtype), names[id(v)]) for v in rule.shared]
-        lines.append(self.style.combiner(t, name, [*parameters, (t, "a"), (t, "b")]))
+        parameters = [f"const {self.style.type(v.dtype)} {names[id(v)]}" for v in rule.shared]
+        parameters += [f"const {t} a", f"const {t} b"]
+        lines.append(f"{self.style.helper}{t} {name}({', '.join(parameters)}) {{")
         for side, values in (("a", rule.left), ("b", rule.right)):
             for m, v in zip(members, values, strict=True):
                 names[id(v)] = side if one else f"{side}.{m}"
@@ -736,12 +711,11 @@ class KernelWriter:
             names[id(v)] = f"v{len(lines)}"
             of = v.args[v.op == "where"].dtype
             computed = self.style.operation(v.op, v.dtype, [text(a) for a in v.args], of)
-            declared = self.style.constant(self.style.type(v.dtype), names[id(v)], computed)
-            lines.append(f"  {declared}")
+            lines.append(f"  const {self.style.type(v.dtype)} {names[id(v)]} = {computed};")
         if one:
             return [*lines, f"  return {text(rule.result[0])};", "}"]
-        both = self.style.pair_value(t, [text(v) for v in rule.result])
-        return [*lines, f"  {self.style.constant(t, 'both', both)}", "  return both;", "}"]
+        results = ", ".join(text(v) for v in rule.result)
+        return [*lines, f"  const {t} both = {{{results}}};", "  return both;", "}"]
 
 
 __all__ = ["CStyle"]

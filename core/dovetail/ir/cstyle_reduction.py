@@ -19,10 +19,6 @@ class ReductionWriter:
     Level 0 combines elements into LANES lanes, level 1 the results of chunks, and so on. The lanes
     of a level are an array, or, if a group of work items shares the loop, one value in each of
     them.
-
-    - `text`: the writer of the kernel.
-    - `loop`: the loop.
-    - `by_group`: True if the work items of a group share the loop.
     """
 
     def __init__(self, text: KernelWriter, loop: Loop, by_group: bool) -> None:
@@ -62,12 +58,7 @@ class ReductionWriter:
         ]
 
     def write(self, k: str, start: str, stop: str) -> None:
-        """Write the loop and declare its results.
-
-        - `k`: the name of the loop's index.
-        - `start`: the text of its first value.
-        - `stop`: the text of its end.
-        """
+        """Write the loop and declare its results."""
         put, several = self.text.write_lines, len(self.loop.results) > 1
         results = [self.text.new_name(r, "r") for r in self.loop.results]
         self.result = "_".join(results)
@@ -90,32 +81,21 @@ class ReductionWriter:
             self.text.declare(self.loop.results[i].dtype, r, f"{self.result}.x{i}")
 
     def index_offset(self, start: str) -> str:
-        """Return `start + `, or "" if the loop starts at 0.
-
-        - `start`: the text of its first value.
-        """
+        """Return `start + `, or "" if the loop starts at 0."""
         return "" if start == self.zero else f"{start} + "
 
     def write_update(self, lane: str) -> None:
-        """Write the body, and combine its updates into a lane.
-
-        - `lane`: the text of the lane.
-        """
+        """Write the body, and combine its updates into a lane."""
         self.text.write_block(self.loop.body)
         values = [self.text.name(u) for u in self.loop.update]
         x = values[0]
         if len(values) > 1:
             x = "item"
-            item = self.text.style.pair_value(self.type, values)
-            self.text.write_lines(self.text.style.constant(self.type, "item", item))
+            self.text.write_lines(f"const {self.type} item = {{{', '.join(values)}}};")
         self.text.write_lines(f"{lane} = {self.call(self.combine, lane, x)};")
 
     def call(self, function: str, *operands: str) -> str:
-        """Return a call of the combine or the tree, with the operands that all calls share.
-
-        - `function`: the name of the function.
-        - `operands`: the text of each operand.
-        """
+        """Return a call of the combine or the tree, with the operands that all calls share."""
         return f"{function}({', '.join([*self.shared_operands, *operands])})"
 
     def group_tree(self) -> list[str]:
@@ -125,11 +105,7 @@ class ReductionWriter:
         return [line.replace(f"{self.combine}(", f"{self.combine}({shared}") for line in lines]
 
     def write_chunk(self, k: str, start: str) -> None:
-        """Write the reduction of one chunk by a single work item, with LANES partial results.
-
-        - `k`: the name of the loop's index.
-        - `start`: the text of its first value.
-        """
+        """Write the reduction of one chunk by a single work item, with LANES partial results."""
         put, braces = self.text.write_lines, self.text.braces
         put(*self.unrolled, f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
         with braces(f"for ({self.int} row = chunk * {CHUNK}; row < end; row += {LANES})"):
@@ -142,22 +118,13 @@ class ReductionWriter:
         put(f"{self.result} = {self.call(self.tree, 'lanes')};")
 
     def write_lanes(self, head: str, k: str, start: str) -> None:
-        """Write a loop over lanes with this head, which combines a row of items into `lanes`.
-
-        - `head`: the head of the loop.
-        - `k`: the name of the loop's index.
-        - `start`: the text of its first value.
-        """
+        """Write a loop over lanes with this head, which combines a row of items into `lanes`."""
         with self.text.braces(head):
             self.text.write_lines(f"const {self.int} {k} = {self.index_offset(start)}row + j;")
             self.write_update("lanes[j]")
 
     def write_row(self, k: str, start: str) -> None:
-        """Write LANES iterations, or those that are left: either way in a loop of known length.
-
-        - `k`: the name of the loop's index.
-        - `start`: the text of its first value.
-        """
+        """Write LANES iterations, or those that are left: either way in a loop of known length."""
         counts = dict(self.text.name_counts)
         head = f"for (int j = 0; j < {LANES}; ++j)"
         for which, more in ((f"if (row + {LANES} <= end)", ""), ("else", " if (row + j < end)")):
@@ -167,11 +134,7 @@ class ReductionWriter:
                 self.write_lanes(head + more, k, start)
 
     def write_group_chunk(self, k: str, start: str) -> None:
-        """Write the reduction of one chunk by a group, one lane for each work item.
-
-        - `k`: the name of the loop's index.
-        - `start`: the text of its first value.
-        """
+        """Write the reduction of one chunk by a group, one lane for each work item."""
         put, lane = self.text.write_lines, self.text.style.lane
         put(f"{self.result} = identity;", f"{self.int} row = chunk * {CHUNK};")
         counts = dict(self.text.name_counts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,7 @@ from cstyle_cases import (  # noqa: F401 - collected here again, with this modul
     test_reductions_of_every_length_have_the_reference_bits,
     test_rounding_of_large_integers_and_of_float64_has_the_reference_bits,
 )
-from dovetail.engine.programs import bind_program
-from dovetail.errors import DTypeError
+from device_host import DeviceHost
 from dovetail.extend import (
     INTEGERS,
     Capabilities,
@@ -55,7 +54,6 @@ from dovetail.extend import (
     shareable,
     uint32,
 )
-from dovetail.ir.floats import find_missing_feature
 from dovetail.ir.hide_floats import hiding_zeros
 from dovetail.ir.language import map_loop
 from dovetail_vulkan import launch
@@ -64,59 +62,26 @@ from vulkan_devices import DEVICES, NAMES, REASON, opened, run_python
 
 VALIDATOR = shutil.which("spirv-val")
 SWIFTSHADER = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
-SHIFT = 192  # bytes before the buffers' first elements, so that offset 0 cannot be assumed
 
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 
 
-class VulkanHost:
-    """Run kernels on one device, with the arrays at offsets in larger buffers."""
-
-    def __init__(self, opened: Any) -> None:
-        self.opened, self.backend = opened, opened.backend
-        self.programs: dict[str, Any] = {}
-
-    def run(
-        self, kernel: Kernel, arrays: Sequence[Any], ints: Sequence[int], scalars: Sequence[Any]
-    ) -> None:
-        b = self.backend
-        program = self.programs.get(str(kernel)) or self.compile(kernel)
-        names = dict(zip(kernel.ints, ints, strict=True))
-        grid = [names[e.name] if e.op == "param" else int(e.number) for e in kernel.grid]
-        launch = bind_program(self.opened, program, ints, grid)
-        handles = [b.allocate(a.nbytes + SHIFT) for a in arrays]
-        for handle, a in zip(handles, arrays, strict=True):
-            b.copy_in(handle, SHIFT, memoryview(a).cast("B"))
-        launch(tuple(x for h in handles for x in (h, SHIFT)), scalars, None)
-        for handle, a in zip(handles, arrays, strict=True):
-            b.copy_out(memoryview(a).cast("B"), handle, SHIFT)
-            b.free(handle, a.nbytes + SHIFT)
-
-    def compile(self, kernel: Kernel) -> Any:
-        """Compile a kernel, of which the module must be valid."""
-        can = self.backend.info.capabilities
-        try:
-            legalized = legalize(kernel, can)
-        except DTypeError as error:
-            pytest.skip(str(error))
-        if missing := find_missing_feature(legalized, can):
-            pytest.skip(f"this device does not have {missing}")
-        program = self.programs[str(kernel)] = self.backend.compile(legalized)
-        if VALIDATOR is not None:
-            command = [VALIDATOR, "--target-env", "vulkan1.2", "-"]
-            done = subprocess.run(command, input=program.module.words, capture_output=True)
-            assert not done.returncode, f"{(done.stdout + done.stderr).decode()}\n{kernel}"
-        return program
+def validate(program: Any, kernel: Kernel) -> None:
+    """Check that the module of a program is valid, if there is a validator."""
+    if VALIDATOR is not None:
+        command = [VALIDATOR, "--target-env", "vulkan1.2", "-"]
+        done = subprocess.run(command, input=program.module.words, capture_output=True)
+        assert not done.returncode, f"{(done.stdout + done.stderr).decode()}\n{kernel}"
 
 
 @pytest.fixture(scope="module", params=DEVICES, ids=NAMES)
-def host(request: Any) -> Iterator[VulkanHost]:
+def host(request: Any) -> Iterator[DeviceHost]:
     with opened(request.param) as (device, _):
-        yield VulkanHost(device.opened)
+        yield DeviceHost(device.opened, validate)
 
 
 @pytest.fixture
-def sharing_host(host: VulkanHost, monkeypatch: pytest.MonkeyPatch) -> VulkanHost:
+def sharing_host(host: DeviceHost, monkeypatch: pytest.MonkeyPatch) -> DeviceHost:
     """Return the host, where groups compute the points of all kernels that they can share."""
     monkeypatch.setattr(launch, "shares_points", lambda kernel, ints: shareable(kernel))
     monkeypatch.setattr(host.backend._launcher, "shares", True)
@@ -124,12 +89,12 @@ def sharing_host(host: VulkanHost, monkeypatch: pytest.MonkeyPatch) -> VulkanHos
 
 
 @pytest.mark.parametrize("name", COMBINES)
-def test_groups_reduce_as_work_items_do(sharing_host: VulkanHost, name: str) -> None:
+def test_groups_reduce_as_work_items_do(sharing_host: DeviceHost, name: str) -> None:
     test_reductions_of_every_length_have_the_reference_bits(sharing_host, name)
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
-def test_groups_compute_the_golden_kernels(sharing_host: VulkanHost, path: Path) -> None:
+def test_groups_compute_the_golden_kernels(sharing_host: DeviceHost, path: Path) -> None:
     kernel = legalize(parse_kernel(path.read_text()), Capabilities())
     test_golden_kernels_have_the_reference_bits(sharing_host, path, 6)
     schedules = sharing_host.programs[str(kernel)]._pipelines
@@ -145,7 +110,7 @@ def test_groups_share_long_rows_alone() -> None:
         assert not launch.shares_points(kernel, (rows, 63))
 
 
-def test_groups_share_maps_and_their_effects(sharing_host: VulkanHost) -> None:
+def test_groups_share_maps_and_their_effects(sharing_host: DeviceHost) -> None:
     """A lane reads what the other lanes wrote in an earlier loop."""
     b = KernelBuilder("shared")
     x, work = b.buffer("x", float32, "r"), b.buffer("work", float32, "rw")
@@ -162,7 +127,7 @@ def test_groups_share_maps_and_their_effects(sharing_host: VulkanHost) -> None:
 @pytest.mark.parametrize("name", ["matmul", "strided_copy", "softmax_row", "broadcast_add"])
 @pytest.mark.parametrize("shares", [False, True])
 def test_work_items_compute_several_points(
-    host: VulkanHost, monkeypatch: pytest.MonkeyPatch, name: str, shares: bool
+    host: DeviceHost, monkeypatch: pytest.MonkeyPatch, name: str, shares: bool
 ) -> None:
     """A grid of more groups than a dispatch has along an axis."""
     monkeypatch.setattr(launch, "GROUPS_MAX", 2)
@@ -176,7 +141,7 @@ def test_work_items_compute_several_points(
     assert any(s.strided for s in program._pipelines)
 
 
-def test_products_are_jammed_and_have_the_reference_bits(host: VulkanHost) -> None:
+def test_products_are_jammed_and_have_the_reference_bits(host: DeviceHost) -> None:
     kernel = parse_kernel((GOLDEN / "matmul.txt").read_text())
     rng = np.random.default_rng(8)
     for m, n, p in ((1, 5, 7), (8, 3, 20), (21, 40, 9)):
@@ -209,7 +174,7 @@ def test_driver_of_words_alone_gives_the_same_bits(seed: int) -> None:
     ("source", "target"), [(s, t) for s in INTEGERS for t in INTEGERS if s.bits < t.bits], ids=str
 )
 def test_extended_integers_are_compared_with_constants(
-    host: VulkanHost, source: DType, target: DType, op: str
+    host: DeviceHost, source: DType, target: DType, op: str
 ) -> None:
     """Mesa compares an int32 extended to 64 bits with a constant wrongly."""
     limits = [x + d for x in (source.min, 0, 64, source.max) for d in (-1, 0, 1)]
@@ -246,7 +211,7 @@ ZEROS: dict[str, Callable[[Value], Value]] = {
 @pytest.mark.parametrize("op", ["add", "mul", "div"])
 @pytest.mark.parametrize("zero", ZEROS.values(), ids=ZEROS)
 def test_floats_meet_integers_that_a_compiler_knows_to_be_0(
-    host: VulkanHost, zero: Callable[[Value], Value], op: str
+    host: DeviceHost, zero: Callable[[Value], Value], op: str
 ) -> None:
     """Mesa's compiler for CPUs takes x / 0 for undefined, and 0 / x and 0 * x for 0."""
     b = KernelBuilder("known_zero")

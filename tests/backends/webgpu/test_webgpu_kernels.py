@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,10 @@ from cstyle_cases import (  # noqa: F401 - collected here again, with this modul
     test_random_kernels_have_the_reference_bits,
     test_reductions_of_every_length_have_the_reference_bits,
 )
-from dovetail.engine.programs import bind_program
-from dovetail.errors import DTypeError
-from dovetail.extend import CompileError, Kernel, float32, legalize, parse_kernel
-from dovetail.ir.floats import find_missing_feature
+from device_host import DeviceHost
+from dovetail.extend import CompileError, float32, parse_kernel
 from dovetail_webgpu.render import WgslStyle
 from webgpu_devices import ADD, DEVICES, NAMES, REASON, opened
-
-SHIFT = 192  # bytes before the buffers' first elements, so that offset 0 cannot be assumed
 
 ONE_POINT = """kernel once(out: rw i32; ; ) grid() {
   atomic add out[i64(0)] = i32(7)
@@ -38,38 +34,10 @@ ONE_POINT = """kernel once(out: rw i32; ; ) grid() {
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 
 
-class WebgpuHost:
-    """Run kernels on one device, with the arrays at offsets in larger buffers."""
-
-    def __init__(self, opened: Any) -> None:
-        self.opened, self.backend = opened, opened.backend
-
-    def run(
-        self, kernel: Kernel, arrays: Sequence[Any], ints: Sequence[int], scalars: Sequence[Any]
-    ) -> None:
-        b, can = self.backend, self.backend.info.capabilities
-        try:
-            legalized = legalize(kernel, can)
-        except DTypeError as error:
-            pytest.skip(str(error))
-        if missing := find_missing_feature(legalized, can):
-            pytest.skip(f"this device does not have {missing}")
-        names = dict(zip(kernel.ints, ints, strict=True))
-        grid = [names[e.name] if e.op == "param" else int(e.number) for e in kernel.grid]
-        launch = bind_program(self.opened, b.compile(legalized), ints, grid)
-        handles = [b.allocate(a.nbytes + SHIFT) for a in arrays]
-        for handle, a in zip(handles, arrays, strict=True):
-            b.copy_in(handle, SHIFT, memoryview(a).cast("B"))
-        launch(tuple(x for h in handles for x in (h, SHIFT)), scalars, None)
-        for handle, a in zip(handles, arrays, strict=True):
-            b.copy_out(memoryview(a).cast("B"), handle, SHIFT)
-            b.free(handle, a.nbytes + SHIFT)
-
-
 @pytest.fixture(scope="module", params=DEVICES, ids=NAMES)
-def host(request: Any) -> Iterator[WebgpuHost]:
+def host(request: Any) -> Iterator[DeviceHost]:
     with opened(request.param) as (device, _):
-        yield WebgpuHost(device.opened)
+        yield DeviceHost(device.opened)
 
 
 def test_text_names_bindings_arguments_and_points() -> None:
@@ -80,7 +48,7 @@ def test_text_names_bindings_arguments_and_points() -> None:
     assert "let i0 = i32(item.x);" in text and "if (i0 >= p_n) { return; }" in text
 
 
-def test_two_long_reductions_in_one_kernel_are_complete(host: WebgpuHost) -> None:
+def test_two_long_reductions_in_one_kernel_are_complete(host: DeviceHost) -> None:
     """llvmpipe ends the loops of a work item in silence."""
     import dovetail as dt
 
@@ -90,14 +58,14 @@ def test_two_long_reductions_in_one_kernel_are_complete(host: WebgpuHost) -> Non
 
 
 def test_rejected_text_is_a_compile_error_that_shows_it(
-    host: WebgpuHost, monkeypatch: pytest.MonkeyPatch
+    host: DeviceHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(WgslStyle, "points", lambda self, extents, lanes: ["let i0 = nothing;"])
     with pytest.raises(CompileError, match=r"(?s)wgpu rejected.*kernel add.*let i0 = nothing"):
         host.backend.compile(parse_kernel(ADD))
 
 
-def test_kernel_of_one_point_runs_once(host: WebgpuHost) -> None:
+def test_kernel_of_one_point_runs_once(host: DeviceHost) -> None:
     """A group has more items than the grid has points."""
     out = np.zeros(1, "i4")
     host.run(parse_kernel(ONE_POINT), [out], [], [])
