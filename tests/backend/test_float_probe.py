@@ -69,6 +69,10 @@ def test_lying_device_claims_more_than_the_probe_finds(backend: type[Any]) -> No
     assert find_excessive_claims(declared, measure_floats(opened(backend)))
 
 
+def test_device_of_few_buffers_is_probed_dtype_by_dtype() -> None:
+    assert floats_of(measure_floats(opened(devices.NoFma, max_buffers=8)))["fma"] is False
+
+
 def test_quotient_by_the_reciprocal_is_no_exact_division() -> None:
     found = measure_floats(DividesByTheReciprocal(ReferenceBackend.info))
     assert not found.exact_division

@@ -285,6 +285,9 @@ class _Probe:
         - `fields`: the capabilities in which the kernel's device differs from `_EXACT`.
         """
         rules = {d: of_dtype for d, of_dtype in rules.items() if of_dtype}
+        limit = self.backend.info.capabilities.plan_buffers
+        if len(rules) > 1 and 0 < limit < _BUFFERS * len(rules):
+            return {d: self._run({d: rules[d]}, fields)[d] for d in rules}
         if not rules:
             return {}
         kernel, arrays = _build_kernel(rules), list[Array]()
@@ -298,7 +301,7 @@ class _Probe:
         self._launch(kernel, actual, ints, fields)
         return {
             d: dict(zip(of_dtype, _same_bits(d, *outs), strict=True))
-            for (d, of_dtype), *outs in zip(rules.items(), actual[3::4], arrays[3::4], strict=True)
+            for (d, of_dtype), *outs in zip(rules.items(), actual[_OUT], arrays[_OUT], strict=True)
         }
 
     def _launch(
@@ -321,7 +324,7 @@ class _Probe:
                 backend.copy_in(handle, 0, a.view(np.uint8).data, None)
             launch = bind_within_limits(view, backend.compile(legal), ints, ints[:1])
             launch(tuple(x for handle in handles for x in (handle, 0)), (), None)
-            for handle, a in zip(handles[3::4], arrays[3::4], strict=True):
+            for handle, a in zip(handles[_OUT], arrays[_OUT], strict=True):
                 backend.copy_out(a.view(np.uint8).data, handle, 0, None)
         finally:
             for handle, a in zip(handles, arrays, strict=True):
@@ -385,6 +388,8 @@ def _same_bits(d: DType, actual: Array, expected: Array) -> Array:
 
 Operands = tuple[list[Array], dict[str, slice]]  # three columns, and the rows of each section
 _ROWS = 1024 + 4 * 512 + _SUMMANDS
+_BUFFERS = 4  # of a dtype: three operands and the results
+_OUT = slice(_BUFFERS - 1, None, _BUFFERS)  # the results among the buffers of all dtypes
 
 
 def _integers() -> Operands:
