@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -34,6 +35,8 @@ tracebacks.keeps_frames = True  # a failed test shows where
 # Each process that a test starts would compile the library's sources: 0.9 s on a Zen 4, 2026-12-01.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts background jobs
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

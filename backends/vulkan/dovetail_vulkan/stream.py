@@ -198,7 +198,9 @@ class Stream:
                 self._submit_batch(self._closing)
 
     def _submit_batch(self, batch: Batch) -> None:
-        """Record and submit the closing batch, unless nested work does. The caller holds the lock.
+        """Record and submit the closing batch once, even if a nested `flush` runs in between.
+
+        The caller holds the lock.
 
         Raises: DeviceError if the device is lost.
         """

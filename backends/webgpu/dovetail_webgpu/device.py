@@ -58,7 +58,10 @@ class WebgpuBackend(BindingBackend):
     def copy_in(
         self, handle: Block, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
-        """Copy from the host after all queued work; do nothing if `source` is empty."""
+        """Copy from the host after all queued work; do nothing if `source` is empty.
+
+        Raises: DeviceError in a child of fork(), or for an error of that work.
+        """
         self._process.check()
         if source.nbytes:
             self._memory.copy_in(handle, offset, source)
@@ -66,7 +69,10 @@ class WebgpuBackend(BindingBackend):
     def copy_out(
         self, target: memoryview, handle: Block, offset: int, stream: StreamHandle = None
     ) -> None:
-        """Copy to the host after all queued work, and wait; do nothing if `target` is empty."""
+        """Copy to the host after all queued work, and wait; do nothing if `target` is empty.
+
+        Raises: DeviceError in a child of fork(), or for an error of that work.
+        """
         self._process.check()
         if target.nbytes:
             self._memory.copy_out(target, handle, offset)

@@ -89,7 +89,10 @@ class Memory:
     # --- copies
 
     def copy_in(self, block: Block, offset: int, source: memoryview) -> None:
-        """Copy from the host after all queued work."""
+        """Write bytes of the host after all queued work; keep the other bytes of their words.
+
+        Wait for that work if the bytes do not fill whole words.
+        """
         start, end = offset & ~3, -(-(offset + source.nbytes) // 4) * 4
         if end - start == source.nbytes:
             self.queue.write(block.buffer._internal, start, source)

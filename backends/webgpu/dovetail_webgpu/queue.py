@@ -245,10 +245,10 @@ class Queue:
             libf.wgpuDevicePoll(self._device, wait, ffi.NULL)
 
     def wait(self) -> None:
-        """Submit the open batch, and wait for all work. An empty list frees staging memory."""
+        """Submit the open batch, and wait for all work."""
         with self._translate_errors():
             self.flush()
-            libf.wgpuQueueSubmit(self.queue, 0, ffi.NULL)
+            libf.wgpuQueueSubmit(self.queue, 0, ffi.NULL)  # wgpu frees its staging memory
             self.poll(True)
             self._submitted.clear()
 
@@ -270,7 +270,7 @@ class Queue:
         )
 
 
-def _end_pass(work: Any) -> None:
-    """End a pass."""
-    lib.wgpuComputePassEncoderEnd(work)
-    lib.wgpuComputePassEncoderRelease(work)
+def _end_pass(compute_pass: Any) -> None:
+    """End a compute pass, and release its encoder."""
+    lib.wgpuComputePassEncoderEnd(compute_pass)
+    lib.wgpuComputePassEncoderRelease(compute_pass)

@@ -127,7 +127,7 @@ class WgslStyle(CStyle):
     # --- types and constants
 
     def memory_type(self, dtype: DType) -> str:
-        """Return the type of elements of buffers, and of numbers, which are words."""
+        """Return the type of a buffer's element or of a scalar parameter: `u32` for a bool."""
         return "u32" if dtype is bool_ else self.type(dtype)
 
     # --- operations

@@ -248,9 +248,10 @@ class _Probe:
     def _find_level(
         self, wrong: Mapping[DType, Rules], hidden: Right, can: Capabilities
     ) -> dict[str, Any]:
-        """Return the first of `_LEVELS` at which expressions are right wherever hidden ones are.
+        """Return the first of `_LEVELS` that is as exact as hiding all floats; the last if none is.
 
         - `wrong`: the rules that are not right as they are written.
+        - `hidden`: where results are right if all floats are hidden from the compiler.
         """
         rules = {d: {n: r for n, r in wrong[d].items() if n in _REWRITTEN} for d in self.floats}
         limits = {name: getattr(can, name) for name in ("exact_division", "fma", "fma64")}

@@ -31,7 +31,10 @@ class GroupStructure:
     __slots__ = ("_accesses", "_parts", "_sizes", "_terms", "checks_indices", "memory", "scalars")
 
     def __init__(self, group: FusionGroup, in_rows: Sequence[bool]) -> None:
-        """`in_rows`: for each output, True if it is stored along the rows."""
+        """Build the key of a group; number its memory, scalars and terms.
+
+        - `in_rows`: for each output, True if it is stored along the rows.
+        """
         self.memory: dict[tuple[int, int], int] = {}  # (slot, byte offset) -> number
         self.scalars: dict[int, int] = {}  # position among the graph's Python numbers -> number
         self.checks_indices = False
@@ -74,7 +77,7 @@ class GroupStructure:
         return buffers, tuple([scalars[k] for k in template.scalars])
 
     def _number_memory(self, slot: int, start: int) -> int:
-        """Return the number of the memory from a byte of a slot on."""
+        """Return the number of the memory at a byte of a slot; new memory gets the next number."""
         return self.memory.setdefault((slot, start), len(self.memory))
 
     def _add_access(self, a: Access) -> None:

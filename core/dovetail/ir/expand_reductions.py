@@ -63,7 +63,7 @@ def _has_reductions(block: Block) -> bool:
 
 
 def _count_rows(loop: Loop) -> int:
-    """Return the rows of lanes that a reduction needs: the most if its length is not constant."""
+    """Return how many rows of lanes a reduction needs; ROWS_MAX for a variable length."""
     if loop.start.op != "const" or loop.stop.op != "const":
         return ROWS_MAX[loop.var.dtype.bits]
     rows, last = 1, loop.stop.number - loop.start.number - 1
@@ -171,7 +171,7 @@ class _Lanes:
         self.arrays = [expander.take_array(v.dtype, rows * LANES) for v in self.identity]
 
     def load(self, at: Value) -> tuple[Value, ...]:
-        """Return the values of a lane."""
+        """Append loads of a lane's values to the open block, and return the loaded values."""
         return tuple(self.append(load(array, at)) for array in self.arrays)
 
     def store(self, at: Value, values: Sequence[Value]) -> None:
@@ -197,7 +197,7 @@ class _Lanes:
     def write_tree(self, chunk: Value, row: Value, top: Value) -> None:
         """Append the tree of a row, and the combination of lane 0 into the next row, if any.
 
-        The last is a step of width 0.
+        The last step has width 0: it combines lane 0 into the next row.
         """
         append, fold = self.append, self.expander.fold
         first, more = append(row * LANES), append(row < top)

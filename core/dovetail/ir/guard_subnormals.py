@@ -150,7 +150,9 @@ class _GuardCloner(_SharingCloner):
         self.fast = SubnormalAnalysis({})  # of the segment
         self.assumed: dict[Value, Scale] = {}  # in a map that runs if an earlier flag is not set
         self.flagged: dict[Value, Scale] = {}  # values there that are right if it is not set
-        self.flags: dict[Side | None, list[Value]] = {}  # of the open block, by where they count
+        self.flags: dict[
+            WhereSide | None, list[Value]
+        ] = {}  # of the open block, by where they count
         self.sides = _Sides()  # of the open block
 
     def guard_block(self, block: Block, live_out: Sequence[Value]) -> Block:
@@ -212,7 +214,7 @@ class _GuardCloner(_SharingCloner):
         inner = {v for s in segment if isinstance(s, Loop) for v in _inner_values(s)}
         for v in self.fast.checks:
             if v not in defined and v not in inner:
-                self._flag_subnormal(v)
+                self._append_check(v)
         for s in segment:
             self._fast_statement(s)
         repaired = self._statements_to_repair(segment)
@@ -316,7 +318,7 @@ class _GuardCloner(_SharingCloner):
         elif isinstance(s, Loop):
             self.statements.append(self._fast_loop(s))
             for v in s.results:
-                self._flag_checked(v)
+                self._flag_if_checked(v)
         else:
             self.statements.append(self.effect(s))
 
@@ -328,24 +330,24 @@ class _GuardCloner(_SharingCloner):
             nonzero = [self.fast.scale(x).nonzero for x in v.args]
             flag = _flush_flag(new, self.fast.flag_thresholds[v], nonzero)
             self._add_flag(flag, self.sides.of_results[v])
-        self._flag_checked(v)
+        self._flag_if_checked(v)
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         """Return a change of sign by the bits, which no device flushes; None for other values."""
         return flip_sign(*args) if v.op == "neg" and v.dtype is float32 else None
 
-    def _flag_checked(self, v: Value) -> None:
+    def _flag_if_checked(self, v: Value) -> None:
         """Append the check of a value, if it has one."""
         if v in self.fast.checks:
-            self._flag_subnormal(v)
+            self._append_check(v)
 
-    def _flag_subnormal(self, v: Value) -> None:
+    def _append_check(self, v: Value) -> None:
         """Append the check that a value is 0 or not below its threshold."""
         size, least = _size(self.operand(v)), _bits_of_power(self.fast.checks[v])
         self._add_flag((size - least) & ~(size - 1), self.sides.of_checks.get(v))
 
-    def _add_flag(self, flag: Value, side: Side | None) -> None:
-        """Append a flag to the open block; it counts where values of this side are used."""
+    def _add_flag(self, flag: Value, side: WhereSide | None) -> None:
+        """Append a flag; one of a side of a `where` counts only in lanes that take that side."""
         flag = self.share(flag)
         self.emit(flag)
         self.flags.setdefault(side, []).append(flag)
@@ -382,7 +384,7 @@ class _GuardCloner(_SharingCloner):
         self.replacements[old.var] = new.var
         with self.open_block() as statements:
             for v in old.carry:
-                self._flag_checked(v)
+                self._flag_if_checked(v)
             for s in old.body:
                 self._fast_statement(s)
             new.update = self.operands(old.update)
@@ -499,8 +501,8 @@ def _inner_values(loop: Loop) -> Iterator[Value]:
             yield s
 
 
-Side: TypeAlias = tuple[Value, bool]
-"""A condition, and True or False: the lanes in which it is that."""
+WhereSide: TypeAlias = tuple[Value, bool]
+"""A condition of a `where`, and the value of the condition for which lanes take this side."""
 
 
 class _Sides:
@@ -512,7 +514,7 @@ class _Sides:
 
     def __init__(self, block: Sequence[Statement] = (), used: Iterable[Value] = ()) -> None:
         """Find the sides of a block's values, of which `used` are used after it."""
-        self.of_results: dict[Value, Side | None] = dict.fromkeys(used)
+        self.of_results: dict[Value, WhereSide | None] = dict.fromkeys(used)
         self.of_checks = self.of_results.copy()
         for s in reversed(block):
             if isinstance(s, Value):

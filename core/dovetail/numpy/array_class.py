@@ -380,7 +380,7 @@ class ndarray(ArrayMethods):
 
     def flatten(self, order: str = "C") -> ndarray:  # type: ignore[override]  # NumPy has other parameters
         """Return a copy with one dimension; for order "F" the first index varies fastest."""
-        x = self if order == "C" else _in_order(self, order)
+        x = self if order == "C" else _transpose_to_order(self, order)
         flat = copy_tensor(x, True)
         if flat is not None:
             return flat  # type: ignore[return-value]  # it has the class of self
@@ -388,7 +388,7 @@ class ndarray(ArrayMethods):
 
     def ravel(self, order: str = "C") -> ndarray:
         """Return the elements with one dimension: a view of contiguous memory, else a copy."""
-        x = self if order == "C" else _in_order(self, order)
+        x = self if order == "C" else _transpose_to_order(self, order)
         return (x if x.is_contiguous() else x.copy()).reshape(-1)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
@@ -615,8 +615,8 @@ for _name, _codes in _DIRECT_REDUCTIONS.items():
     _attach_reduction(_name, _codes)
 
 
-def _in_order(x: ndarray, order: str) -> ndarray:
-    """Return a view whose elements, read row by row, are those of `x` in an order of NumPy.
+def _transpose_to_order(x: ndarray, order: str) -> ndarray:
+    """Return `x` transposed so that its elements, row by row, are in an order of NumPy.
 
     Raises: ValueError for an unknown order.
     """

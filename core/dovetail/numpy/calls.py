@@ -234,16 +234,18 @@ def call_on_host(
     return as_result(result, arrays, device)
 
 
-def call_refused(
+def retry_on_host(
     error: DTypeError | ShapeError,
     theirs: Callable[..., Any],
     args: Sequence[Any],
     options: Mapping[str, Any],
 ) -> Any:
-    """Return NumPy's result of a call that dovetail refuses for its dtypes or for empty arrays.
+    """Return NumPy's result of a call that dovetail has refused.
 
-    NumPy orders complex numbers, has more functions of bools, and a median of no elements. Raises:
-    the error if NumPy refuses the call too, or a captured function makes it.
+    NumPy orders complex numbers, has more functions of bools, and a median of no elements.
+
+    Raises: the error, if it is not about dtypes or empty arrays, if NumPy refuses the call too, or
+    if a captured function makes it.
     """
     is_empty = any(isinstance(x, Tensor) and not x.size for x in args)
     if is_tracing() or not (is_empty or isinstance(error, DTypeError)):
@@ -404,7 +406,7 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
                 return call_translated(*args, **options)
             if isinstance(error, AxisError):
                 raise
-            return call_refused(error, theirs, args, options)
+            return retry_on_host(error, theirs, args, options)
         return result if type(result) is _ndarray else as_result(result)
 
     def find_by_form(form: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -469,7 +471,7 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
             elif isinstance(error, AxisError):
                 raise
             else:
-                result = call_refused(error, theirs, args, options)
+                result = retry_on_host(error, theirs, args, options)
         if isinstance(result, Tensor):
             result = cast(result, target)
         return as_result(result) if out is None else write_out(out, result)

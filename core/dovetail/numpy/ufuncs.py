@@ -24,13 +24,13 @@ from .calls import (
     as_ndarray,
     as_result,
     call_on_host,
-    call_refused,
     cast_values,
     find_tensor,
     is_tracing,
     join,
     ndarray_class,
     read_result,
+    retry_on_host,
     to_host,
     write_out,
 )
@@ -163,7 +163,7 @@ class ufunc:
                 *(map(_convert, operands, plan.conversions) if plan.conversions else operands)
             )
         except DTypeError as error:
-            return call_refused(error, theirs, args, own)
+            return retry_on_host(error, theirs, args, own)
         results = result if isinstance(result, tuple) else (result,)
         typed = [
             r if r.dtype is d else cast(r, d) for r, d in zip(results, plan.dtypes, strict=True)
@@ -250,7 +250,7 @@ class ufunc:
             try:
                 result = ours(operand, *args, **options)
             except DTypeError as error:
-                result = call_refused(error, theirs, (operand, *args), options)
+                result = retry_on_host(error, theirs, (operand, *args), options)
             if isinstance(result, Tensor):
                 result = cast(result, d)
         if out is not None:
