@@ -8,6 +8,7 @@
 - gradients and transforms: `grad`, `no_grad`, `autograd`, `func`, `vmap`, `jit`, `cond`, `scan`
 - networks: `nn`, `optim`, `amp`, `data`, `metrics`, `distributions`, `checkpoint`, `tensorboard`,
   `onnx`
+- several processes: `parallel`
 - devices and memory: `device`, `devices`, `Stream`, `memory`, `comm`, `plugins`
 - kernels of one's own: `elementwise`, `kernel`, `custom_op`, `raw_kernel`, `extension`
 - what happens: `explain`, `profile`, `show`, `draw_graph`, `debug_nans`
@@ -479,6 +480,7 @@ _PACKAGES = [
     "numpy",
     "onnx",
     "optim",
+    "parallel",
     "sparse",
     "sparse_coo_tensor",
     "tensor",
@@ -510,6 +512,7 @@ if _typing.TYPE_CHECKING:
     from . import numpy as numpy
     from . import onnx as onnx
     from . import optim as optim
+    from . import parallel as parallel
     from . import sparse as sparse
     from . import special as special
     from . import tensorboard as tensorboard

@@ -57,6 +57,10 @@ A DTYPE (docs/adding-a-dtype.md)
         int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64,
         complex128
 
+A TRANSPORT of messages between workers (docs/writing-a-transport.md)
+    TransportInfo, Transport, Request; its hook: hookimpl; what finds the plugins:
+    TransportRegistry, PluginEntry
+
 A SUBCLASS of Tensor, whose results keep their class
     register_subclass, set_class
 
@@ -251,10 +255,22 @@ if TYPE_CHECKING:
     from .capture.jit import look_up_again
     from .func.export_graph import Composite, Graph, GraphNode, composite, graph_of
     from .functions.indexing.index_arrays import in_range, read_at
+    from .plugins.entry import PluginEntry
+    from .plugins.transport_registry import (
+        Request,
+        Transport,
+        TransportInfo,
+        TransportRegistry,
+    )
 else:  # few plugins need these
     __getattr__ = late(
         __name__,
         {
+            "PluginEntry": ".plugins.entry",
+            **dict.fromkeys(
+                ("Request", "Transport", "TransportInfo", "TransportRegistry"),
+                ".plugins.transport_registry",
+            ),
             **dict.fromkeys(
                 ("Composite", "Graph", "GraphNode", "composite", "graph_of"), ".func.export_graph"
             ),
@@ -354,6 +370,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "Loop",
         "LoopStep",
         "Op",
+        "PluginEntry",
         "PluginError",
         "Process",
         "Program",
@@ -361,6 +378,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "RawArgument",
         "RawLaunch",
         "Replay",
+        "Request",
         "RuleContext",
         "Scalar",
         "Schedule",
@@ -372,6 +390,9 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "Stride",
         "StridedOperand",
         "Tile",
+        "Transport",
+        "TransportInfo",
+        "TransportRegistry",
         "Unavailable",
         "Value",
         "address_of",

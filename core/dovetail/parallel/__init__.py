@@ -1,0 +1,30 @@
+"""Programs of several workers: a group of processes, messages, collective operations."""
+
+from typing import TYPE_CHECKING
+
+from dovetail.extend import publish_all
+
+from ..nn.call_errors import explain_all
+from ..nn.missing_names import make_module_getattr
+from . import group, launcher, membership, worker_errors
+from .group import *
+from .launcher import *
+from .membership import *
+from .worker_errors import *
+
+__all__: list[str] = []
+__all__ += group.__all__
+__all__ += launcher.__all__
+__all__ += membership.__all__
+__all__ += worker_errors.__all__
+
+explain_all(globals(), __all__)
+publish_all(globals())
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+if not TYPE_CHECKING:
+    __getattr__ = make_module_getattr("parallel")

@@ -1,0 +1,303 @@
+"""The start of a group: `init` in a process of a launcher, and `run`, which starts workers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.reduction import ForkingPickler
+from time import monotonic
+from typing import Any, NoReturn
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+from ..data.source_check import main_names
+from ..data.workers import WorkerFailure
+from .group import TIMEOUT_SECONDS, ProcessGroup
+from .membership import init, of_thread
+from .thread_transport import Hub
+from .worker_errors import WorkerError
+
+__all__ = ["run"]
+
+GRACE_SECONDS = 10.0  # for the other workers to end, after one has failed
+TERMINATE_SECONDS = 2.0  # from SIGTERM to SIGKILL
+SOCKET_PATH_BYTES_MAX = 90  # of the folder; the system's limit of a path is 104 or 108
+MAIN_GUARD_HINT = (
+    'a script must call dt.parallel.run below `if __name__ == "__main__":`, because each worker '
+    "imports the script"
+)
+
+
+class WorkerTraceback(Exception):
+    """The traceback of a worker, as the cause of the error that `run` raises."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"\n\n{text}")
+
+
+def run(
+    function: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    workers: int,
+    transport: str = "sockets",
+    timeout: float = TIMEOUT_SECONDS,
+    threads: int | None = None,
+    start_method: str = "spawn",
+) -> list[Any]:
+    """Call a function in each of several workers, and return their results by rank.
+
+    A worker is a process, which ends at the latest with this one. In it,
+    `dt.parallel.current()` is the group of all workers. If one raises an error or is killed, the
+    others get WorkerError, and this function raises its error.
+
+    - `function`: a function that can be pickled: one of a module, or of a script below whose
+      definitions `if __name__ == "__main__":` stands.
+    - `args`, `kwargs`: its arguments, the same for all workers; they are pickled, too.
+    - `workers`: the number of workers, at least 1.
+    - `transport`: "sockets", or "threads" for workers that are threads of this process, for tests.
+    - `timeout`: the longest time in seconds that a worker waits for another one; see
+      `ProcessGroup`.
+    - `threads`: the threads of the device cpu in each worker; None divides the cores among them.
+      Threads of this process share its setting.
+    - `start_method`: "spawn" or "forkserver", of Python's `multiprocessing`.
+
+    Raises: the error of a worker, with its traceback; WorkerError if one is killed or its error
+    cannot be pickled; ArgumentError, ArgumentTypeError.
+    See also: `init`, for workers that another program starts.
+
+    >>> import dovetail as dt
+    >>> def total(x):
+    ...     return dt.parallel.current().all_reduce(dt.asarray(x)).item()
+    >>> dt.parallel.run(total, [2.5], workers=2, transport="threads")
+    [5.0, 5.0]
+    """
+    arguments.function("parallel.run", function)
+    count = arguments.integer("parallel.run", workers, "workers", 1)
+    arguments.choice("parallel.run", transport, "transport", ("sockets", "threads"))
+    arguments.choice("parallel.run", start_method, "start_method", ("spawn", "forkserver"))
+    if threads is not None:
+        threads = arguments.integer("parallel.run", threads, "threads", 1)
+    if transport == "threads":
+        return _run_threads(function, args, kwargs or {}, count, timeout)
+    if not _can_import_main() and (names := main_names((function, args, kwargs))):
+        raise dt.ArgumentError(
+            f"parallel.run: {' and '.join(names)} is defined in this session, which workers cannot "
+            'import; define it in a module, or pass transport="threads"'
+        )
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    work = ForkingPickler.dumps((function, tuple(args), dict(kwargs or {})))
+    environ = {
+        "WORLD_SIZE": str(count),
+        "DOVETAIL_NUM_THREADS": str(threads or max(1, (cores or 1) // count)),
+    }
+    with _rendezvous() as address:
+        task = (bytes(work), timeout, transport)
+        processes = _Workers(start_method, count, {**environ, **address}, task)
+        try:
+            return processes.results()
+        finally:
+            processes.end()
+
+
+def _can_import_main() -> bool:
+    """Return True if a new process can import the module `__main__` of this one."""
+    main: Any = sys.modules["__main__"]
+    if getattr(getattr(main, "__spec__", None), "name", None) is not None:
+        return True
+    return os.path.exists(getattr(main, "__file__", None) or "")
+
+
+@contextlib.contextmanager
+def _rendezvous() -> Iterator[dict[str, str]]:
+    """Yield variables with the address where the workers meet, and remove its folder at the end."""
+    folder = tempfile.mkdtemp(prefix="dovetail-")
+    try:
+        if hasattr(socket, "AF_UNIX") and len(os.fsencode(folder)) <= SOCKET_PATH_BYTES_MAX:
+            yield {"MASTER_ADDR": f"unix:{folder}", "MASTER_PORT": "0"}
+        else:
+            with socket.create_server(("127.0.0.1", 0)) as probe:
+                port = probe.getsockname()[1]
+            yield {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- threads
+
+
+def _run_threads(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    count: int,
+    timeout: float,
+) -> list[Any]:
+    """Call the function in threads of this process; return the results by rank."""
+    hub = Hub(count)
+    groups = [ProcessGroup(hub.transport(r), timeout) for r in range(count)]
+    results: list[Any] = [None] * count
+    errors: list[tuple[int, BaseException]] = []
+
+    def work(rank: int) -> None:
+        """Call the function as one rank."""
+        of_thread.group = groups[rank]
+        try:
+            results[rank] = function(*args, **kwargs)
+        except BaseException as error:
+            errors.append((rank, error))
+            groups[rank].abort(_describe(rank, error))
+        finally:
+            groups[rank].close()
+
+    threads = [threading.Thread(target=work, args=(r,), daemon=True) for r in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        rank, error = _choose_cause(errors)
+        error.add_note(f"parallel.run: raised by rank {rank} of {count}")
+        raise error
+    return results
+
+
+def _describe(rank: int, error: BaseException) -> str:
+    """Return the text about a worker's error for the other workers."""
+    return f"rank {rank} raised {type(error).__name__}: {error}"
+
+
+def _choose_cause(errors: Sequence[tuple[int, Any]]) -> tuple[int, Any]:
+    """Return the first error that is not about another worker, or else the first one."""
+    own = [(r, e) for r, e in errors if not isinstance(e, WorkerError)]
+    return (own or errors)[0]
+
+
+# --- processes
+
+
+class _Workers:
+    """The processes of a run, seen from the one that started them."""
+
+    def __init__(
+        self, method: str, count: int, environ: dict[str, str], work: tuple[bytes, float, str]
+    ) -> None:
+        context: Any = get_context(method)
+        self.processes: list[Any] = []
+        self.pipes: dict[Any, int] = {}
+        for rank in range(count):
+            ours, theirs = context.Pipe(duplex=False)
+            mine = {**environ, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+            process = context.Process(target=run_worker, args=(mine, work, theirs))
+            process.start()
+            theirs.close()
+            self.processes.append(process)
+            self.pipes[ours] = rank
+
+    def results(self) -> list[Any]:
+        """Return the results by rank, or raise the error of a worker."""
+        results: dict[int, Any] = {}
+        failures: list[tuple[int, WorkerFailure]] = []
+        end: float | None = None
+        while self.pipes and (end is None or monotonic() < end):
+            limit = None if end is None else max(0.0, end - monotonic())
+            for pipe in connection.wait([*self.pipes], limit):
+                rank = self.pipes.pop(pipe)
+                answer = self._read(rank, pipe)
+                if isinstance(answer, WorkerFailure):
+                    failures.append((rank, answer))
+                    end = end or monotonic() + GRACE_SECONDS
+                else:
+                    (results[rank],) = answer
+        if failures:
+            own = [(r, f) for r, f in failures if not isinstance(f.error, WorkerError)]
+            self._raise(*(own or failures)[0])
+        return [results[r] for r in range(len(self.processes))]
+
+    def _read(self, rank: int, pipe: Any) -> Any:
+        """Return the result of a worker in a tuple, or its failure."""
+        try:
+            return pickle.loads(pipe.recv_bytes())
+        except (EOFError, OSError):
+            return WorkerFailure(None, self._describe_exit(rank))
+        except Exception as error:
+            reason = f"its result cannot be unpickled: {type(error).__name__}: {error}"
+            return WorkerFailure(None, reason)
+
+    def _describe_exit(self, rank: int) -> str:
+        """Return how a worker ended that has sent no result."""
+        process = self.processes[rank]
+        process.join(GRACE_SECONDS)
+        code = process.exitcode
+        if code is not None and code < 0:
+            return f"its process {process.pid} was killed by signal {signal.Signals(-code).name}"
+        hint = f"; its output is above; {MAIN_GUARD_HINT}" if code == 1 else ""
+        return f"its process {process.pid} ended with exit status {code}{hint}"
+
+    def _raise(self, rank: int, failure: WorkerFailure) -> NoReturn:
+        """Raise the error of a worker, or WorkerError for one that cannot be sent."""
+        note = f"parallel.run: rank {rank} of {len(self.processes)}"
+        if failure.error is None:
+            raise WorkerError(f"{note}: {failure.text}", rank)
+        failure.error.add_note(f"{note} raised this")
+        raise failure.error from WorkerTraceback(failure.text)
+
+    def end(self) -> None:
+        """End all processes that still run."""
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+        end = monotonic() + TERMINATE_SECONDS
+        for process in self.processes:
+            process.join(max(0.0, end - monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+        for pipe in self.pipes:
+            pipe.close()
+
+
+def run_worker(environ: dict[str, str], work: tuple[bytes, float, str], pipe: Any) -> None:
+    """Call the function of a run in this process, which is one of its workers; send the result.
+
+    The interpreter then ends as usual, so that the user's exit handlers run.
+    """
+    os.environ.update(environ)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    pickled, timeout, transport = work
+    rank, group = int(environ["RANK"]), None
+    try:
+        group = init(transport, timeout)
+        function, args, kwargs = pickle.loads(pickled)
+        answer = ForkingPickler.dumps((function(*args, **kwargs),))
+    except BaseException as error:
+        if isinstance(error, SystemExit) and not error.code:
+            answer = ForkingPickler.dumps((None,))
+        else:
+            if group is not None:
+                group.abort(_describe(rank, error))
+            answer = ForkingPickler.dumps(WorkerFailure.from_error(error))
+    if group is not None:
+        group.close()
+    with contextlib.suppress(OSError):  # the parent has ended
+        pipe.send_bytes(answer)
+    pipe.close()
+
+
+def _exit_with_parent() -> None:
+    """End this process at once when the one that started it has ended."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
