@@ -15,8 +15,6 @@ from .worker_errors import WorkerError
 
 __all__ = ["current", "init"]
 
-VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-
 
 class LoneTransport(Transport):
     """The transport of a group of one process, which has no other rank."""

@@ -1,0 +1,256 @@
+"""The connection of all workers with each other: one stream socket for each pair.
+
+Over TCP, rank 0 listens at MASTER_ADDR and MASTER_PORT. Every other rank connects to it, says where
+it listens itself, and gets the addresses of all ranks. With an address "unix:FOLDER", each rank
+listens at a socket in that folder. Of each pair, the higher rank connects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import socket
+import struct
+from collections.abc import Iterable, Mapping
+from time import monotonic, sleep
+from typing import Any, TypeAlias
+
+Address: TypeAlias = "str | tuple[str, int]"
+UNIX_PREFIX = "unix:"
+PROTOCOL = "dovetail.parallel 1"
+LENGTH = struct.Struct("<I")
+MESSAGE_BYTES_MAX = 1 << 20
+RETRY_SECONDS = 0.02
+HELLO_SECONDS = 5.0  # for a connected program to say which rank it is
+
+
+class Meeting:
+    """The exchange of addresses and the connections of one rank, within a time limit."""
+
+    def __init__(self, rank: int, size: int, timeout: float) -> None:
+        self.rank, self.size = rank, size
+        self.timeout, self._end = timeout, monotonic() + timeout
+        self.sockets: dict[int, socket.socket] = {}
+        self.listener: socket.socket | None = None
+
+    def connect_unix(self, folder: str) -> None:
+        """Connect with all ranks by sockets in a folder. Raises: TimeoutError, ConnectionError."""
+        self.listen(os.path.join(folder, str(self.rank)))
+        for rank in range(self.rank):
+            self.connect(rank, os.path.join(folder, str(rank)))
+        self.accept(range(self.rank + 1, self.size))
+
+    def connect_tcp(self, host: str, port: int) -> None:
+        """Connect with all ranks by way of rank 0. Raises: TimeoutError, ConnectionError."""
+        if self.rank == 0:
+            self.listen((host, port))
+            table = self.accept(range(1, self.size))
+            for peer in self.sockets.values():
+                write_message(peer, {"addresses": {**table, 0: [host, port]}})
+            return
+        master = self.connect(0, (host, port), listen=True)
+        answer = self._read(master, 0, self._left())
+        if "error" in answer:
+            raise ConnectionError(answer["error"])
+        for rank in range(1, self.rank):
+            self.connect(rank, tuple(answer["addresses"][str(rank)]))
+        self.accept(range(self.rank + 1, self.size))
+
+    def listen(self, address: Address) -> None:
+        """Listen at an address. Raises: ConnectionError if another program does so."""
+        is_path = isinstance(address, str)
+        family = socket.AF_UNIX if is_path else socket.AF_INET6 if ":" in address[0] else None
+        try:
+            if family is None:
+                infos = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+                family, address = infos[0][0], infos[0][4]  # type: ignore[assignment]  # of IPv4, 6
+            self.listener = listener = socket.socket(family, socket.SOCK_STREAM)
+            if not is_path:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(self.size)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise ConnectionError(
+                    f"rank {self.rank} cannot listen at {shown(address)}, which is in use; is "
+                    "there another worker with this rank, or another program at this port?"
+                ) from error
+            raise ConnectionError(
+                f"rank {self.rank} cannot listen at {shown(address)}: {error.strerror or error}"
+            ) from error
+
+    def connect(self, rank: int, address: Address, listen: bool = False) -> socket.socket:
+        """Connect to a rank, which may not listen yet, and return the socket.
+
+        `listen`: listen at this end of the connection, on any port, and tell the rank so.
+        """
+        while True:
+            try:
+                peer = self._open(address)
+                break
+            except (FileNotFoundError, ConnectionRefusedError, TimeoutError, BlockingIOError) as e:
+                if monotonic() + RETRY_SECONDS >= self._end:
+                    raise TimeoutError(
+                        f"rank {rank} did not listen at {shown(address)} within "
+                        f"{self.timeout:g} seconds; has it started?"
+                    ) from e
+                sleep(RETRY_SECONDS)
+            except OSError as e:
+                text = f"rank {rank} cannot be reached at {shown(address)}: {e.strerror or e}"
+                raise ConnectionError(text) from e
+        hello: dict[str, Any] = {"protocol": PROTOCOL, "rank": self.rank, "size": self.size}
+        if listen:
+            self.listen((peer.getsockname()[0], 0))
+            assert self.listener is not None
+            hello["address"] = self.listener.getsockname()[:2]
+        write_message(peer, hello)
+        self._check_hello(self._read(peer, rank, self._left()), [rank])
+        self.sockets[rank] = peer
+        return peer
+
+    def accept(self, ranks: Iterable[int]) -> dict[int, Any]:
+        """Accept a connection from each of the ranks; return the addresses that they give.
+
+        Raises: TimeoutError, which names the missing ranks; ConnectionError. The ranks that have
+        connected get the text of the error.
+        """
+        missing, addresses = {*ranks}, {}
+        assert self.listener is not None
+        try:
+            while missing:
+                self.listener.settimeout(self._left())
+                try:
+                    peer, _ = self.listener.accept()
+                except TimeoutError:
+                    names = ", ".join(map(str, sorted(missing)))
+                    raise TimeoutError(
+                        f"{'rank' if len(missing) == 1 else 'ranks'} {names} did not connect to "
+                        f"rank {self.rank} within {self.timeout:g} seconds"
+                    ) from None
+                try:
+                    hello = self._read(peer, -1, min(HELLO_SECONDS, self._left()))
+                except (OSError, ValueError):  # another program, which looks for open ports
+                    peer.close()
+                    continue
+                if hello.get("protocol") != PROTOCOL:
+                    peer.close()
+                    continue
+                try:
+                    self._check_hello(hello, missing)
+                except ConnectionError as error:
+                    write_message(peer, {"error": str(error)})
+                    raise
+                rank = hello["rank"]
+                write_message(peer, {"protocol": PROTOCOL, "rank": self.rank, "size": self.size})
+                addresses[rank] = hello.get("address")
+                self.sockets[rank] = peer
+                missing.remove(rank)
+        except (TimeoutError, ConnectionError) as error:
+            for peer in self.sockets.values():
+                with contextlib.suppress(OSError):
+                    write_message(peer, {"error": str(error)})
+            raise
+        return addresses
+
+    def close(self, is_failed: bool) -> None:
+        """Close the listener, and all connections if the meeting has failed."""
+        for each in [self.listener, *(self.sockets.values() if is_failed else ())]:
+            if each is not None:
+                each.close()
+
+    def _open(self, address: Address) -> socket.socket:
+        """Return a socket that is connected to an address."""
+        if not isinstance(address, str):
+            return socket.create_connection(address, self._left())
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            peer.settimeout(self._left())
+            peer.connect(address)
+        except BaseException:
+            peer.close()
+            raise
+        return peer
+
+    def _left(self) -> float:
+        """Return the seconds until the limit, above 0, because sockets take 0 for "at once"."""
+        return max(0.001, self._end - monotonic())
+
+    def _read(self, peer: socket.socket, rank: int, limit: float) -> dict[str, Any]:
+        """Return the message of a rank. Raises: TimeoutError, ConnectionError, ValueError."""
+        peer.settimeout(limit)
+        try:
+            return read_message(peer)
+        except TimeoutError:
+            text = f"rank {rank} did not answer rank {self.rank} within {self.timeout:g} seconds"
+            raise TimeoutError(text) from None
+        except OSError as error:
+            raise ConnectionError(f"rank {rank} is lost: {error}") from error
+
+    def _check_hello(self, hello: Mapping[str, Any], expected: Iterable[int]) -> None:
+        """Raise ConnectionError unless another worker is an expected rank of this group."""
+        if "error" in hello:
+            raise ConnectionError(hello["error"])
+        rank, size = hello.get("rank"), hello.get("size")
+        if hello.get("protocol") != PROTOCOL or size != self.size:
+            raise ConnectionError(
+                f"rank {rank} has WORLD_SIZE={size} and {hello.get('protocol')!r}, but rank "
+                f"{self.rank} has WORLD_SIZE={self.size} and {PROTOCOL!r}"
+            )
+        if rank not in expected:
+            raise ConnectionError(
+                f"rank {rank} has connected to rank {self.rank} twice; each worker must have a "
+                "RANK of its own"
+            )
+
+
+def meet(rank: int, size: int, host: str, port: int, timeout: float) -> dict[int, socket.socket]:
+    """Connect with all other ranks, and return a socket for each.
+
+    Raises: TimeoutError, ConnectionError.
+    """
+    meeting = Meeting(rank, size, timeout)
+    is_failed = True
+    try:
+        if host.startswith(UNIX_PREFIX):
+            meeting.connect_unix(host.removeprefix(UNIX_PREFIX))
+        else:
+            meeting.connect_tcp(host, port)
+        is_failed = False
+    finally:
+        meeting.close(is_failed)
+    return meeting.sockets
+
+
+def write_message(peer: socket.socket, message: Mapping[str, Any]) -> None:
+    """Send a message of the rendezvous."""
+    data = json.dumps(message).encode()
+    peer.sendall(LENGTH.pack(len(data)) + data)
+
+
+def read_message(peer: socket.socket) -> dict[str, Any]:
+    """Receive a message of the rendezvous. Raises: OSError; ValueError for other bytes."""
+    (length,) = LENGTH.unpack(read_exactly(peer, LENGTH.size))
+    if length > MESSAGE_BYTES_MAX:
+        raise ValueError(f"a message of {length} bytes")
+    message = json.loads(read_exactly(peer, length))
+    if not isinstance(message, dict):
+        raise ValueError("a message that is no object")
+    return message
+
+
+def read_exactly(peer: socket.socket, count: int) -> bytes:
+    """Receive so many bytes. Raises: ConnectionError at an earlier end."""
+    data = bytearray()
+    while len(data) < count:
+        part = peer.recv(count - len(data))
+        if not part:
+            raise ConnectionError("the connection was closed")
+        data += part
+    return bytes(data)
+
+
+def shown(address: Address) -> str:
+    """Return an address as text."""
+    return address if isinstance(address, str) else ":".join(map(str, address[:2]))
