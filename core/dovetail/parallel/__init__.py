@@ -18,7 +18,7 @@ __all__ += launcher.__all__
 __all__ += membership.__all__
 __all__ += worker_errors.__all__
 
-explain_all(globals(), __all__)
+explain_all(globals(), membership.__all__)  # `run` calls the user's code
 publish_all(globals())
 
 

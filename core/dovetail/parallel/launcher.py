@@ -282,12 +282,12 @@ def run_worker(environ: dict[str, str], work: tuple[bytes, float, str], pipe: An
         function, args, kwargs = pickle.loads(pickled)
         answer = ForkingPickler.dumps((function(*args, **kwargs),))
     except BaseException as error:
-        if isinstance(error, SystemExit) and not error.code:
-            answer = ForkingPickler.dumps((None,))
-        else:
-            if group is not None:
-                group.abort(_describe(rank, error))
-            answer = ForkingPickler.dumps(WorkerFailure.from_error(error))
+        if group is not None:
+            group.abort(_describe(rank, error))
+        failure = WorkerFailure.from_error(error)
+        if isinstance(error, SystemExit):  # would end the parent, too
+            failure = WorkerFailure(None, f"it ended by sys.exit({error.code!r})")
+        answer = ForkingPickler.dumps(failure)
     if group is not None:
         group.close()
     with contextlib.suppress(OSError):  # the parent has ended

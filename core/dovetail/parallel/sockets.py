@@ -252,6 +252,7 @@ class SocketTransport(Transport):
         self._waits = 0  # calls so far that move data
         self._waiting: list[None] = []  # one entry for each call that is moving data
         self._is_closed = False
+        self._is_polling = False  # the thread polls sockets, so it must be woken to poll others
         self._poll = select.poll()
         self._events: dict[int, int] = {}
         self._wake, self._wakened = socket.socketpair()
@@ -266,7 +267,7 @@ class SocketTransport(Transport):
         request = SocketRequest(self, link, buffer)
         with self._lock:
             link.send(request, tag)
-            if link.unsent and not self._waiting:
+            if link.unsent and self._is_polling:
                 self._wake_pump()
         return request
 
@@ -334,7 +335,9 @@ class SocketTransport(Transport):
                 poll.register(fd, (WRITE if link.unsent else 0) | (READ if can_read else 0))
                 if not link.unsent and not can_read:
                     poll.unregister(fd)
+            self._is_polling = True
             ready = poll.poll(POLL_MILLISECONDS)
+            self._is_polling = False
             if self._waiting or self._waits != seen or self._is_closed:
                 continue
             with self._lock:
@@ -350,6 +353,7 @@ class SocketTransport(Transport):
 
     def _wake_pump(self) -> None:
         """Let the thread look again which sockets to poll."""
+        self._is_polling = False
         with suppress(BlockingIOError):
             self._wake.send(b"w")
 
