@@ -18,11 +18,11 @@ Value: TypeAlias = "dt.Tensor | np.ndarray[Any, Any]"
 Buffer: TypeAlias = "np.ndarray[Any, Any]"
 HOST_MEMORY = 1  # the number of DLPack for memory that the host can address
 BITS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}  # by size in bytes
-REDUCTIONS: dict[str, tuple[Any, Callable[..., dt.Tensor]]] = {  # of NumPy, and of dovetail
+REDUCTIONS: dict[str, tuple[Any, Callable[..., dt.Tensor]]] = {
     "sum": (np.add, dt.add),
     "prod": (np.multiply, dt.multiply),
-    "min": (np.minimum, dt.minimum),
-    "max": (np.maximum, dt.maximum),
+    "min": (None, dt.minimum),  # NumPy's may differ in the sign of a zero
+    "max": (None, dt.maximum),
     "mean": (np.add, dt.add),
 }
 
@@ -131,13 +131,17 @@ def bytes_of(buffer: Buffer) -> memoryview:
 
 
 class Reduction:
-    """A reduction of flat arrays of values like `x`, element by element."""
+    """A reduction of flat arrays of values like `x`, element by element, with dovetail's bits.
+
+    NumPy adds and multiplies integers and real floats with the same bits, and without a copy.
+    """
 
     def __init__(self, op: str, name: str, x: Value) -> None:
         """Check that values of this dtype can be reduced so. Raises: ArgumentError, DTypeError."""
         self.name = arguments.choice(op, name, "op", tuple(REDUCTIONS))
-        self._dtype = None if isinstance(x, np.ndarray) or _is_numpy(x.dtype) else x.dtype
-        kind = "f" if self._dtype is not None else np.dtype(spec_of(x).dtype).kind
+        dtype = spec_of(x).dtype
+        is_numpy = isinstance(x, np.ndarray) or _is_numpy(x.dtype)
+        kind = np.dtype(dtype).kind if is_numpy else "f"
         advice = {
             ("b", "sum"): 'cast it to int64, or take "max", which is a logical or',
             ("b", "prod"): 'take "min", which is a logical and',
@@ -146,27 +150,24 @@ class Reduction:
             **{(k, "mean"): 'take "sum", or cast it to float32' for k in "biu"},
         }.get((kind, name))
         if advice is not None:
-            raise dt.DTypeError(f"{op}: {name!r} is not defined for {spec_of(x).dtype}; {advice}")
+            raise dt.DTypeError(f"{op}: {name!r} is not defined for {dtype}; {advice}")
+        ufunc, self._function = REDUCTIONS[name]
+        self._ufunc = ufunc if is_numpy and kind != "c" else None
+        self._dtype = x.dtype if isinstance(x, dt.Tensor) else dt.asarray(np.empty(0, x.dtype)).dtype
 
     def combine(self, a: Buffer, b: Buffer, out: Buffer) -> None:
         """Write the reduction of two arrays into `out`, which may be one of them."""
-        numpy_op, own_op = REDUCTIONS[self.name]
-        if self._dtype is None:
-            with np.errstate(all="ignore"):
-                numpy_op(a, b, out=out)
+        if self._ufunc is not None:
+            with np.errstate(all="ignore"):  # sums that overflow are infinite, without a warning
+                self._ufunc(a, b, out=out)
         else:
-            out[:] = _bits(own_op(self._tensor(a), self._tensor(b))).numpy()
+            out[:] = _bits(self._function(self._tensor(a), self._tensor(b))).numpy()
 
     def finish(self, out: Buffer, size: int) -> None:
         """Divide a sum by the number of ranks, if the reduction is a mean."""
-        if self.name != "mean":
-            return
-        if self._dtype is None:
-            np.divide(out, size, out=out)
-        else:
+        if self.name == "mean":
             out[:] = _bits(self._tensor(out) / size).numpy()
 
     def _tensor(self, buffer: Buffer) -> dt.Tensor:
         """Return bits as a tensor of the dtype."""
-        assert self._dtype is not None
         return _view(dt.asarray(buffer), self._dtype)

@@ -19,7 +19,8 @@ from threading import Thread
 from time import monotonic, sleep
 from weakref import WeakSet
 
-from dovetail.extend import ArgumentError, Lock, Request, Transport, TransportInfo, hookimpl
+import dovetail as dt
+from dovetail.extend import Lock, Request, Transport, TransportInfo, hookimpl
 
 from .rendezvous import meet
 
@@ -34,7 +35,7 @@ IDLE_SECONDS = 0.005  # without a wait, after which the thread moves data
 POLL_MILLISECONDS = 1000
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CLOSE_SECONDS = 2.0
-READ, WRITE = select.POLLIN, select.POLLOUT
+READ, WRITE = getattr(select, "POLLIN", 1), getattr(select, "POLLOUT", 4)  # Windows lacks them
 
 
 class SocketRequest(Request):
@@ -137,6 +138,10 @@ class Link:
             request.finish(self.error)
         else:
             self.receivers.setdefault(tag, deque()).append(request)
+
+    def has_staged(self) -> bool:
+        """Return True if bytes were read that belong to the next frames; no poll tells of them."""
+        return self._end - self._begin >= (FRAME.size if self._target is None else 1)
 
     def read(self, until: SocketRequest | None = None, times: int = READS_MAX) -> None:
         """Read frames until the kernel has no more bytes, or a request is complete.
@@ -302,6 +307,10 @@ class SocketTransport(Transport):
 
         Other ranks' data stays in the kernel, so that they wait if they are ahead of this one.
         """
+        if request.link.has_staged():
+            request.link.read(request)
+            if request.is_complete:
+                return
         for fd, link in self._by_fd.items():
             self._watch(fd, (WRITE if link.unsent else 0) | (READ if link is request.link else 0))
         for fd, event in self._poll.poll(ceil(timeout * 1000)):
@@ -336,7 +345,8 @@ class SocketTransport(Transport):
                 if not link.unsent and not can_read:
                     poll.unregister(fd)
             self._is_polling = True
-            ready = poll.poll(POLL_MILLISECONDS)
+            staged = [(f, READ) for f, link in self._by_fd.items() if link.has_staged()]
+            ready = poll.poll(0 if staged else POLL_MILLISECONDS) + staged
             self._is_polling = False
             if self._waiting or self._waits != seen or self._is_closed:
                 continue
@@ -418,21 +428,27 @@ if hasattr(os, "register_at_fork"):
 def open_sockets(environ: Mapping[str, str], timeout: float) -> Transport:
     """Connect with all other workers, as the environment says.
 
-    Raises: TimeoutError, ConnectionError; ArgumentError for missing or wrong variables.
+    Raises: TimeoutError, ConnectionError; ArgumentError for missing or wrong variables;
+    UnsupportedError on Windows.
     """
+    if not hasattr(select, "poll"):
+        raise dt.UnsupportedError(
+            'parallel.init: this system has no poll(), which the transport "sockets" needs; use '
+            'transport="mpi", or dt.parallel.run with transport="threads"'
+        )
     missing = [name for name in VARIABLES if not environ.get(name)]
     if missing:
-        raise ArgumentError(
+        raise dt.ArgumentError(
             f"parallel.init: the variables {', '.join(VARIABLES)} must be set in the environment, "
             f"missing: {', '.join(missing)}; python -m dovetail.parallel sets them"
         )
     numbers = {name: environ[name] for name in VARIABLES if name != "MASTER_ADDR"}
     for name, text in numbers.items():
         if not text.isdecimal():
-            raise ArgumentError(f"parallel.init: {name} must be a whole number, got {text!r}")
+            raise dt.ArgumentError(f"parallel.init: {name} must be a whole number, got {text!r}")
     rank, size, port = (int(numbers[name]) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
     if rank >= size:
-        raise ArgumentError(f"parallel.init: RANK must be below WORLD_SIZE={size}, got {rank}")
+        raise dt.ArgumentError(f"parallel.init: RANK must be below WORLD_SIZE={size}, got {rank}")
     return SocketTransport(rank, size, meet(rank, size, environ["MASTER_ADDR"], port, timeout))
 
 
