@@ -6,7 +6,6 @@ import gc
 import os
 import signal
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -67,7 +66,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without the garbage collector, which would walk 77,000 cases again and again."""
+    """Collect without the garbage collector, which would walk all cases again and again."""
     gc.disable()
     try:
         return (yield)
@@ -75,17 +74,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a sample of each test's cases, the same in every run and process."""
-    factors, families = sampling_factors(config), defaultdict[str, list[str]](list)
-    leaves_out = "not exhaustive" in config.option.markexpr
-    for item in items:
-        if not leaves_out or item.get_closest_marker("exhaustive") is None:
-            families[item.nodeid.partition("[")[0]].append(item.nodeid)
-    kept = {node for cases in families.values() for node in sample(cases, *factors)}
-    config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in kept])
-    items[:] = [i for i in items if i.nodeid in kept]
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, object]:
+    """Keep a sample of a test's cases, the same in every run and process.
+
+    The others never become items: 73,000 of them took 17 s in each process (Zen 4, 2026-12-02).
+    """
+    result = yield
+    config, test = metafunc.config, metafunc.definition
+    factors, cases = sampling_factors(config), metafunc._calls
+    if len(cases) > 1 and factors != (1, 1):
+        if "not exhaustive" in config.option.markexpr:  # cases that -m leaves out are not sampled
+            runs = [c for c in cases if all(m.name != "exhaustive" for m in c.marks)]
+            is_left_out = test.get_closest_marker("exhaustive") is not None
+            cases[:] = cases[:1] if is_left_out else runs or cases[:1]
+        kept = {*sample([f"{test.nodeid}[{c.id}]" for c in cases], *factors)}
+        cases[:] = [c for c in cases if f"{test.nodeid}[{c.id}]" in kept]
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
