@@ -37,6 +37,7 @@ from ..graph.expr import (
     spec,
     storage_of,
 )
+from ..locks import Lock
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
 from ..memory.tracing.stacktrace import caller_line
@@ -67,6 +68,8 @@ from .rerolling import reroll
 # Finds memory that a recorder has not seen: the slot among the inputs, and the byte at which that
 # begins; None if the program keeps the memory.
 Resolver = Callable[[Storage], tuple[int, int] | None]
+
+ONE_CAPTURE = Lock(waited=False)  # a thread holds it while it traces; see `evaluate_pending`
 
 
 class CaptureTracer(tracer_api.Tracer):
@@ -601,8 +604,15 @@ def evaluate_pending() -> None:
 
     Otherwise an expression of the captured function could contain how such a tensor was made, and
     a replay would use that instead of the tensor's value. Expressions that earlier captures and
-    `vmap` have left behind have no value; they are passed over.
+    `vmap` have left behind have no value; they are passed over. What another thread is capturing
+    must not be evaluated here, where its tracer would miss it, so this waits for its end.
     """
+    with ONE_CAPTURE:
+        _evaluate_pending()
+
+
+def _evaluate_pending() -> None:
+    """Evaluate what is pending and has a value; the caller holds the lock of captures."""
     is_computable: dict[Expr, bool] = {}
     waiting = [e for e in pending_nodes() if _is_computable(e, tracer_api.current(), is_computable)]
     arguments = {id(a) for e in waiting for a in e.args if type(a) is Expr}
