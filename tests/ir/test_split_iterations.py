@@ -57,7 +57,7 @@ def split(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> SplitKern
     trips = trip_bounds(kernel, ints, grid)
     known = {loop: n for loop, n in trips.items() if n is not None}
     assert len(known) == len(trips)
-    within = count_iterations(kernel.body, known) <= LIMIT
+    within = count_iterations(kernel.body, known).active <= LIMIT
     return None if within else split_iterations(kernel, known, LIMIT)
 
 

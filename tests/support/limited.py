@@ -18,9 +18,9 @@ from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32, int64, uint64
 from dovetail.ir.builder import Kernel, combine
-from dovetail.ir.language import CHUNK, Atomic, Block, Buffer, Loop, Value, walk
+from dovetail.ir.language import Atomic, Block, Buffer, Loop, Value, walk
 from dovetail.ir.target import Capabilities
-from dovetail.ir.trip_counts import CHUNK_OVERHEAD
+from dovetail.ir.trip_counts import count_iterations, count_of_loop
 from dovetail.ir.verify import verify
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.device_handle import OpenedDevice
@@ -41,7 +41,10 @@ class Plugin(broken_backends.Plugin):
 
 
 class CountingRun(reference._BlockRun):
-    """A run of a block that counts the iterations of each point, all loops together."""
+    """A run of a block that counts the iterations of each point, all loops together.
+
+    The test that ends a loop is one, too; the loops in its body count it once more.
+    """
 
     most: ClassVar[int]
 
@@ -57,10 +60,11 @@ class CountingRun(reference._BlockRun):
     def trip_counts(self, loop: Loop, active: Any) -> tuple[Any, int]:
         n, _ = super().trip_counts(loop, active)
         n = np.broadcast_to(np.asarray(n, np.int64), self.shape)
-        overhead = CHUNK_OVERHEAD * (loop.kind == "reduce") * -(-np.maximum(n, 1) // CHUNK)
+        values, at = np.unique(n, return_inverse=True)
+        cells = np.array([count_alone(loop, int(v)) for v in values])[at.reshape(n.shape)]
         if active is not None:
-            overhead = np.where(active, overhead, 0)
-        cells = (n + overhead).reshape(-1, self.shape[-1])  # iterations of outer loops; points
+            cells = np.where(active, cells, 0)
+        cells = cells.reshape(-1, self.shape[-1])  # iterations of outer loops; points
         done = self.done + np.cumsum(cells, axis=0)
         self.done = done[-1]
         n = self.limit(n, (done - cells).reshape(self.shape))
@@ -71,6 +75,15 @@ class CountingRun(reference._BlockRun):
         if self.done.max() > self.most:
             raise RuntimeError(f"{self.done.max()} iterations of a point, more than {self.most}")
         return n
+
+
+def count_alone(loop: Loop, count: int) -> int:
+    """Return what `count` iterations of a loop count without those of loops in it."""
+    loops = [s for s in walk(loop.body) if isinstance(s, Loop)]
+    if loop.kind != "reduce":
+        return count + 1 + len(loops)
+    trips = {**dict.fromkeys(loops, 0), loop: count}
+    return count_of_loop(loop, trips).active - count * count_iterations(loop.body, trips).active
 
 
 class EndingRun(CountingRun):

@@ -56,7 +56,7 @@ class _Binder(NamedTuple):
         limit = self.backend.info.capabilities.max_iterations
         more = len(kernel.ints) - len(self.ints)  # the first element of a buffer that was added
         binder = self._replace(ints=(*self.ints, *[0] * more))
-        if count_iterations(kernel.body, trips) <= limit:
+        if count_iterations(kernel.body, trips).active <= limit:
             return self.backend.bind(program, binder.ints, self.grid)
         return PartedLaunch(binder, kernel, trips)
 

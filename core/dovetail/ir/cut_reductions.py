@@ -15,15 +15,19 @@ from .rewrite import Cloner
 from .trip_counts import Trips, count_iterations, count_of_loop
 
 
-def find_long_reductions(block: Block, trips: Trips, limit: int) -> list[Loop]:
-    """Return the reductions beyond the limit that are in no loop that launches run as a whole."""
+def find_long_reductions(block: Block, trips: Trips, limit: int, depth: int = 0) -> list[Loop]:
+    """Return the reductions beyond the limit that are in no loop that launches run as a whole.
+
+    - `depth`: the number of loops around the block, of which a launch runs one iteration.
+    """
     long: list[Loop] = []
     for s in block:
-        if isinstance(s, Loop) and count_of_loop(s, trips) > limit:
-            if s.kind == "reduce":
-                long.append(s)
-            elif 1 + count_iterations(s.body, trips) > limit:
-                long += find_long_reductions(s.body, trips, limit - 1)
+        if not isinstance(s, Loop) or count_of_loop(s, trips).nest(depth).active <= limit:
+            continue
+        if s.kind == "reduce":
+            long.append(s)
+        elif count_iterations(s.body, trips).nest(depth + 1).active > limit:
+            long += find_long_reductions(s.body, trips, limit, depth + 1)
     return long
 
 

@@ -25,7 +25,7 @@ from .cut_reductions import ReductionCloner, find_long_reductions
 from .language import Block, Loop, Statement, Value, where
 from .point_state import PointState, word_count
 from .rewrite import Cloner, fresh_names
-from .trip_counts import Trips, count_iterations, count_of_loop, outer_operands
+from .trip_counts import LoopCount, Trips, count_iterations, count_of_loop, outer_operands
 
 
 @dataclass(frozen=True)
@@ -171,23 +171,26 @@ class _Division:
     ) -> list[_Segment | _Cut]:
         """Return the division of a block; `final` is assigned at its end."""
         nodes: list[_Segment | _Cut] = []
-        current, budget = _Segment(chain), self.limit - len(chain)
-        used = 0
+        current, used = _Segment(chain), LoopCount()
         for s in block:
-            cost = count_of_loop(s, self.trips) if isinstance(s, Loop) else 0
-            if cost <= budget:
-                if used + cost > budget:
+            count = count_of_loop(s, self.trips) if isinstance(s, Loop) else LoopCount()
+            if self.fits(count, chain):
+                if not self.fits(used + count, chain):
                     nodes.append(current)
-                    current, used = _Segment(chain), 0
+                    current, used = _Segment(chain), LoopCount()
                 current.statements.append(s)
-                used += cost
+                used += count
                 continue
             assert isinstance(s, Loop)
             current.assigned += self.keep_carries(s)
             nodes += (current, self.cut(s, chain))
-            current, used = _Segment(chain), 0
+            current, used = _Segment(chain), LoopCount()
         current.assigned += final
         return [*nodes, current]
+
+    def fits(self, count: LoopCount, chain: tuple[Loop, ...]) -> bool:
+        """Return True if a launch can run a block inside one iteration of the loops of a chain."""
+        return count.nest(len(chain)).active <= self.limit
 
     def keep_carries(self, loop: Loop) -> list[tuple[Value, Value]]:
         """Give the carries of a loop that is cut words in the state; return their first values."""
@@ -204,10 +207,10 @@ class _Division:
     def cut(self, loop: Loop, chain: tuple[Loop, ...]) -> _Cut:
         """Return the division of a loop that is too long."""
         inner = (*chain, loop)
-        each = 1 + count_iterations(loop.body, self.trips)
-        count = (self.limit - len(chain)) // each
-        if count:
-            return _Cut(loop, count, [_Segment(inner, is_group=True)])
+        body = count_iterations(loop.body, self.trips)
+        if self.fits(body, inner):
+            spare = self.limit - body.repeat(0).nest(len(chain)).active
+            return _Cut(loop, spare // (1 + body.active), [_Segment(inner, is_group=True)])
         final = list(zip(loop.carry, loop.update, strict=True))
         return _Cut(loop, 1, self.divide(loop.body, inner, final))
 

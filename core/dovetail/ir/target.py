@@ -48,8 +48,9 @@ class Capabilities:
     - `max_grid`: the most points of a launch along each axis, the last axis last, and the most
       axes; () is no limit. Larger grids are launched in parts.
     - `max_iterations`: the most loop iterations of one point in one launch, all loops together; 0
-      is no limit. A reduction counts its values, and 96 for each chunk of 4096 of them. Kernels
-      with longer loops are launched in parts.
+      is no limit. The test that ends a loop is an iteration, in which the loops in it run 0 times.
+      A reduction counts the loops of `expand_reductions`. Kernels with longer loops are launched in
+      parts.
     - `index_bits`: the bits of indices and sizes in kernels, 64 or 32.
     - `int64`: False if 64-bit integers, which `dtypes` still has, come as two words. True promises
       atomics on them as well, unless `atomic_bits` is 32.
@@ -81,8 +82,8 @@ class Capabilities:
     offset_params: bool = False
     # Most points of a launch along each axis, the last axis last; no more axes. (): no limit
     max_grid: tuple[int, ...] = ()
-    # Most iterations of one point in one launch, all loops together, and CHUNK_OVERHEAD for each
-    # chunk of a reduction. 0: no limit, else ITERATIONS_MIN or more
+    # Most iterations of one point in one launch, all loops together. 0: no limit, else
+    # ITERATIONS_MIN or more
     max_iterations: int = 0
     index_bits: int = 64  # of indices and sizes in kernels: 32 if the device has no more
     int64: bool = True  # False: 64-bit integers, which `dtypes` still has, come as two words

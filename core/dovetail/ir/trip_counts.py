@@ -1,4 +1,8 @@
-"""Counts of the iterations of a kernel's loops, and kernels that find those that depend on data."""
+"""Counts of the iterations of a kernel's loops, and kernels that find those that depend on data.
+
+A run of a loop counts one iteration more than it has: the test that ends it. The loops in its body
+count that test once more, because a driver that masks lanes runs the body for inactive ones.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import TypeAlias
 
 from ..dtypes import uint32
 from .builder import Kernel
+from .expand_reductions import TREE_STEPS
 from .language import (
     CHUNK,
     LANES,
@@ -25,27 +30,75 @@ from .lower_limits import append_buffer
 from .rewrite import Cloner
 
 Trips: TypeAlias = Mapping[Loop, int]  # the most iterations of each loop whenever it runs
-CHUNK_OVERHEAD = 3 * LANES  # iterations that each chunk of a reduction counts besides its values
 
 
 class UnknownTripsError(Exception):
     """The length of a loop depends on data that no other kernel can find."""
 
 
-def count_iterations(block: Block, trips: Trips) -> int:
-    """Return the most iterations of a block, all loops together."""
-    return sum(count_of_loop(s, trips) for s in block if isinstance(s, Loop))
+@dataclass(frozen=True)
+class LoopCount:
+    """The iterations that the loops of a block count.
+
+    - `active`: the most iterations if the block runs.
+    - `idle`: those for an inactive lane: one of each loop.
+    """
+
+    active: int = 0
+    idle: int = 0
+
+    def __add__(self, other: LoopCount) -> LoopCount:
+        return LoopCount(self.active + other.active, self.idle + other.idle)
+
+    def repeat(self, count: int) -> LoopCount:
+        """Return the count of a loop that runs the block `count` times."""
+        return self.loop(count * (1 + self.active))
+
+    def loop(self, iterations: int, runs: int = 1) -> LoopCount:
+        """Return the count of `runs` runs of a loop of the block.
+
+        - `iterations`: what the iterations of all runs count, without the tests that end them.
+        """
+        return LoopCount(iterations + runs * (1 + self.idle), 1 + self.idle)
+
+    def nest(self, depth: int) -> LoopCount:
+        """Return the count of the block inside `depth` loops of one iteration."""
+        count = self
+        for _ in range(depth):
+            count = count.repeat(1)
+        return count
 
 
-def count_of_loop(loop: Loop, trips: Trips) -> int:
-    """Return the most iterations of a loop and of those in it."""
-    count, chunks = trips[loop], 0
-    if loop.kind == "reduce":
-        values = chunks = max(1, -(-count // CHUNK))
-        while values > 1:
-            values = -(-values // CHUNK)
-            chunks += values
-    return count * (1 + count_iterations(loop.body, trips)) + chunks * CHUNK_OVERHEAD
+def count_iterations(block: Block, trips: Trips) -> LoopCount:
+    """Return what the loops of a block count."""
+    return sum((count_of_loop(s, trips) for s in block if isinstance(s, Loop)), LoopCount())
+
+
+def count_of_loop(loop: Loop, trips: Trips) -> LoopCount:
+    """Return what a loop and those in it count; a reduction counts as it is expanded."""
+    body, count = count_iterations(loop.body, trips), trips[loop]
+    return _count_reduction(body, count) if loop.kind == "reduce" else body.repeat(count)
+
+
+def _count_reduction(body: LoopCount, count: int) -> LoopCount:
+    """Return what the loops of `expand_reductions` count for a reduction of `count` values."""
+    chunks = trees = row = max(1, -(-count // CHUNK))  # each chunk of each row becomes a tree
+    rows = 1
+    while row > 1:
+        row = -(-row // CHUNK)
+        trees, rows = trees + row, rows + 1
+    last, other = _count_tree(0), _count_tree(1)
+    elements = body.loop(count * (1 + body.active), chunks)
+    levels = last.loop(1 + last.active + (trees - 1) * (1 + other.active), chunks)
+    loop = (elements + levels).loop(chunks + elements.active + levels.active)
+    return LoopCount().repeat(rows * LANES) + loop
+
+
+def _count_tree(above: int) -> LoopCount:
+    """Return what the loops of a tree of lanes count; `above` is 1 if there is a row above it."""
+    steps = TREE_STEPS + above
+    pairs = LoopCount().loop(LANES - 1 + above, steps)
+    return pairs.loop(steps + pairs.active) + LoopCount().repeat(above * LANES)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
 from ..fusion.plan import PlannedLaunch
 from ..ir.builder import Kernel, KernelBuilder
+from ..ir.interval_analysis import trip_bounds
 from ..ir.language import (
     Effect,
     Store,
@@ -31,6 +32,7 @@ from ..ir.language import (
     reduce_loop,
     rem,
 )
+from ..ir.trip_counts import count_iterations
 from ..tensor.tensor import Tensor
 from .cases import dense
 from .kit import Kit
@@ -41,6 +43,8 @@ AXIS_POINTS_MAX = 1 << 22  # points along an axis; of a device that allows more:
 SHORT_AXIS_POINTS = 1000
 BUFFER_SHARE = 4  # no case needs more than this part of the largest buffer
 LONG_FOLD_STEPS = 70_000  # a driver ended all loops of a point after 65,535 iterations
+LOOP_ITERATIONS = 65_535  # of a launch, where nothing limits them
+LOOP_ROWS = 100  # iterations of the outer loop of nested ones
 MANY_REDUCTIONS = 777  # of one point: 65,535 iterations are 84 for each
 PLACES = 10  # at which a bound launch finds its buffers
 INT64_INDEX_STRIDE = 3_000_000_000  # more than 32 bits index
@@ -258,3 +262,55 @@ def test_many_reductions(kit: Kit) -> None:
     x = np.random.default_rng(4).standard_normal(2 * MANY_REDUCTIONS * 7).astype("f4")
     arrays = [x, np.zeros(2 * MANY_REDUCTIONS, "f4")]
     kit.check(rows_of_reductions(), arrays, [MANY_REDUCTIONS, 7, 2], [], (2,))
+
+
+def chain_of_loops() -> Kernel:
+    """Build nested folds, a reduction and a fold in a row, each with the result of the last."""
+    b = KernelBuilder("chained")
+    y = b.buffer("y", int32, "w")
+    i = b.axis(b.int("points"))
+    rows, columns, values, last = (b.int(n) for n in ("rows", "columns", "values", "last"))
+
+    def mix(k: Value, x: Value) -> list[Value]:
+        return [x * 3 + cast(k, int32)]
+
+    nest = fold_loop(
+        0, rows, [cast(i, int32)], lambda j, x: fold_loop(0, columns, mix(j, x), mix).results
+    )
+    (total,) = reduce_loop("add", 0, values, lambda k: cast(k, int32) * nest.results[0])
+    b.store(y, i, fold_loop(0, last, [total], mix).results[0])
+    return b.build()
+
+
+@pytest.mark.parametrize("more", (0, 1))
+def test_loops_at_the_limit(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
+    """Check a launch with as many iterations as the device allows, and one with one more."""
+    bind, limit = kit.backend.bind, kit.backend.info.capabilities.max_iterations
+    most = limit or LOOP_ITERATIONS
+    kernel = kit.program(chain_of_loops()).kernel
+    kernel = kernel.unexpanded or kernel
+
+    def sizes(last: int) -> list[int]:
+        """Return the integers of a launch whose last loop has `last` iterations."""
+        return [2, LOOP_ROWS, most // LOOP_ROWS // 2, most // 4, last]
+
+    ints = sizes(0) + [0] * (len(kernel.ints) - len(sizes(0)))
+    trips = {loop: n or 0 for loop, n in trip_bounds(kernel, ints, (2,)).items()}
+    ints = sizes(most - count_iterations(kernel.body, trips).active + more)
+    launched: list[Compiled] = []
+
+    def watch(program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """Bind a program whose launches are recorded."""
+        launch = bind(program, ints, grid)
+
+        def record(buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+            """Record a launch, and run it."""
+            launched.append(program)
+            launch(buffers, scalars, stream)
+
+        return record
+
+    monkeypatch.setattr(kit.backend, "bind", watch)
+    kit.check(chain_of_loops(), [np.zeros(2, "i4")], ints, [], (2,))
+    in_parts = len(launched) > 1
+    assert in_parts == (more > 0 < limit), kit.failure(f"{len(launched)} launches", str(kernel))
