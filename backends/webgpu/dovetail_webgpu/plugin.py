@@ -29,9 +29,8 @@ from dovetail.extend import (
 from . import __version__
 
 GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; WebGPU does not tell its size
-# Mesa's driver for the CPU ends all loops of a work item after 65,535 iterations, in silence. It
-# also counts the test that ends a loop, and one for a loop in a branch that is not taken.
-LLVMPIPE_ITERATIONS_MAX = 1 << 15
+# Mesa's driver for the CPU ends all loops of a work item after these iterations, in silence.
+LLVMPIPE_ITERATIONS_MAX = 65_535
 BINDING_BYTES_MAX = 1 << 31  # bytes that 32-bit indices of all dtypes reach
 GROUP_ITEMS = 64  # work items of a group
 DRIVERS = "the driver of your GPU (mesa-vulkan-drivers on Debian and Ubuntu)"
