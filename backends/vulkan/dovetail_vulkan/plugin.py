@@ -30,9 +30,9 @@ from .loader import DENORM_PRESERVE, LLVMPIPE, SIGNED_ZERO_INF_NAN_PRESERVE, Phy
 from .vulkan import INCOMPATIBLE_DRIVER, LAYER_NOT_PRESENT, VulkanError
 
 GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; Vulkan does not tell its size
-# Mesa's driver for the CPU ends all loops of a work item after 65,535 iterations, in silence. A
-# work item of a large grid computes several points.
-LLVMPIPE_ITERATIONS_MAX = 1 << 15
+# Mesa's driver for the CPU ends all loops of a work item after these iterations, in silence.
+LLVMPIPE_ITERATIONS_MAX = 65_535
+LLVMPIPE_GRID_MAX = (65_535, 65_535, 65_535 * 64)  # of a dispatch whose items do one point each
 # What a device needs to compute with integers of 8 and 16 bits, and to access them in memory
 NARROW_FEATURES = frozenset(
     ("shaderInt8", "shaderInt16", "storageBuffer8BitAccess", "storageBuffer16BitAccess")
@@ -129,6 +129,7 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
         denormals=llvmpipe or 32 in device.float_control(DENORM_PRESERVE),
         nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
         concurrency=os.cpu_count() or 1 if device.kind == "CPU" else GPU_CONCURRENCY,
+        max_grid=LLVMPIPE_GRID_MAX if llvmpipe else (),
         max_iterations=LLVMPIPE_ITERATIONS_MAX if llvmpipe else 0,
         int64=int64,
         index_bits=64 if int64 else 32,

@@ -54,7 +54,6 @@ from dovetail.extend import (
     shareable,
     uint32,
 )
-from dovetail.ir.hide_floats import hiding_zeros
 from dovetail.ir.language import map_loop
 from dovetail_vulkan import launch
 from places import GOLDEN
@@ -221,8 +220,7 @@ def test_floats_meet_integers_that_a_compiler_knows_to_be_0(
     args = load(x, i), cast(zero(load(k, i)), float32)
     b.store(left, i, Value(op, float32, args))
     b.store(right, i, Value(op, float32, args[::-1]))
-    can = host.opened.backend.info.capabilities
     numbers = np.array([1.5, -1.5, 0.0, -0.0, np.inf, -np.inf, np.nan], "f4")
     n = numbers.size
     arrays = [numbers, np.arange(n, dtype="i4"), np.zeros(n, "f4"), np.zeros(n, "f4")]
-    check(host, legalize(b.build(), can), arrays, [n, *hiding_zeros(can)])
+    check(host, b.build(), arrays, [n])
