@@ -52,7 +52,7 @@ def run_groups(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(2 * timeout)
+        thread.join(timeout + 60)
     assert not any(t.is_alive() for t in threads), "a rank hangs"
     for group in groups:
         group.close()

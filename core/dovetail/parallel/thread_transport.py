@@ -53,12 +53,13 @@ class MailboxRequest(Request):
             self.earlier = None
         if self.is_complete:
             return
-        source, hub = self._key[0], self._hub
+        (source, own, _), hub = self._key, self._hub
         end = None if timeout is None else monotonic() + timeout
         with hub.changed:
             while not (waiting := hub.messages.get(self._key)):
-                if source in hub.lost:
-                    raise ConnectionError(f"rank {source} is lost")
+                for rank in (source, own):
+                    if rank in hub.lost:
+                        raise ConnectionError(f"rank {rank} is lost")
                 left = None if end is None else end - monotonic()
                 if left is not None and left <= 0:
                     raise TimeoutError
@@ -81,8 +82,9 @@ class ThreadTransport(Transport):
         """Copy the message into the receiver's mailbox; overrides `Transport.send`."""
         hub = self._hub
         with hub.changed:
-            if to in hub.lost:
-                raise ConnectionError(f"rank {to} is lost")
+            for rank in (to, self.rank):
+                if rank in hub.lost:
+                    raise ConnectionError(f"rank {rank} is lost")
             hub.messages.setdefault((self.rank, to, tag), deque()).append(bytes(buffer))
             hub.changed.notify_all()
         return SentRequest()

@@ -1,0 +1,321 @@
+"""`dt.parallel.run`, `init` and the command: results, errors, killed workers, no orphans."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
+from typing import Any
+
+import dovetail as dt
+import pytest
+import worker_programs
+
+COMMAND = [sys.executable, "-m", "dovetail.parallel"]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the system has no poll()")
+
+
+def is_running(pid: int) -> bool:
+    """Return True if a process exists that is no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def wait_for(condition: Any, seconds: float = 60.0) -> None:
+    end = monotonic() + seconds
+    while not condition():
+        assert monotonic() < end, "the time is up"
+        sleep(0.02)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_have_ranks_and_results_are_returned_in_their_order(method: str) -> None:
+    results = dt.parallel.run(
+        worker_programs.describe, [2.0], {"offset": 1.0}, workers=3, threads=1, start_method=method
+    )
+    assert [r[:3] for r in results] == [(k, 3, 9.0) for k in range(3)]
+    for k, (*_, variables, threads, pid) in enumerate(results):
+        assert variables == {"RANK": str(k), "LOCAL_RANK": str(k), "WORLD_SIZE": "3"}
+        assert threads == 1 and pid != os.getpid() and not is_running(pid)
+
+
+def test_workers_meet_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dovetail.parallel.launcher.SOCKET_PATH_BYTES_MAX", 0)
+    results = dt.parallel.run(worker_programs.describe, [1.0], workers=3)
+    assert [r[:3] for r in results] == [(k, 3, 3.0) for k in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "text", "told"),
+    [
+        ("raise", KeyError, "weights", "1 rank 1 raised KeyError: 'weights'"),
+        ("unpicklable", dt.parallel.WorkerError, "UnpicklableError", "1 rank 1 raised Unpick"),
+        ("exit", dt.parallel.WorkerError, r"ended by sys.exit\(3\)", "1 rank 1 raised SystemExit"),
+        ("kill", dt.parallel.WorkerError, "killed by signal SIGKILL", "1 all_reduce(float32[3]"),
+    ],
+)
+def test_failure_of_a_worker_is_raised_here_and_told_to_the_others(
+    kind: str, error: type[Exception], text: str, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=text) as caught:
+        dt.parallel.run(worker_programs.fail, (kind, str(tmp_path)), workers=3)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["0", "2"]
+    for path in tmp_path.iterdir():
+        assert path.read_text().startswith(told)
+    if error is KeyError:
+        assert "rank 1 of 3" in caught.value.__notes__[0]
+        assert "worker_programs.py" in str(caught.value.__cause__)
+    else:
+        assert isinstance(caught.value, dt.parallel.WorkerError) and caught.value.rank == 1
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="the states of processes are in /proc")
+@pytest.mark.parametrize("count", [5, pytest.param(1000, marks=pytest.mark.exhaustive)])
+def test_worker_killed_at_a_random_instant_is_named_by_all_others(
+    count: int, tmp_path: Path
+) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    rng = random.Random(seed)
+    for k in range(count):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        size, victim = 3, rng.randrange(3)
+        n, delay = rng.choice([1, 500, 200_000]), rng.uniform(0, 0.3)
+        raised: list[BaseException] = []
+
+        def work(n: int = n, folder: Path = folder, raised: list[BaseException] = raised) -> None:
+            try:
+                args = (n, str(folder))
+                dt.parallel.run(
+                    worker_programs.reduce_until_killed,
+                    args,
+                    workers=3,
+                    timeout=60,
+                    start_method="forkserver",
+                )
+            except BaseException as error:
+                raised.append(error)
+
+        thread = Thread(target=work)
+        thread.start()
+        pids = [folder / f"pid{r}" for r in range(size)]
+        wait_for(lambda pids=pids: all(p.exists() and p.read_text() for p in pids))
+        sleep(delay)
+        killed = monotonic()
+        os.kill(int(pids[victim].read_text()), signal.SIGKILL)
+        thread.join(120)
+        assert not thread.is_alive() and monotonic() - killed < 30, (seed, k)
+        (error,) = raised
+        assert isinstance(error, dt.parallel.WorkerError) and error.rank == victim, (seed, k, error)
+        assert "killed by signal SIGKILL" in str(error)
+        for r in {*range(size)} - {victim}:
+            text = (folder / f"error{r}").read_text()
+            assert text.startswith(f"{victim} ") and f"rank {victim} is lost" in text, (seed, k)
+        assert not any(is_running(int(p.read_text())) for p in pids)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="the states of processes are in /proc")
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    code = (
+        "import dovetail as dt, worker_programs\n"
+        "if __name__ == '__main__':\n"
+        f"    dt.parallel.run(worker_programs.wait_for_ever, [{str(tmp_path)!r}], workers=2)\n"
+    )
+    script = tmp_path / "program.py"
+    script.write_text(code)
+    paths = os.pathsep.join(sys.path)
+    program = subprocess.Popen([sys.executable, script], env={**os.environ, "PYTHONPATH": paths})
+    files = [tmp_path / "pid0", tmp_path / "pid1"]
+    wait_for(lambda: all(f.exists() and f.read_text() for f in files))
+    pids = [int(f.read_text()) for f in files]
+    assert all(map(is_running, pids))
+    program.kill()
+    program.wait()
+    wait_for(lambda: not any(map(is_running, pids)), 20)
+
+
+SCRIPT = """
+import sys
+import dovetail as dt
+group = dt.parallel.init()
+total = group.all_reduce(dt.ones(2)).tolist()
+sys.stdout.write(f"{group.rank} {sys.argv[1:]} {total} {__name__}\\n")
+if "fail" in sys.argv and group.rank == 1:
+    raise ValueError("no weights")
+group.barrier()
+sys.exit()
+"""
+
+
+def run_command(*words: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        [*COMMAND, *words], capture_output=True, text=True, timeout=120, env=environ
+    )
+
+
+def test_command_runs_a_script_in_each_worker(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    done = run_command("--workers", "2", "--timeout", "60", str(script), "--steps", "3")
+    assert done.returncode == 0, done.stderr
+    lines = sorted(done.stdout.splitlines())
+    assert lines == [f"{r} ['--steps', '3'] [2.0, 2.0] __main__" for r in range(2)]
+    done = run_command("-w", "2", str(script), "fail")
+    assert done.returncode == 1 and "ValueError: no weights" in done.stderr
+    assert "parallel.run: rank 1 of 2 raised this" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--workers", "0", "train.py"], "--workers must be above 0, got 0"),
+        (["--workers", "2", "missing.py"], "there is no file 'missing.py'"),
+        (["missing.py"], "required: --workers"),
+    ],
+)
+def test_command_refuses_wrong_options(words: list[str], text: str) -> None:
+    done = run_command(*words)
+    assert done.returncode == 2 and text in done.stderr
+
+
+def set_variables(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "error", "text"),
+    [
+        ({"WORLD_SIZE": "2"}, dt.ArgumentError, "missing: RANK, MASTER_ADDR, MASTER_PORT"),
+        ({"WORLD_SIZE": "2", "RANK": "x", "MASTER_ADDR": "::1", "MASTER_PORT": "1"},
+         dt.ArgumentError, "RANK must be a whole number, got 'x'"),
+        ({"WORLD_SIZE": "2", "RANK": "2", "MASTER_ADDR": "::1", "MASTER_PORT": "1"},
+         dt.ArgumentError, "RANK must be below WORLD_SIZE=2, got 2"),
+        ({"WORLD_SIZE": "3", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"},
+         dt.parallel.WorkerError, "ranks 1, 2 did not connect to rank 0 within 0.3 seconds"),
+        ({"WORLD_SIZE": "3", "RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"},
+         dt.parallel.WorkerError, "rank 0 did not listen at localhost:1 within 0.3 seconds"),
+        ({"WORLD_SIZE": "3", "RANK": "1", "MASTER_ADDR": "unix:/nowhere", "MASTER_PORT": "0"},
+         dt.parallel.WorkerError, "rank 1 cannot listen at /nowhere/1: No such file"),
+    ],
+)  # fmt: skip
+def test_init_names_missing_variables_and_ranks(
+    variables: dict[str, str], error: type[Exception], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_variables(monkeypatch, **variables)
+    started = monotonic()
+    with pytest.raises(error, match=text):
+        dt.parallel.init(timeout=0.3)
+    assert monotonic() - started < 20
+    assert dt.parallel.current().size == 1
+
+
+def test_init_without_variables_is_a_group_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_variables(monkeypatch)
+    assert dt.parallel.init() is dt.parallel.current()
+    with pytest.raises(dt.PluginError, match='no transport "pigeons" is installed'):
+        dt.parallel.init("pigeons")
+
+
+def test_strangers_do_not_disturb_the_rendezvous() -> None:
+    """A program that looks for open ports connects first, and says something else."""
+    from dovetail.parallel.rendezvous import meet
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    met: dict[int, Any] = {}
+    threads = [
+        Thread(target=lambda r=r: met.update({r: meet(r, 2, "127.0.0.1", port, 30.0)}))
+        for r in range(2)
+    ]
+    threads[0].start()
+    wait_for(lambda: not _is_refused(port))
+    with socket.create_connection(("127.0.0.1", port)) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 9)
+        threads[1].start()
+        for thread in threads:
+            thread.join(60)
+    met[0][1].sendall(b"hello")
+    assert met[1][0].recv(5) == b"hello"
+    for sockets in met.values():
+        for each in sockets.values():
+            each.close()
+
+
+def _is_refused(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_two_workers_with_one_rank_are_refused(tmp_path: Path) -> None:
+    from dovetail.parallel.rendezvous import meet
+
+    errors: list[BaseException] = []
+
+    def join(rank: int) -> None:
+        try:
+            meet(rank, 3, f"unix:{tmp_path}", 0, 1.0)
+        except OSError as error:
+            errors.append(error)
+
+    threads = [Thread(target=join, args=(r,)) for r in (0, 1, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(errors) == 3
+    assert any("is there another worker with this rank" in str(e) for e in errors)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"workers": 0}, dt.ArgumentError, "workers must be at least 1, got 0"),
+        ({"workers": 2, "transport": "udp"}, dt.ArgumentError, "transport must be"),
+        ({"workers": 2, "start_method": "fork"}, dt.ArgumentError, "start_method must be"),
+        ({"workers": 2, "threads": 0}, dt.ArgumentError, "threads must be at least 1"),
+    ],
+)
+def test_run_refuses_wrong_options(
+    options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        dt.parallel.run(worker_programs.describe, [1.0], **options)
+
+
+def test_threads_are_workers_with_groups_of_their_own() -> None:
+    def work(x: float) -> tuple[int, float]:
+        group = dt.parallel.init()
+        assert group is dt.parallel.current()
+        return group.rank, group.all_reduce(dt.asarray(x * group.rank)).item()
+
+    assert dt.parallel.run(work, [2.0], workers=3, transport="threads") == [
+        (0, 6.0),
+        (1, 6.0),
+        (2, 6.0),
+    ]
+    assert dt.parallel.current().size == 1
+
+    def fail() -> None:
+        if dt.parallel.current().rank == 1:
+            raise KeyError("weights")
+        dt.parallel.current().barrier()
+
+    with pytest.raises(KeyError, match="weights") as caught:
+        dt.parallel.run(fail, workers=3, transport="threads")
+    assert caught.value.__notes__ == ["parallel.run: raised by rank 1 of 3"]

@@ -1,0 +1,77 @@
+"""Functions that tests run in worker processes, which import them from here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+
+
+def describe(scale: float, offset: float = 0.0) -> tuple[Any, ...]:
+    """Return what a worker sees of its group, and a sum over all ranks."""
+    group = dt.parallel.current()
+    assert dt.parallel.init() is group
+    x = dt.full((300_000,), scale * group.rank + offset)
+    total = group.all_reduce(x)
+    assert (total == total[0]).all()
+    variables = {k: os.environ[k] for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+    return group.rank, group.size, total[0].item(), variables, dt.get_num_threads("cpu"), os.getpid()
+
+
+class UnpicklableError(Exception):
+    """An error that has a lock."""
+
+    def __init__(self) -> None:
+        super().__init__(threading.Lock())
+
+
+def fail(kind: str, folder: str) -> None:
+    """End rank 1 in a way; write the error of the other ranks to a file each."""
+    group = dt.parallel.current()
+    group.barrier()
+    if group.rank == 1:
+        if kind == "raise":
+            raise KeyError("weights")
+        if kind == "unpicklable":
+            raise UnpicklableError
+        if kind == "exit":
+            sys.exit(3)
+        if kind == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        group.all_reduce(dt.ones(3))
+    except dt.parallel.WorkerError as error:
+        Path(folder, str(group.rank)).write_text(f"{error.rank} {error}")
+        raise
+
+
+def reduce_until_killed(n: int, folder: str) -> None:
+    """Run collectives without end; write the process id, then the error, to a file."""
+    group = dt.parallel.current()
+    x = np.ones(n)
+    Path(folder, f"pid{group.rank}").write_text(str(os.getpid()))
+    group.barrier()
+    try:
+        while True:
+            group.all_reduce(x)
+            group.broadcast(x, group.size - 1)
+            group.all_gather(x)
+            request = group.send(x, (group.rank + 1) % group.size)
+            group.receive(x, (group.rank - 1) % group.size).wait()
+            request.wait()
+    except dt.parallel.WorkerError as error:
+        Path(folder, f"error{group.rank}").write_text(f"{error.rank} {error}")
+        raise
+
+
+def wait_for_ever(folder: str) -> None:
+    """Write the process id to a file, and sleep."""
+    Path(folder, f"pid{dt.parallel.current().rank}").write_text(str(os.getpid()))
+    sleep(600)
