@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
@@ -17,6 +18,8 @@ import dovetail as dt
 import pytest
 import worker_programs
 
+if "forkserver" in multiprocessing.get_all_start_methods():  # its children start in 20 ms
+    multiprocessing.set_forkserver_preload(["worker_programs"])
 COMMAND = [sys.executable, "-m", "dovetail.parallel"]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the system has no poll()")
 

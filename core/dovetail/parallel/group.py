@@ -406,7 +406,7 @@ class ProcessGroup:
             record = unpack(buffer)
             if record.text == FAILED:
                 rank, text = json.loads(record.content)
-                self.fail(text, rank, is_told=True)
+                self.fail(text, rank)
             self._left[p] = json.loads(record.content)[1]
             del self._control[p]
         if peer in self._left:
@@ -429,7 +429,7 @@ class ProcessGroup:
                 record = unpack(buffer)
                 rank, text = json.loads(record.content)
                 if record.text == FAILED:
-                    self.fail(text, rank, is_told=True)
+                    self.fail(text, rank)
                 self._left[p] = text
         if p in self._left:
             self.fail(f"{call}: rank {p} has left the group after {self._left[p]}", p)
@@ -448,16 +448,15 @@ class ProcessGroup:
             ranks[0],
         )
 
-    def fail(self, text: str, rank: int, is_told: bool = False) -> NoReturn:
+    def fail(self, text: str, rank: int) -> NoReturn:
         """Mark the group as failed, tell the other ranks, and raise WorkerError.
 
-        `is_told`: another rank has said so, and tells all others itself.
+        They are told also what another rank has told this one: else its end could be seen first.
         """
         error = WorkerError(text, rank)
         if self._error is None:
             self._error = error
-            if not is_told:
-                self._tell(FAILED, text, rank)
+            self._tell(FAILED, text, rank)
         raise error
 
     def _tell(self, kind: str, text: str, rank: int) -> None:
