@@ -31,7 +31,13 @@ FURTHER: dict[str, list[tuple[float, float]]] = {
     "sinh": [(-5.0, 5.0)], "tan": [(1.9, 4.3)], "tanh": [(-5.0, 5.0)], "xlogy": [(5.0, 50.0)],
     "zeta": [(5.0, 20.0)],
 }  # fmt: skip
-KINKS = {"maximum", "minimum", "remainder", "floor_divide"}  # at equal operands
+KINKS = {
+    "maximum",
+    "minimum",
+    "remainder",
+    "floor_divide",
+    "python_floor_divide",
+}  # at equal operands
 
 
 def differentiable_ops() -> list[str]:

@@ -121,6 +121,8 @@ def test_elementwise_functions_equal_numpy(on_reference: None, name: str, dtype:
         hosts = [h.astype("f4") for h in hosts]
     if name in ("floor_divide", "remainder"):
         keep = hosts[1] != 0
+        if dtype.kind == "f":  # infinities follow the Array API's rule, not NumPy's
+            keep &= np.isfinite(hosts[0]) & np.isfinite(hosts[1])
         hosts, found = [h[keep] for h in hosts], x.numpy()[keep]
     else:
         found = x.numpy()

@@ -92,6 +92,7 @@ def unshifted(x: int, n: int, bits: int) -> int:
 INTEGER: dict[str, Rule] = {  # in Python's integers; results wrap around
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "pow": integer_power,
     "floor_divide": lambda x, y: x // y if y else 0,
+    "python_floor_divide": lambda x, y: x // y if y else 0,
     "remainder": lambda x, y: x % y if y else 0,
     "maximum": max, "minimum": min, "clip": lambda x, a, b: min(max(x, a), b),
     "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
@@ -131,16 +132,21 @@ def remainder(x: Any, y: Any) -> Any:
 def floor_divide(x: Any, y: Any) -> Any:
     """Return the exact quotient rounded down; x / y if every float is an integer."""
     q = x / y
-    if y == 0 or x != x or y != y:
+    if not math.isfinite(x) or y == 0 or y != y:
         return q
-    if math.isinf(x):
-        return type(x)(math.nan)
-    if math.isinf(y):
-        return type(x)(-1) if x and (x < 0) != (y < 0) else np.copysign(type(x)(0), q)
+    if math.isinf(y):  # as in the standard: no quotient of finite and infinite is below -0
+        return np.copysign(type(x)(0), q)
     if abs(q) >= {np.float32: 2.0**24, np.float64: 2.0**53}[type(x)]:
         return q
     found = math.floor(Fraction(float(x)) / Fraction(float(y)))
     return type(x)(found) if found else np.copysign(type(x)(0), q)
+
+
+def python_floor_divide(x: Any, y: Any) -> Any:
+    """Return the exact quotient rounded down, of infinities as Python does."""
+    if y == 0 or not (math.isinf(x) or math.isinf(y)):
+        return floor_divide(x, y)
+    return type(x)(float(x) // float(y))
 
 
 def next_after(x: float, y: float, d: dt.DType) -> float:
@@ -181,6 +187,7 @@ FLOAT: dict[str, Rule] = {  # of arrays, in float32 or float64
     "frexp_mantissa": lambda x: np.frexp(x)[0],
     "remainder": lambda x, y: np.array(list(map(remainder, x, y)), x.dtype),
     "floor_divide": lambda x, y: np.array(list(map(floor_divide, x, y)), x.dtype),
+    "python_floor_divide": lambda x, y: np.array(list(map(python_floor_divide, x, y)), x.dtype),
 }  # fmt: skip
 SIGNLESS = {"maximum", "minimum", "clip", "relu"}  # either of -0 and 0
 OTHERWISE = {  # tests of their own below

@@ -24,12 +24,12 @@ OF_ZEROS = (  # these map zero to another number
 )
 OTHERS = (
     "beta bitwise_invert divide equal greater_equal less_equal logaddexp pow floor_divide remainder"
-    " where clip zeta"
+    " python_floor_divide where clip zeta"
 )
 WITH_NUMBERS = (
     "add subtract maximum minimum not_equal less greater logical_and logical_or logical_xor atan2"
     " hypot copysign nextafter divide equal floor_divide greater_equal less_equal logaddexp pow"
-    " remainder beta heaviside ldexp xlogy zeta"
+    " python_floor_divide remainder beta heaviside ldexp xlogy zeta"
 )
 
 

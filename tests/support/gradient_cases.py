@@ -44,7 +44,8 @@ DOMAINS: dict[str, tuple[float, float]] = {
     "log1p": (-0.8, 2), "asin": (-0.9, 0.9), "acos": (-0.9, 0.9), "atanh": (-0.9, 0.9),
     "acosh": (1.1, 3), "tan": (-1.2, 1.2), "cbrt": (0.2, 3), "reciprocal": (0.3, 3),
     "divide": (0.3, 3), "pow": (0.3, 3), "hypot": (0.2, 2), "remainder": (0.6, 0.9),
-    "floor_divide": (0.6, 0.9), "erfinv": (-0.9, 0.9), "ndtri": (0.1, 0.9), "logit": (0.1, 0.9),
+    "floor_divide": (0.6, 0.9), "python_floor_divide": (0.6, 0.9),
+    "erfinv": (-0.9, 0.9), "ndtri": (0.1, 0.9), "logit": (0.1, 0.9),
     "lgamma": (0.2, 4), "gamma": (0.2, 3), "digamma": (0.2, 4), "xlogy": (0.3, 3), "beta": (0.3, 3),
     "zeta": (1.5, 4), "sinc": (0.1, 0.9), "ldexp": (1.1, 1.8), "frexp_mantissa": (1.1, 1.8),
 }  # fmt: skip

@@ -151,6 +151,36 @@ def test_captured_function_tells_classes_apart_and_keeps_results():
     assert f(marked([3.0, 4.0]))[0].tolist() == [6.0, 8.0]
 
 
+LOOPS = {
+    "vmap": lambda f, x: dt.vmap(f)(x),
+    "fori_loop": lambda f, x: dt.fori_loop(0, 2, lambda i, c: f(c) + 0 * i, x),
+    "while_loop": lambda f, x: dt.while_loop(lambda c: (f(c) < 9).all(), f, x),
+    "scan": lambda f, x: dt.scan(lambda c, r: (f(c), f(r)), x[0], x)[1],
+    "scan of gradient": lambda f, x: dt.func.grad(
+        lambda v: dt.scan(lambda c, r: (f(c), r), v, v)[0].sum()
+    )(x),
+    "cond": lambda f, x: dt.cond(x.sum() > 0, f, f, x),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("captures", [False, True])
+def test_transform_and_loop_keep_subclass_inside_and_of_results(name, captures):
+    kinds = set()
+
+    def f(x):
+        kinds.add(type(x))
+        return x * 2
+
+    run = dt.jit(LOOPS[name]) if captures else LOOPS[name]
+    result = run(f, marked([1.0, 2.0]))
+    assert kinds == {Marked}
+    assert type(result) is Marked
+    kinds.clear()
+    assert type(run(f, dt.asarray([1.0, 2.0]))) is dt.Tensor
+    assert kinds == {dt.Tensor}
+
+
 def test_captured_function_reads_subclass_of_closure():
     weight = marked([2.0, 3.0])
     f = dt.jit(lambda x: x * weight)

@@ -25,6 +25,7 @@ from ..engine.tracer_api import BatchTracer, UnrolledLoop
 from ..errors import DTypeError, GradientError, ShapeError
 from ..functions.creation.constructors import arange
 from ..settings import current
+from ..tensor.c_fields import is_strided, set_class
 from ..tensor.tensor import Tensor
 from .batched_loops import batch_tracer, run_loop, run_while
 from .captured_loops import capture_cond
@@ -87,8 +88,12 @@ def fori_loop(
         return in_kernel
     bounds = _validate_bound(name, lower, "lower"), _validate_bound(name, upper, "upper")
     carry = tensor_leaves(name, init)
-    loop = LoopSpec(name, lambda i, c, x: (body(i, c), ()), carry, bounds=bounds, is_indexed=True)
-    result: C = _run(loop)[0]
+    kind = _find_class(carry.leaves)
+    of_class = _keep_class(kind, body)
+    loop = LoopSpec(
+        name, lambda i, c, x: (of_class(i, c), ()), carry, bounds=bounds, is_indexed=True
+    )
+    result: C = _set_classes(kind, _run(loop)[0])
     return result
 
 
@@ -117,12 +122,14 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     if (own := number_loops.get()) is not None:
         own.refuse(name)
     carry = tensor_leaves(name, init)
+    kind = _find_class(carry.leaves)
+    functions = _keep_class(kind, cond), _keep_class(kind, body)
     with suppress(UnrolledLoop):
         if not (current().grad and is_any_taped(carry.leaves)):
-            result: C = run_while(name, cond, body, carry)
+            result: C = _set_classes(kind, run_while(name, *functions, carry))
             return result
     if is_mapping():
-        mapped: C = run_unrolled_while(name, cond, body, carry)
+        mapped: C = _set_classes(kind, run_unrolled_while(name, *functions, carry))
         return mapped
     raise GradientError(
         f"{name}: gradients cannot flow through a loop of unknown length; use dt.fori_loop or "
@@ -166,7 +173,8 @@ def cond(
         return branches_of_examples(name, pred, *branches)
     if not isinstance(pred, Tensor) or tracer_api.current() is None or is_mapping():
         return true_fn(*operands) if pred else false_fn(*operands)
-    return capture_cond(pred, *branches)
+    kind = _find_class([pred, *flatten(operands).leaves])
+    return _set_classes(kind, capture_cond(pred, *branches))
 
 
 @public(widen=False)
@@ -211,9 +219,10 @@ def scan(
         raise ShapeError(
             f"{name}: length must be at least 1, got 0; without a round the result of f is unknown"
         )
-    result: tuple[C, Y] = _run(
-        LoopSpec(name, lambda i, c, x: f(c, x), carry, rows, (0, n), reverse)
-    )
+    kind = _find_class([*carry.leaves, *rows.leaves])
+    of_class = _keep_class(kind, f)
+    loop = LoopSpec(name, lambda i, c, x: of_class(c, x), carry, rows, (0, n), reverse)
+    result: tuple[C, Y] = _set_classes(kind, _run(loop))
     return result
 
 
@@ -347,6 +356,27 @@ def _slot_of(t: Tensor) -> int | None:
 
 
 # --- arguments
+
+
+def _find_class(values: Sequence[object]) -> type[Tensor]:
+    """Return the class of strided tensors among values: the first subclass of Tensor, or Tensor."""
+    return next((type(t) for t in values if is_strided(t) and type(t) is not Tensor), Tensor)
+
+
+def _set_classes(kind: type[Tensor], values: R) -> R:
+    """Give the strided tensors in containers a class, in place, and return the containers."""
+    if kind is not Tensor:
+        for leaf in flatten(values).leaves:
+            if type(leaf) is Tensor:
+                set_class(leaf, kind)
+    return values
+
+
+def _keep_class(kind: type[Tensor], function: Callable[..., R]) -> Callable[..., R]:
+    """Return a function whose arguments, tensors in containers, are of a class."""
+    if kind is Tensor:
+        return function
+    return lambda *args: function(*_set_classes(kind, args))
 
 
 def _validate_bound(name: str, value: int | Tensor, what: str) -> int | Tensor:

@@ -41,6 +41,7 @@ from ..memory.tracing.stacktrace import caller_line
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, LOGICAL_AND
 from ..settings import Switch, current, set_recording
+from ..tensor.c_fields import keep_class
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, create_lazy_storage, create_tensor
 from ..tensor.writes import write_tensor
@@ -112,7 +113,7 @@ class VmapTracer(tracer_api.Tracer, tracer_api.BatchTracer):
         if e.tape is not None and current().grad:
             placeholder.tape = TapeLeaf(placeholder.spec)
             self.lifting.example_leaves.add(placeholder.tape)
-        return create_tensor(placeholder)
+        return keep_class(create_tensor(placeholder), batched)
 
     def all(self, x: Tensor) -> Tensor:
         """Return a tensor of all examples; one that they share is expanded along a first axis."""
@@ -120,7 +121,7 @@ class VmapTracer(tracer_api.Tracer, tracer_api.BatchTracer):
         lifted = self.run_outside(partial(self.lifting.lift, e))
         if lifted is e:
             lifted = self.run_outside(partial(self.lifting.expand_to_batch, e, e))
-        return create_tensor(lifted)
+        return keep_class(create_tensor(lifted), x)
 
     def run_outside(self, action: Callable[[], Any]) -> Any:
         """Run an action under the outer tracer, with gradients recorded; return its result."""

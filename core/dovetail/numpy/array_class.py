@@ -133,6 +133,7 @@ class ndarray(ArrayMethods):
     """
 
     __slots__ = ()
+    _divides_as_python = True
 
     def __new__(
         cls,

@@ -205,16 +205,31 @@ def _safe_divisor(y: Value, x: Value) -> Value:
 def floor_divide(x: Value, y: Value) -> Value:
     """Return the quotient towards minus infinity.
 
-    Of integers x // 0 is 0, and MIN // -1 wraps to MIN.
+    Of integers x // 0 is 0, and MIN // -1 wraps to MIN. Floats follow the Array API: inf // 1 is
+    inf, and 1 // -inf is -0.
     """
     if x.dtype.kind == "f":
-        return _float_divmod(x, y)[0]
+        zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
+        q = _float_divmod(x, y)[0]
+        by_infinity = eq(absolute(y), inf) & (absolute(x) < inf)
+        return _by_zero(x, y, where(by_infinity, copysign(zero, _xor_sign(x, y)), q))
     d = _safe_divisor(y, x)
     q = quo(x, d)
     if x.dtype.kind == "i":
         r = x - q * d
         q = q - cast(ne(r, 0) & ((r ^ d) < 0), x.dtype)
     return where(eq(y, 0), const(0, x.dtype), q)
+
+
+def python_floor_divide(x: Value, y: Value) -> Value:
+    """Return the quotient towards minus infinity, of infinities as Python, NumPy and PyTorch do.
+
+    inf // 1 is NaN, and 1 // -inf is -1.
+    """
+    if x.dtype.kind != "f":
+        return floor_divide(x, y)
+    q, r = _float_divmod(x, y)
+    return _by_zero(x, y, where(eq(absolute(x), float("inf")), r, q))  # r is NaN
 
 
 def remainder(x: Value, y: Value) -> Value:
@@ -229,14 +244,12 @@ def remainder(x: Value, y: Value) -> Value:
 
 
 def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
-    """Return floor quotient and remainder.
+    """Return floor quotient and remainder, of a quotient for finite x and y other than 0.
 
-    The remainder has the sign of y and is that of exact arithmetic, rounded once.
-
-    Special values are Python's: inf // 1 is NaN, 1 // -inf is -1, 1 % -inf is -inf; by 0 they are
-    those of x / y. The quotient is x / y, rounded, where every float is an integer.
+    The remainder has the sign of y and is that of exact arithmetic, rounded once; 1 % -inf is -inf.
+    The quotient is x / y, rounded, where every float is an integer.
     """
-    zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
+    zero = const(0.0, x.dtype)
     reduced = _reduce_dividend(x, y)
     steps = floor(reduced / y)
     r = fma(-steps, y, reduced)
@@ -251,9 +264,12 @@ def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
     opposite = signbit(_xor_sign(x, y)) & ne(x, zero)
     r = where(small, where(opposite, x + y, x), r)
     q = where(small, where(opposite, const(-1.0, x.dtype), copysign(zero, _xor_sign(x, y))), q)
-    r = where(eq(r, zero), copysign(zero, y), r)
-    q = where(eq(absolute(x), inf), r, q)  # NaN
-    return where(eq(y, zero), x / y, q), r
+    return q, where(eq(r, zero), copysign(zero, y), r)
+
+
+def _by_zero(x: Value, y: Value, q: Value) -> Value:
+    """Return x / y where y is 0, else the quotient q."""
+    return where(eq(y, const(0.0, x.dtype)), x / y, q)
 
 
 _INTEGRAL_MIN = {float32: 2.0**24, float64: 2.0**53}  # every float from here on is an integer

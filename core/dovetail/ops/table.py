@@ -226,6 +226,9 @@ DIVIDE = _binary("divide", rules.dividing, cx.either(lambda x, y: x / y, cx.divi
                  lambda dt, g, x, y: -g * dt.conj((x / y) / y), cost=4)
 FLOOR_DIVIDE = _binary("floor_divide", same(NUMERIC), ar.floor_divide,
                        zero_gradient, zero_gradient, cost=20, unchecked_min=1)
+# The operator // of tensors with NumPy's or PyTorch's meaning; only infinities differ.
+PYTHON_FLOOR_DIVIDE = _binary("python_floor_divide", same(NUMERIC), ar.python_floor_divide,
+                              zero_gradient, zero_gradient, cost=20, unchecked_min=1)
 REMAINDER = _binary("remainder", same(NUMERIC), ar.remainder,
                     lambda g: g, lambda dt, g, x, y: -g * dt.floor_divide(x, y),
                     cost=20, unchecked_min=1)

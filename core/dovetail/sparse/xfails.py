@@ -12,7 +12,7 @@ _NONZERO_AT_ZERO_OPS = (
     "acos acosh beta bitwise_invert cos cosh digamma divide equal erfc exp exp2 gamma"
     " greater_equal i0 isfinite less_equal lgamma log log10 log2 logaddexp logical_not logit ndtr"
     " ndtri pow reciprocal rsqrt sigmoid sinc zeta"
-    " floor_divide-float32 remainder-float32"  # of integers, 0 by 0 is 0
+    " floor_divide-float32 python_floor_divide-float32 remainder-float32"  # of integers 0 by 0 is 0
 )
 _SPECIAL_VALUE_OPS = (
     "acos acosh cos cosh digamma erfc exp exp2 gamma i0 isfinite lgamma log log10 log2 logical_not"
@@ -21,18 +21,19 @@ _SPECIAL_VALUE_OPS = (
 _STRIDED_OPERAND_OPS = (
     "add atan2 beta bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign equal"
     " floor_divide gcd greater greater_equal heaviside hypot ldexp less less_equal logaddexp"
-    " logical_or logical_xor maximum minimum nextafter not_equal pow remainder subtract xlogy zeta"
+    " logical_or logical_xor maximum minimum nextafter not_equal pow python_floor_divide remainder"
+    " subtract xlogy zeta"
 )
 _NUMBER_OPERAND_OPS = {
     "layout first-2": "add beta heaviside hypot less less_equal logaddexp logical_or logical_xor"
     " maximum nextafter not_equal subtract zeta",
     "layout first-0": "beta divide equal floor_divide greater_equal less_equal logaddexp pow"
-    " remainder zeta",
+    " python_floor_divide remainder zeta",
     "number first-2": "add atan2 beta copysign divide floor_divide greater greater_equal heaviside"
-    " hypot ldexp logaddexp logical_or logical_xor maximum nextafter not_equal pow remainder"
-    " subtract xlogy zeta",
+    " hypot ldexp logaddexp logical_or logical_xor maximum nextafter not_equal pow"
+    " python_floor_divide remainder subtract xlogy zeta",
     "number first-0": "beta divide equal floor_divide greater_equal less_equal logaddexp pow"
-    " remainder zeta",
+    " python_floor_divide remainder zeta",
 }
 
 

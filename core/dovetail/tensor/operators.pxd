@@ -13,12 +13,15 @@ from dovetail.tensor.writes cimport update_element, write_result
 
 cdef Flags flags
 cdef IdentityCache recent_binary
+cdef object FLOOR_DIVIDE, PYTHON_FLOOR_DIVIDE
 
 @cython.locals(a=Expr, b=Expr, inferred=tuple)
 cdef record_binary(object op, object x, object other)
 @cython.locals(cache=IdentityCache)
 cpdef object promote(object op, object owner, object a, object b)
 cpdef object as_number(object x, object dtype)
-cdef object _record(object op, Expr a, object b, Spec s)
+cdef object _record(object op, Expr a, object b, Spec s, object x, object y)
+cdef object _choose_division(object dtype, object x, object y)
+cdef object _apply(object op, object a, object b)
 @cython.locals(b=Expr, inferred=tuple)
 cdef record_reflected(object op, object number, object x)

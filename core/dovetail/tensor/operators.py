@@ -14,15 +14,15 @@ from ..graph.expr import Expr, Spec, binary_node, node
 from ..identity_cache import IdentityCache
 from ..lru_cache import LRUCache
 from ..ops import table as ops
-from ..ops.table import Op
+from ..ops.table import FLOOR_DIVIDE, PYTHON_FLOOR_DIVIDE, Op
 from ..settings import flags
 from .c_fields import expr_of, is_strided, keep_class
 from .immediate import compute_binary
-from .primitives import apply, in_place, view
+from .primitives import apply, view
 from .promotion import PYTHON_NUMBERS, overrides_operators
 from .result_type import OPERATOR_SPECS_MAX, infer_binary, is_within, operator_caches, recent_binary
 from .tensor import Size, Tensor, create_tensor
-from .writes import update_element, write_result
+from .writes import require_strided_target, update_element, write_out, write_result
 
 Result = Tensor | NotImplementedType
 Operator = Callable[[Tensor, object], Result]
@@ -67,7 +67,7 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
             if promoted is not None:
                 return promoted
             inferred = infer_binary(op, a, a.spec, b, b.spec)
-        return keep_class(keep_class(_record(op, a, b, inferred[0]), x), other)
+        return _record(op, a, b, inferred[0], x, other)
     if type(other) is Size:
         other = other.value
     other = as_number(other, a.spec.dtype)
@@ -79,13 +79,13 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
         if inferred[1] is not None:
             low, high, _ = inferred[1][1]  # type: ignore[misc]  # the limits of the number
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
-                return apply(op, (x, other))
-        return keep_class(_record(op, a, other, inferred[0]), x)
+                return _apply(op, x, other)
+        return _record(op, a, other, inferred[0], x, x)
     overrides = overrides_operators(other)
     promoted = None if overrides else promote(op, x, x, other)
     if promoted is not None:
         return promoted
-    return NotImplemented if overrides else apply(op, (x, other))
+    return NotImplemented if overrides else _apply(op, x, other)
 
 
 def as_number(x: object, dtype: DType) -> object:
@@ -101,13 +101,46 @@ def as_number(x: object, dtype: DType) -> object:
     return x
 
 
-def _record(op: Op, a: Expr, b: object, s: Spec) -> Tensor:
-    """Record an op of a node and another operand, or compute it at once for single numbers."""
+def _record(op: Op, a: Expr, b: object, s: Spec, x: Tensor, y: object) -> Tensor:
+    """Record an op of a node and another operand, or compute it at once for single numbers.
+
+    The result gets the class of `x` and `y`, the operands.
+    """
+    result = None
     if len(s.shape) == 0:
         result = compute_binary(op, a, b, s)  # type: ignore[arg-type]  # b is a node or a number
-        if result is not None:
-            return result
-    return create_tensor(binary_node(op, a, b, s))
+    if result is None:
+        if op is FLOOR_DIVIDE:
+            op = _choose_division(s.dtype, x, y)
+        result = create_tensor(binary_node(op, a, b, s))
+    return keep_class(keep_class(result, x), y)
+
+
+def _choose_division(dtype: DType, x: object, y: object) -> Op:
+    """Return the op of `x // y` with results of a dtype: PYTHON_FLOOR_DIVIDE by their classes."""
+    for t in (x, y):
+        if dtype.kind == "f" and is_strided(t) and t._divides_as_python:
+            return PYTHON_FLOOR_DIVIDE
+    return FLOOR_DIVIDE
+
+
+def _apply(op: Op, a: object, b: object) -> Tensor:
+    """Apply an operator to operands of any kind."""
+    result = apply(op, (a, b))
+    if op is FLOOR_DIVIDE and _choose_division(result.dtype, result, result) is not op:
+        return apply(PYTHON_FLOOR_DIVIDE, (a, b))
+    return result
+
+
+def divide_as_python(x1: object, x2: object, out: Tensor | None = None) -> Tensor:
+    """Return the quotients rounded down, of infinities as Python, NumPy and PyTorch do.
+
+    Raises: as `dt.floor_divide`.
+    """
+    result = apply(FLOOR_DIVIDE, (x1, x2))  # raises errors with the name of the function
+    if result.dtype.kind == "f":
+        result = apply(PYTHON_FLOOR_DIVIDE, (x1, x2))
+    return result if out is None else write_out(FLOOR_DIVIDE.name, out, result)
 
 
 def record_reflected(op: Op, number: object, x: Tensor) -> Result:
@@ -121,11 +154,13 @@ def record_reflected(op: Op, number: object, x: Tensor) -> Result:
     if inferred is None:
         inferred = infer_binary(op, number, kind, b, b.spec)
     if inferred[1] is not None and not is_within((number, b), inferred[1]):
-        return apply(op, (number, x))
+        return _apply(op, number, x)
     if len(b.spec.shape) == 0:
         result = compute_binary(op, number, b, inferred[0])  # type: ignore[arg-type]  # a number
         if result is not None:
             return keep_class(result, x)
+    if op is FLOOR_DIVIDE:
+        op = _choose_division(inferred[0].dtype, x, x)
     return keep_class(create_tensor(node(op, (number, b), inferred[0])), x)
 
 
@@ -150,7 +185,7 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
             promoted = promote(op, self, other, self)
             if promoted is not None:
                 return promoted
-        return NotImplemented if overrides_operators(other) else apply(op, (other, self))
+        return NotImplemented if overrides_operators(other) else _apply(op, other, self)
 
     def inplace(self: Tensor, other: object) -> Tensor:
         """Write `self op other` into the memory of `self`, and return `self`.
@@ -168,7 +203,9 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
             if update_element(op, self, other):
                 return self
             return write_result(op.name, self, [record_binary(op, self, other)])
-        return in_place(op, self, other)  # never NotImplemented, which would rebind the name
+        require_strided_target(op.name, self)
+        # never NotImplemented, which would rebind the name
+        return write_result(op.name, self, [_apply(op, self, other)])
 
     return forward, reflected, inplace
 

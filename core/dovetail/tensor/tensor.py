@@ -86,6 +86,7 @@ class Tensor(Fields, AttachedMethods):
     __slots__ = ("__weakref__", "_aliases", "_expr")
 
     __array_priority__ = 1000.0  # for Dask; NumPy uses `__array_ufunc__`
+    _divides_as_python = False  # of a subclass: True if its `inf // 1` is NaN
 
     _expr: Expr
     _aliases: AliasGroup | None

@@ -33,6 +33,7 @@ class Tensor(TensorMethods):
     """
 
     __slots__ = ()
+    _divides_as_python = True
 
     def __init__(self, *data: Any, device: Any = None) -> None:
         pass  # `__new__`, which `methods` sets, has made it

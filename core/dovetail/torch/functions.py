@@ -366,15 +366,25 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, **options: 
     if rounding_mode is None:
         return dt.divide(input, other, **options)
     if rounding_mode == "floor":
-        return dt.floor_divide(input, other, **options)
+        return floor_divide(input, other, **options)
     if rounding_mode != "trunc":
         raise dt.ArgumentError(
             f'div: rounding_mode must be "floor", "trunc" or None, got {rounding_mode!r}'
         )
-    down = dt.floor_divide(input, other)
+    down = floor_divide(input, other)
     if down.dtype.kind == "f":
         return dt.trunc(dt.divide(input, other, **options))
     return down + ((down < 0) & (dt.multiply(down, other) != input))
+
+
+def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Return the quotients rounded down; `inf // 1` is NaN, as in PyTorch.
+
+    - `input`, `other`: tensors or numbers.
+    - `out`: a tensor for the result.
+    """
+    quotient = input // other
+    return quotient if out is None else dt.positive(quotient, out=out)
 
 
 def take(input: Any, index: Any, *, axis: int | None = None) -> Any:
@@ -641,6 +651,7 @@ METHODS = (
     sum_to_size,
     unique,
     div,
+    floor_divide,
     take,
 )
 # Functions of `dt` that are methods in PyTorch.
@@ -673,6 +684,7 @@ IN_PLACE: dict[str, Callable[..., Any]] = {
     "frac_": frac,
     "div_": div,
     "divide_": div,
+    "floor_divide_": floor_divide,
     "addr_": addr,
     "addbmm_": addbmm,
     "bernoulli_": bernoulli,

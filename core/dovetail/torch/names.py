@@ -15,7 +15,7 @@ SAME_NAMES = """
     corrcoef cos cosh count_nonzero cov cross cummax cummin cumprod cumsum deg2rad det diag
     diag_embed diagflat diagonal diff digamma divide dot double dsplit dstack e empty empty_like
     enable_grad eq erf erfc erfinv exp exp2 expm1 eye finfo flatten fliplr flipud float
-    float16 float32 float64 float_power floor floor_divide fmax fmin fmod frexp from_dlpack
+    float16 float32 float64 float_power floor fmax fmin fmod frexp from_dlpack
     from_numpy full full_like gather gcd ge ger get_autocast_dtype get_default_device
     get_default_dtype get_num_threads get_rng_state gradient greater greater_equal gt half
     hamming_window hann_window heaviside histc hsplit hstack hypot i0 iinfo imag index_add

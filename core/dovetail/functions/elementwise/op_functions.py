@@ -52,8 +52,14 @@ Function = Callable[..., Tensor]
 # --- functions of rows ----------------------------------------------------------------------------
 
 # Rows of one or two operands without a function of their own: `dt.astype` and `dt.copy` do more,
-# and `dt.frexp` returns both of its parts.
-OPS_WITHOUT_FUNCTION = ("astype", "copy", "frexp_mantissa", "frexp_exponent")
+# `dt.frexp` returns both of its parts, and `python_floor_divide` is of other namespaces.
+OPS_WITHOUT_FUNCTION = (
+    "astype",
+    "copy",
+    "frexp_mantissa",
+    "frexp_exponent",
+    "python_floor_divide",
+)
 FUNCTIONS: dict[str, Op] = {  # the public functions that are one row each
     name: op
     for name, op in TABLE.items()

@@ -23,6 +23,7 @@ from ...argument_checks import exclusive, integers
 from ...declarations import public
 from ...dtypes import DType
 from ...errors import DTypeError
+from ...tensor.operators import divide_as_python
 from ...tensor.promotion import (
     ARRAY_TYPES,
     PYTHON_NUMBERS,
@@ -73,7 +74,7 @@ def _adapt_each(
 # --- ufuncs --------------------------------------------------------------------------------------
 
 _SAME_NAME = """
-abs add subtract multiply divide floor_divide remainder negative positive sign square sqrt cbrt
+abs add subtract multiply divide remainder negative positive sign square sqrt cbrt
 reciprocal hypot copysign nextafter exp exp2 expm1 log log2 log10 log1p logaddexp sin cos tan sinh
 cosh tanh floor ceil trunc maximum minimum equal not_equal less less_equal greater greater_equal
 logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor isnan isinf
@@ -95,12 +96,13 @@ _SCIPY_UFUNCS: dict[str, Function] = {
 
 def _divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Return the quotients rounded down and the remainders."""
-    return op_functions.floor_divide(x1, x2), op_functions.remainder(x1, x2)
+    return divide_as_python(x1, x2), op_functions.remainder(x1, x2)
 
 
 UFUNCS: dict[object, Function] = {
     **{getattr(np, name): f for name, f in _adapt_each(_SAME_NAME, op_functions).items()},
     **{getattr(np, name): getattr(op_functions, ours) for name, ours in _OTHER_NAME.items()},
+    np.floor_divide: divide_as_python,
     np.divmod: _divmod,
     np.matmul: matrix_products.matmul,
     np.vecdot: matrix_products.vecdot,
