@@ -19,7 +19,7 @@ import pytest
 import worker_programs
 
 if "forkserver" in multiprocessing.get_all_start_methods():  # its children start in 20 ms
-    multiprocessing.set_forkserver_preload(["worker_programs"])
+    multiprocessing.set_forkserver_preload(["dovetail.parallel.sockets", "dovetail.extend"])
 COMMAND = [sys.executable, "-m", "dovetail.parallel"]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the system has no poll()")
 

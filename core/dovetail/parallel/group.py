@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import dovetail as dt
 from dovetail.extend import Lock, Request, Transport, arguments
@@ -33,7 +33,15 @@ USER_TAG = 1 << 20  # the transport's tag of the user's tag 0
 TAG_MAX = (1 << 20) - 1
 POLL_SECONDS_MIN, POLL_SECONDS_MAX = 0.001, 0.05  # between looks at the control messages
 CONTROL_TEXT_MAX = 500  # characters of an error in a control message
+LEFT_SECONDS = 2.0  # for messages that a rank sent before it left
 LEFT, FAILED = "left", "failed"
+
+
+class Departure(NamedTuple):
+    """The last collective call of a rank that has left the group, and when this rank saw it."""
+
+    call: str
+    seen: float
 
 
 class ProcessGroup:
@@ -71,7 +79,8 @@ class ProcessGroup:
         self._call = "no collective call"  # the last one
         self._error: WorkerError | None = None
         self._is_closed = False
-        self._left: dict[int, str] = {}  # the ranks that left the group, and their last call
+        self._heard: tuple[str, int] | None = None  # why the group has failed, and at which rank
+        self._left: dict[int, Departure] = {}  # the ranks that left the group
         self._control = {p: self._receive_control(p) for p in self.peers}
 
     def __repr__(self) -> str:
@@ -344,8 +353,16 @@ class ProcessGroup:
                 self._fail_lost(call, peer)
             except ValueError as error:
                 self.fail(f"{call}: the message of rank {peer}: {error}", peer)
-            self._raise_if_others_failed(call, peer)
+            self._listen(call)
+            if self._heard is not None:
+                if is_complete(request):  # it came before the other rank failed
+                    continue
+                self.fail(*self._heard)
+            if peer in self._left:  # what it sent before may be on its way
+                end = min(end, self._left[peer].seen + LEFT_SECONDS)
             if monotonic() >= end:
+                if peer in self._left:
+                    self._fail_lost(call, peer)
                 late = [p for p, r in (pending or {}).items() if not is_complete(r)]
                 self._fail_late(call, late or [peer], limit)
             pause = min(2 * pause, POLL_SECONDS_MAX)
@@ -385,32 +402,32 @@ class ProcessGroup:
         return [records[r].content for r in range(self.size)]
 
     def _raise_if_unusable(self, call: str) -> None:
-        """Raise WorkerError if the group is closed or has failed, or another rank reports so."""
+        """Raise WorkerError if the group is closed, has failed, or another rank says so."""
         if self._is_closed:
             raise WorkerError(f"{call}: this rank has closed the group", self.rank)
-        if self._error is None:
-            self._raise_if_others_failed(call)
-        else:
+        if self._error is not None:
             raise WorkerError(str(self._error), self._error.rank) from self._error
+        self._listen(call)
+        if self._heard is not None:
+            self.fail(*self._heard)
 
-    def _raise_if_others_failed(self, call: str, peer: int | None = None) -> None:
-        """Read control messages; raise WorkerError if a rank failed, was lost, or `peer` left."""
-        for p in [*self._control]:
-            request, buffer = self._control[p]
+    def _listen(self, call: str) -> None:
+        """Read the control messages that have arrived, and notice ranks that are lost."""
+        for p, (request, buffer) in [*self._control.items()]:
             try:
                 request.wait(0)
             except TimeoutError:
                 continue
             except ConnectionError:
-                self._fail_lost(call, p)
-            record = unpack(buffer)
-            if record.text == FAILED:
-                rank, text = json.loads(record.content)
-                self.fail(text, rank)
-            self._left[p] = json.loads(record.content)[1]
+                self._heard = self._heard or (describe_loss(call, p), p)
+                continue
             del self._control[p]
-        if peer in self._left:
-            self._fail_lost(call, peer)
+            record = unpack(buffer)
+            rank, text = json.loads(record.content)
+            if record.text == FAILED:
+                self._heard = self._heard or (text, rank)
+            else:
+                self._left[p] = Departure(text, monotonic())
 
     def _receive_control(self, p: int) -> tuple[Request, memoryview]:
         """Start to receive the control message of a rank, which it sends at its end."""
@@ -419,25 +436,10 @@ class ProcessGroup:
 
     def _fail_lost(self, call: str, p: int) -> NoReturn:
         """Raise WorkerError for a rank that is gone, by what it said last."""
-        if p in self._control:
-            request, buffer = self._control[p]
-            try:
-                request.wait(0)
-            except (TimeoutError, ConnectionError):
-                pass
-            else:
-                record = unpack(buffer)
-                rank, text = json.loads(record.content)
-                if record.text == FAILED:
-                    self.fail(text, rank)
-                self._left[p] = text
-        if p in self._left:
-            self.fail(f"{call}: rank {p} has left the group after {self._left[p]}", p)
-        self.fail(
-            f"{call}: rank {p} is lost: its connection was closed without a word; it was killed, "
-            "or it crashed",
-            p,
-        )
+        self._listen(call)
+        if p in self._left and self._heard is None:
+            self.fail(f"{call}: rank {p} has left the group after {self._left[p].call}", p)
+        self.fail(*(self._heard or (describe_loss(call, p), p)))
 
     def _fail_late(self, call: str, ranks: list[int], limit: float) -> NoReturn:
         """Raise WorkerError for ranks that did not answer in time."""
@@ -582,6 +584,14 @@ class ReceiveRequest(SendRequest):
         if not is_complete(first):
             return False
         return unpack(self._record).text != str(self._spec) or super().is_done()
+
+
+def describe_loss(call: str, p: int) -> str:
+    """Return the text about a rank whose connection is closed."""
+    return (
+        f"{call}: rank {p} is lost: its connection was closed without a word; it was killed, or it "
+        "crashed"
+    )
 
 
 def is_complete(request: Request) -> bool:

@@ -153,7 +153,9 @@ class Reduction:
             raise dt.DTypeError(f"{op}: {name!r} is not defined for {dtype}; {advice}")
         ufunc, self._function = REDUCTIONS[name]
         self._ufunc = ufunc if is_numpy and kind != "c" else None
-        self._dtype = x.dtype if isinstance(x, dt.Tensor) else dt.asarray(np.empty(0, x.dtype)).dtype
+        self._dtype = (
+            x.dtype if isinstance(x, dt.Tensor) else dt.asarray(np.empty(0, x.dtype)).dtype
+        )
 
     def combine(self, a: Buffer, b: Buffer, out: Buffer) -> None:
         """Write the reduction of two arrays into `out`, which may be one of them."""
