@@ -48,6 +48,7 @@ def save(
     step: int | None = None,
     random: bool = True,
     keep: int | None = None,
+    group: Any = None,
     **more: Any,
 ) -> Path:
     """Write a checkpoint atomically and return its path.
@@ -78,6 +79,9 @@ def save(
     target = _file_path(path, step)
     if keep is not None:
         keep = _check_keep(keep)
+    if group is not None and group.rank:
+        group.barrier()
+        return target
     states: dict[str, Any] = {
         name: x
         for name, x in (("model", model), ("optimizer", optimizer), ("scheduler", scheduler))
@@ -97,6 +101,8 @@ def save(
     _write_atomically(target, tensors)
     if keep is not None:
         _remove_old(target, keep)
+    if group is not None:
+        group.barrier()
     return target
 
 

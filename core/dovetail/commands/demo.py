@@ -38,6 +38,7 @@ COMPONENTS = 16
 DEMO_PARTS = {
     "kernels": ("dovetail.commands.demo_kernels", "draw pictures with custom kernels"),
     "language": ("dovetail.commands.demo_language", "train a small transformer to write"),
+    "parallel": ("dovetail.commands.demo_parallel", "train in several processes with equal bits"),
     "scale": ("dovetail.commands.demo_scale", "process data larger than memory with Dask workers"),
     "text": ("dovetail.commands.demo_text", "search the source of a library with sparse tensors"),
     "train": ("dovetail.commands.demo_train", "train a network to read digits"),

@@ -184,6 +184,10 @@ class DataLoader(Explained):
                 f"{name}: batch_sampler replaces batch_size, shuffle, sampler and drop_last; do "
                 "not pass them"
             )
+        if not self.in_order and hasattr(batch_sampler, "share_batches"):
+            raise dt.ArgumentError(
+                f"{name}: in_order must be True with a DealtSampler, which counts the batches"
+            )
         if batch_size is None and drop_last:
             raise dt.ArgumentError(f"{name}: drop_last=True needs batches; pass batch_size")
         if batch_size is not None:
@@ -236,10 +240,13 @@ class DataLoader(Explained):
                     dt.DovetailWarning,
                     stacklevel=2,
                 )
-        rng: Any = dt.random if self.generator is None else self.generator
-        # drawn for any number of workers, so that the generator's later numbers do not depend on it
-        seed = int(rng.integers(0, SEED_END, (), dtype=dt.int64).item())
-        batches = self._epoch(seed)
+        dealt: Any = self.batch_sampler if hasattr(self.batch_sampler, "share_batches") else None
+        if dealt is not None:  # a `dt.parallel.DealtSampler`
+            batches = dealt.share_batches(self._epoch(dealt.worker_seed()))
+        else:
+            rng: Any = dt.random if self.generator is None else self.generator
+            # drawn for any number of workers: later numbers of the generator do not depend on it
+            batches = self._epoch(int(rng.integers(0, SEED_END, (), dtype=dt.int64).item()))
         if not self.progress:
             return batches
         text = self.progress if isinstance(self.progress, str) else ""

@@ -6,13 +6,17 @@ from dovetail.extend import publish_all
 
 from ..nn.call_errors import explain_all
 from ..nn.missing_names import make_module_getattr
-from . import group, launcher, membership, worker_errors
+from . import dealing, gradients, group, launcher, membership, worker_errors
+from .dealing import *
+from .gradients import *
 from .group import *
 from .launcher import *
 from .membership import *
 from .worker_errors import *
 
 __all__: list[str] = []
+__all__ += dealing.__all__
+__all__ += gradients.__all__
 __all__ += group.__all__
 __all__ += launcher.__all__
 __all__ += membership.__all__

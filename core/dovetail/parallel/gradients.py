@@ -1,0 +1,357 @@
+"""Values and gradients of a batch whose bits do not depend on the number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import Lock, arguments, is_capturing
+
+from .dealing import check_groups, deal
+from .membership import current
+from .reduction_tree import plan_reduction
+
+if TYPE_CHECKING:
+    from .group import ProcessGroup
+
+__all__ = ["value_and_grad"]
+
+Loss: TypeAlias = Callable[[Any, Any], tuple[dt.Tensor, Any]]
+Vectors: TypeAlias = list[dt.Tensor]  # the packed result of groups, one vector for each dtype
+
+OP = "parallel.value_and_grad"
+TAGS_START, TAGS_PER_SUBTREE = 1 << 19, 16  # one for each dtype, the last for the header
+# Groups draw from the default generator, which all threads share: one group draws at a time.
+_DRAWING = Lock()
+
+
+def value_and_grad(
+    loss: Loss,
+    *,
+    groups: int,
+    group: ProcessGroup | None = None,
+    jit: bool = False,
+    generator: dt.random.Generator | None = None,
+    statistics: str = "group",
+) -> Callable[[Any, Any], tuple[dt.Tensor, Any]]:
+    """Return a function that gives the loss and the gradient of a batch, computed by all workers.
+
+    The function is called with (params, batch). Its results have the same bits for any number of
+    workers. Example k of the batch belongs to group k modulo `groups`. The workers compute `loss`
+    and its gradient for each group on its own, and add the results of groups in one fixed tree. All
+    workers get the sum, divided by the total weight.
+
+    - `loss`: a function of (params, examples of one group) that gives a sum over the examples, and
+      its weight, such as their number.
+    - `groups`: a power of two, at least the number of workers. It is part of the result's meaning;
+      the number of workers is not.
+    - `group`: the workers; None is `current()`.
+    - `jit`: capture the computation of a group by `dt.jit`.
+    - `generator`: the source of the random states of groups; None is the default generator. It is
+      advanced by `groups` elements at each call, and must be in the same state on all workers.
+    - `statistics`: "group" normalises each group by itself in layers such as `nn.BatchNorm2d`.
+
+    `params` is a tree of tensors, or a module. The gradient is a tree like `params`; of a module it
+    is a dict by name, whose tensors replace the `grad` of the parameters. A parameter that the loss
+    does not depend on has a gradient of zeros. Buffers of a module that the loss changes, such as
+    running statistics, get the mean of the changes by all groups.
+    `batch` is a tree of tensors or arrays with the examples along the first axis, the same on all
+    workers; or a `Share`, from a loader with a `DealtSampler`.
+    During `loss`, the default generator draws from a stream that depends on its state, the call and
+    the group alone.
+
+    Raises: ArgumentError for other groups, and for workers that differ in batch size or random
+    state; ArgumentTypeError; CaptureError inside of `dt.jit`; WorkerError.
+    See also: `DealtSampler`, `run`, `func.value_and_grad`.
+
+    >>> import dovetail as dt
+    >>> def loss(w, x):
+    ...     return ((w * x) ** 2).sum(), len(x)
+    >>> step = dt.parallel.value_and_grad(loss, groups=4)
+    >>> value, gradient = step(dt.asarray(2.0), dt.asarray([1.0, 2.0, 3.0, 4.0, 5.0]))
+    >>> value.item(), gradient.item()
+    (44.0, 44.0)
+    """
+    arguments.function(OP, loss, "loss")
+    if statistics != "group":
+        arguments.choice(OP, statistics, "statistics", ("group", "all"))
+        raise dt.ArgumentError(
+            f'{OP}: statistics="all" is not supported, because each layer would wait for all '
+            'workers; pass statistics="group", or use a layer such as nn.GroupNorm'
+        )
+    if generator is not None:
+        arguments.instance(OP, generator, "generator", dt.random.Generator)
+    workers = current() if group is None else group
+    check_groups(OP, groups, workers.size)
+    return _GroupedGradient(loss, groups, workers, arguments.flag(OP, jit, "jit"), generator)
+
+
+class _GroupedGradient:
+    """The function that `value_and_grad` returns."""
+
+    def __init__(
+        self,
+        loss: Loss,
+        groups: int,
+        workers: ProcessGroup,
+        jit: bool,
+        generator: dt.random.Generator | None,
+    ) -> None:
+        self.groups, self.workers, self.generator = groups, workers, generator
+
+        def compute(params: Any, examples: Any, buffers: Vectors) -> Vectors:
+            """Return the packed result of one group."""
+            return _compute_group(loss, params, examples, buffers)
+
+        self.compute = dt.jit(compute) if jit else compute
+
+    def __call__(self, params: Any, batch: Any) -> tuple[dt.Tensor, Any]:
+        """Return the loss of a batch and its gradient."""
+        if is_capturing():
+            raise dt.CaptureError(
+                f"{OP}: must not be called in a captured function, because workers exchange "
+                "gradients on the host; pass jit=True to capture the computation of a group"
+            )
+        inputs, changing = _differentiable(params), _buffers(params)
+        share = deal(OP, batch, self.groups, self.workers, inputs[0].device)
+        states, header = self._spawn_states(share.size)
+        before = [dt.copy(b) for b in changing]
+        dt.evaluate(*before)
+
+        def compute(g: int) -> Vectors:
+            """Return the packed result of group `g`, computed from the random state of `g`."""
+            examples = share.of_group(g)
+            with _DRAWING:
+                outer = dt.random.get_state()
+                dt.random.set_state(states[g])
+                try:
+                    vectors = self.compute(params, examples, before)
+                finally:
+                    dt.random.set_state(outer)
+            dt.evaluate(*vectors)
+            return vectors
+
+        with dt.no_grad():
+            try:
+                total = self._reduce(compute, share.size, header, _likes(inputs, before))
+            except BaseException:
+                for b, x in zip(changing, before, strict=True):
+                    b.copy_(x)
+                raise
+            count = min(share.size, self.groups)
+            value, grads = _FINISH(total, inputs, changing, before, count)
+        return value, _store_gradients(params, inputs, grads)
+
+    def _spawn_states(self, size: int) -> tuple[list[tuple[int, int]], np.ndarray]:
+        """Return the random state of each group, and the header of messages; advance the generator.
+
+        The header is equal on all workers unless they differ in random state or batch.
+        """
+        source = self.generator
+        if source is None:
+            source = dt.random.Generator(0)
+            source.state = dt.random.get_state()
+        header = np.array([self.groups, size, *source.state], np.uint64)
+        states = [g.state for g in source.spawn(self.groups)]
+        if self.generator is None:
+            dt.random.set_state(source.state)
+        return states, header
+
+    def _reduce(
+        self,
+        compute: Callable[[int], Vectors],
+        size: int,
+        header: np.ndarray,
+        likes: Sequence[dt.Tensor],
+    ) -> Vectors:
+        """Return the sum of the packed results of all groups, on every worker."""
+        workers, filled = self.workers, min(size, self.groups)
+        empty = _empty_vectors(likes)
+        subtrees: dict[int, Vectors] = {}
+        sends = []
+        for kind, r, other in plan_reduction(self.groups, workers.size, workers.rank, filled):
+            tag = TAGS_START + TAGS_PER_SUBTREE * r
+            if kind == "compute":
+                subtrees[r] = compute(r)
+            elif kind == "add":
+                for x, y in zip(subtrees[r], subtrees.pop(other), strict=True):
+                    x.add_(y)
+                dt.evaluate(*subtrees[r])
+            elif kind == "send":
+                sends.append(workers.send(header, other, tag + TAGS_PER_SUBTREE - 1))
+                for i, x in enumerate(subtrees.pop(r)):
+                    sends.append(workers.send(x, other, tag + i))
+            else:
+                theirs = workers.receive(header, other, tag + TAGS_PER_SUBTREE - 1)
+                requests = [workers.receive(x, other, tag + i) for i, x in enumerate(empty)]
+                _check_header(header, theirs.wait(), workers.rank, other)
+                subtrees[r] = [request.wait() for request in requests]
+        total = subtrees.get(0, empty)
+        if workers.size > 1:
+            total = [workers.broadcast(x, 0) for x in total]
+        for request in sends:
+            request.wait()
+        return total
+
+
+def _check_header(mine: np.ndarray, theirs: np.ndarray, rank: int, other: int) -> None:
+    """Raise ArgumentError if two workers differ in groups, batch size or random state."""
+    names = ("groups", "examples in the batch", "seed", "random numbers drawn")
+    for name, a, b in zip(names, mine.tolist(), theirs.tolist(), strict=True):
+        if a != b:
+            raise dt.ArgumentError(
+                f"{OP}: all workers must have the same {name}, got {a} on worker {rank} and {b} on "
+                f"worker {other}; give all the same batch, and seed them alike, as by "
+                "dt.random.manual_seed(0)"
+            )
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+def _differentiable(params: Any) -> list[dt.Tensor]:
+    """Return the tensors to differentiate by: of a module its parameters that require a gradient.
+
+    Raises: ArgumentTypeError for other leaves, ArgumentError for none or several devices.
+    """
+    if isinstance(params, dt.nn.Module):
+        inputs = [p for p in params.parameters() if p.requires_grad]
+    else:
+        inputs = [arguments.instance(OP, x, "params", dt.Tensor) for x in dt.tree.leaves(params)]
+    devices = sorted({str(x.device) for x in inputs})
+    if len(devices) != 1:
+        raise dt.ArgumentError(
+            f"{OP}: params must have tensors to differentiate by, all on one device, got "
+            f"{', '.join(devices) or 'none'}"
+        )
+    return inputs
+
+
+def _buffers(params: Any) -> list[dt.Tensor]:
+    """Return the buffers of a module that hold numbers."""
+    if not isinstance(params, dt.nn.Module):
+        return []
+    return [b for b in params.buffers() if b.dtype is not dt.bool]
+
+
+def _store_gradients(params: Any, inputs: Sequence[dt.Tensor], grads: Sequence[dt.Tensor]) -> Any:
+    """Return gradients in the structure of `params`; set those of a module's parameters."""
+    if not isinstance(params, dt.nn.Module):
+        return dt.tree.unflatten(dt.tree.structure(params), grads)
+    by_id = {id(x): g for x, g in zip(inputs, grads, strict=True)}
+    for x, g in zip(inputs, grads, strict=True):
+        x.grad = g
+    return {name: by_id[id(x)] for name, x in params.named_parameters() if id(x) in by_id}
+
+
+# --- one group ------------------------------------------------------------------------------------
+
+
+def _compute_group(loss: Loss, params: Any, examples: Any, before: Vectors) -> Vectors:
+    """Return the packed gradients, loss, weight and changes of buffers of one group.
+
+    `before`: the values from which the buffers of a module start.
+    """
+    inputs, changing, arguments_of_loss = _differentiable(params), _buffers(params), params
+    with dt.no_grad():
+        for b, x in zip(changing, before, strict=True):
+            b.copy_(x)
+    if not isinstance(params, dt.nn.Module):
+        inputs = [x.detach().requires_grad_() for x in inputs]
+        arguments_of_loss = dt.tree.unflatten(dt.tree.structure(params), inputs)
+    with dt.enable_grad():
+        total, weight = _check_result(loss(arguments_of_loss, examples))
+        grads = dt.autograd.grad(total, inputs, allow_unused=True)
+    with dt.no_grad():
+        dtype = _value_dtype(inputs)
+        leaves = [dt.zeros_like(x) if g is None else g for x, g in zip(inputs, grads, strict=True)]
+        leaves = [g if g.layout is dt.strided else g.to_dense() for g in leaves]
+        leaves += [
+            total.detach().astype(dtype),
+            dt.asarray(weight, dtype=dtype, device=total.device),
+        ]
+        # equal values are not subtracted: infinities would give NaN
+        leaves += [dt.where(b == x, 0, b - x) for b, x in zip(changing, before, strict=True)]
+        return _pack(leaves)
+
+
+def _check_result(result: Any) -> tuple[dt.Tensor, Any]:
+    """Return (sum, weight) of a loss. Raises: ArgumentTypeError for another result, ShapeError."""
+    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], dt.Tensor):
+        raise arguments.refused(OP, "loss", "a function that returns (sum, weight)", result)
+    total, weight = result
+    for name, x in (("sum", total), ("weight", weight)):
+        if isinstance(x, dt.Tensor) and x.size != 1:
+            raise dt.ShapeError(
+                f"{OP}: the {name} that loss returns must have one element, got shape {x.shape}; "
+                "add the losses of the examples by x.sum()"
+            )
+    return total.reshape(()), weight.detach().reshape(()) if isinstance(
+        weight, dt.Tensor
+    ) else weight
+
+
+def _likes(inputs: Vectors, buffers: Vectors) -> Vectors:
+    """Return tensors with shapes and dtypes of gradients, loss, weight and changes of buffers."""
+    scalar = dt.empty((), dtype=_value_dtype(inputs), device=inputs[0].device)
+    return [*inputs, scalar, scalar, *buffers]
+
+
+def _value_dtype(inputs: Iterable[dt.Tensor]) -> dt.DType:
+    """Return the dtype in which losses and weights are added."""
+    wide = (dt.float64, dt.complex128)
+    return dt.float64 if any(x.dtype in wide for x in inputs) else dt.float32
+
+
+# --- packing --------------------------------------------------------------------------------------
+
+
+def _pack(leaves: Sequence[dt.Tensor]) -> Vectors:
+    """Concatenate the elements of all tensors of a dtype to one vector, dtypes by appearance."""
+    by_dtype: dict[dt.DType, Vectors] = {}
+    for x in leaves:
+        by_dtype.setdefault(x.dtype, []).append(x.reshape(-1))
+    return [dt.concat(parts) for parts in by_dtype.values()]
+
+
+def _empty_vectors(likes: Sequence[dt.Tensor]) -> Vectors:
+    """Return uninitialised vectors of the sizes and dtypes of `_pack(likes)`."""
+    sizes: dict[dt.DType, int] = {}
+    for x in likes:
+        sizes[x.dtype] = sizes.get(x.dtype, 0) + x.size
+    return [dt.empty(n, dtype=dtype, device=likes[0].device) for dtype, n in sizes.items()]
+
+
+def _unpack(vectors: Vectors, likes: Sequence[dt.Tensor]) -> Vectors:
+    """Return the tensors that `_pack` concatenated; `likes` have their shapes and dtypes."""
+    by_dtype = dict(zip(dict.fromkeys(x.dtype for x in likes), vectors, strict=True))
+    starts = dict.fromkeys(by_dtype, 0)
+    leaves = []
+    for x in likes:
+        start = starts[x.dtype]
+        starts[x.dtype] += x.size
+        leaves.append(by_dtype[x.dtype][start : start + x.size].reshape(x.shape))
+    return leaves
+
+
+def _finish(
+    total: Vectors, inputs: Vectors, changing: Vectors, before: Vectors, count: int
+) -> tuple[dt.Tensor, Vectors]:
+    """Return the loss and the gradients of a batch; write the mean change into the buffers.
+
+    `total`: the packed sum of `count` groups.
+    """
+    n = len(inputs)
+    leaves = _unpack(total, _likes(inputs, before))
+    loss, weight = leaves[n], leaves[n + 1]
+    grads = [(g / weight).astype(g.dtype) for g in leaves[:n]]
+    for b, x, change in zip(changing, before, leaves[n + 2 :], strict=True):
+        mean = change / count if b.dtype.kind in "fc" else change // count
+        b.copy_(x + mean.astype(b.dtype))
+    return loss / weight, grads
+
+
+_FINISH = dt.jit(_finish)
