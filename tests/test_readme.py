@@ -277,8 +277,12 @@ def test_layout_of_the_page_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["transforms.md", "autograd.md", "convolutions.md", "layers.md", "training.md"]
-)
+    "page",
+    [
+        "transforms.md", "autograd.md", "convolutions.md", "layers.md", "training.md",
+        "parallel-training.md",
+    ],
+)  # fmt: skip
 def test_examples_of_a_page_work(page: str, tmp_path: Path) -> None:
     found = examples(page)
     assert len(found) >= 2

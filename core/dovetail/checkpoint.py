@@ -59,6 +59,8 @@ def save(
     - `random`: include the random states of `dt.random`, Python and NumPy.
     - `keep`: the number of latest checkpoints to keep in the folder, among those whose names differ
       only in digits. None keeps all.
+    - `group`: the workers, a `dt.parallel.ProcessGroup`. Worker 0 writes the file; all workers call
+      `save`, which returns when the file is on the disk.
     - `more`: other objects with a `state_dict`, random generators, tensors, arrays, numbers,
       strings, and lists, tuples and dicts of them, by name.
 

@@ -241,6 +241,7 @@ class DataLoader(Explained):
                     stacklevel=2,
                 )
         dealt: Any = self.batch_sampler if hasattr(self.batch_sampler, "share_batches") else None
+        batches: Iterator[Any]
         if dealt is not None:  # a `dt.parallel.DealtSampler`
             batches = dealt.share_batches(self._epoch(dealt.worker_seed()))
         else:

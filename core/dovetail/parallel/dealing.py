@@ -174,7 +174,7 @@ class DealtSampler(Sampler[list[int]]):
         """
         n = len(self.data_source)
         epoch, start = self._position()
-        order = range(n)
+        order: Any = range(n)
         if self.shuffle:
             source = dt.random.Generator(0)
             source.state = self.seed, epoch * n
