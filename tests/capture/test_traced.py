@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
+import dovetail.numpy as dnp
+import numpy as np
 import pytest
 from captured import bits, device, vector
 
@@ -39,10 +42,78 @@ def test_value_of_a_traced_float_raises_capture_error(use: Callable[[Any], Any])
         )
 
 
-def test_traced_float_in_place_of_a_python_number_raises() -> None:
-    f = dt.jit(lambda x, high: x + dt.random.uniform(2, high=high, device="reference"))
-    with pytest.raises(dt.DovetailError, match="static_argnames"):
-        f(dt.ones(2, device="reference"), 2.0)
+def test_traced_float_in_place_of_a_python_number_is_read() -> None:
+    def f(x: dt.Tensor, high: float) -> dt.Tensor:
+        dt.manual_seed(1)
+        return x + dt.random.uniform(2, high=high, device="reference")
+
+    captured = dt.jit(f)
+    for high in (2.0, 3.0, 2.0):
+        x = dt.ones(2, device="reference")
+        assert captured(x, high).tolist() == f(x, high).tolist()
+
+
+USES: dict[str, Callable[[Any, Any], Any]] = {
+    "isinstance": lambda x, s: x * (2 if isinstance(s, float) else 3),
+    "class of NumPy": lambda x, s: x * (2 if isinstance(s, np.floating) else 3),
+    "number": lambda x, s: x * (2 if isinstance(s, numbers.Real) else 3),
+    "scalar": lambda x, s: x * (2 if np.isscalar(s) else 3),
+    "method": lambda x, s: x * (2 if s.is_integer() else 3),
+    "text": lambda x, s: (x, str(s), f"{s}", f"{s:.1f}", repr(s)),
+    "attribute": lambda x, s: (x, str(getattr(s, "dtype", None))),
+    "returned": lambda x, s: (x, s, s * 2, 1 / s),
+    "multiply": lambda x, s: x * s,
+    "reflected": lambda x, s: s - x,
+    "formula": lambda x, s: x + (s * 2 + 1),
+    "floor divide": lambda x, s: x // s,
+    "compare": lambda x, s: x < s,
+    "write": lambda x, s: dt.where(x == x, s, x),
+    "NumPy's function": lambda x, s: x * np.sqrt(s) + np.maximum(s, 1.5),
+    "NumPy's array": lambda x, s: x * 1.0 + float(np.asarray(s)),
+}
+USES_OF_NUMPY: dict[str, Callable[[Any, Any], Any]] = {
+    "maximum": lambda x, s: dnp.maximum(x, s),
+    "where": lambda x, s: dnp.where(x > 1, x, s),
+    "full": lambda x, s: x + dnp.full(2, s),
+    "array": lambda x, s: x + dnp.array(s),
+    "clip": lambda x, s: dnp.clip(x, 0, s),
+    "stack": lambda x, s: dnp.array([s, 1.0]) * x,
+    "store": lambda x, s: dnp.put_along_axis(y := x.copy(), dnp.array([0]), s, 0) or y,
+}
+DTYPES = ["int64", "int8", "bool", "float32", "float64", "complex64"]
+
+
+def describe(value: Any) -> Any:
+    """Return the types, dtypes and bits of a result."""
+    if isinstance(value, tuple):
+        return [describe(v) for v in value]
+    return type(value), str(getattr(value, "dtype", "")), np.asarray(value).tolist()
+
+
+def outcome(f: Callable[..., Any], *args: Any) -> Any:
+    """Return what a call gives, described, or the class of its error."""
+    try:
+        return describe(f(*args))
+    except (TypeError, ValueError) as error:
+        return [c for c in (TypeError, ValueError) if isinstance(error, c)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("space", "name"),
+    [*(("dt", n) for n in USES), *(("numpy", n) for n in (*USES, *USES_OF_NUMPY))],
+)
+def test_captured_function_of_a_float_equals_plain_one(name: str, space: str, dtype: str) -> None:
+    if dtype == "complex64" and name in ("compare", "maximum", "where"):
+        pytest.skip("a captured function does not order complex numbers: it raises DTypeError")
+    f = {**USES, **USES_OF_NUMPY}[name]
+    values = np.array([1, 2]).astype(dtype)
+    captured = dt.jit(f)
+    for kind in (float, np.float64, np.float32):
+        for number in (2.1, 2.1, 3.7):
+            x = dnp.array(values) if space == "numpy" else dt.asarray(values)
+            assert outcome(captured, x, kind(number)) == outcome(f, x, kind(number)), kind
 
 
 @pytest.mark.parametrize("dtype", [None, dt.float64, dt.float16])

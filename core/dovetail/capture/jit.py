@@ -247,7 +247,10 @@ class Captured(RecentExecutables, Generic[P, R]):
                 return self._run(
                     flat, [x.value if type(x) is StaticArgument else x for x in flat.leaves]
                 )
-            result: R = capture.executable.run(flat.leaves, flat.tree, settings)
+            leaves = [*flat.leaves]
+            for i, _ in capture.executable.inputs.floats:
+                leaves[i] = float(leaves[i])  # type: ignore[arg-type]  # it is one, or NumPy's
+            result: R = capture.executable.run(leaves, flat.tree, settings)
             if result is not CACHE_MISS:
                 self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
                 return result
@@ -300,7 +303,7 @@ class Captured(RecentExecutables, Generic[P, R]):
 
     def _count_fixed(self, flat: FlatTree, key: Hashable) -> int:
         """Return how many captures of a kind are for certain values of float arguments."""
-        floats = [i for i, x in enumerate(flat.leaves) if type(x) is float]
+        floats = [i for i, x in enumerate(flat.leaves) if isinstance(x, float)]
         captures = [c for c in self._captures.find(key) or () if isinstance(c, Capture)]
         return sum(any(type(c.trace.leaves[i]) is StaticArgument for i in floats) for c in captures)
 
@@ -439,9 +442,10 @@ def _key(name: str, flat: FlatTree, s: Settings) -> tuple[list[object], Hashable
             key += [kind, e.spec, e.strides]
             if e.tape is not None:
                 key.append((True, x.is_leaf and x.grad is not None))
-        elif isinstance(x, (float, np.floating)):
-            x = float(x)
-            key.append(float)
+        elif isinstance(x, float):
+            kind = np.float64 if isinstance(x, np.float64) else float
+            x = kind(x)
+            key.append(kind)
         else:
             if type(x) is not StaticArgument:
                 x = StaticArgument(require_static(name, x))

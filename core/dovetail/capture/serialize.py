@@ -90,7 +90,7 @@ INVALID_FILE_ERRORS = (  # the errors that an edited file may cause
 FORMULAS = {  # of numbers that differ from call to call
     name: getattr(operator, name)
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "abs")
-}
+} | {"float64": np.float64}
 
 
 # --- functions ------------------------------------------------------------------------------------

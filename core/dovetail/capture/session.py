@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
 from ..dtypes import uint8
 from ..engine import evaluate as run
 from ..engine import tracer_api
@@ -31,22 +29,6 @@ from .pytree import FlatTree, StaticArgument, flatten_with_layouts, rebuild, req
 from .tracer import ONE_CAPTURE, CaptureTracer, evaluate_pending
 
 R = TypeVar("R")
-
-
-def _install_ufuncs() -> None:
-    """Set the methods of TracedFloat that NumPy's ufuncs call: each asks for the value."""
-    for use in vars(np).values():
-        if not isinstance(use, np.ufunc) or use.nin != 1 or "d->d" not in use.types:
-            continue
-
-        def compute_by_numpy(self: TracedFloat, use: np.ufunc = use) -> object:
-            """Return NumPy's function of the value. Raises: CaptureError, as `float` does."""
-            return use(float(self))
-
-        setattr(TracedFloat, use.__name__, compute_by_numpy)
-
-
-_install_ufuncs()
 
 
 class Capture(NamedTuple):
@@ -148,13 +130,17 @@ class CaptureSession:
         return [self._trace_argument(i, x) for i, x in enumerate(self.leaves)]
 
     def _trace_argument(self, i: int, x: object) -> object:
-        """Return argument `i`: a float traced and added to `floats`, a static one unwrapped."""
+        """Return argument `i`: a float traced and added to `floats`, a static one unwrapped.
+
+        The variable of a float64 of NumPy is a float, from which a formula makes NumPy's number.
+        """
         if not isinstance(x, float):
             return x.value if isinstance(x, StaticArgument) else x
         environment = self.recorder.environment
-        variable = environment.variable(x)
+        variable = environment.variable(float(x))
         self.floats.append((i, variable))
-        return TracedFloat(environment, x, variable)
+        traced = TracedFloat(environment, float(x), variable)
+        return traced if type(x) is float else traced.compute(type(x), traced)
 
     def _find_input(self, storage: Storage) -> tuple[int, int] | None:
         """Add an input for reachable memory; return (slot, byte), or None for other memory.

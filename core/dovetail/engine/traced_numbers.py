@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import NotImplementedType
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from ..errors import CaptureError
 from ..graph.expr import Args
 from . import tracer_api
@@ -66,17 +68,28 @@ class Environment:
         return TracedNumber(args[k], own[0])
 
 
+Formula: TypeAlias = Callable[..., float]
+Result: TypeAlias = "TracedFloat | float | NotImplementedType"
+_REFUSED: Result = NotImplemented
+
+
 class TracedFloat:
-    """A float argument of a captured function.
+    """A float argument of a captured function: a float, or a float64 of NumPy.
 
     Arithmetic with Python numbers is recorded and computed again, in Python, at each call. In an op
-    with a tensor it is a plain float.
+    with a tensor it is a plain float. Every other use reads the value (`read`). `isinstance` sees
+    the class of the value.
     """
 
     __slots__ = ("environment", "value", "variable")
 
     def __init__(self, environment: Environment, value: float, variable: int) -> None:
         self.environment, self.value, self.variable = environment, value, variable
+
+    @property
+    def __class__(self) -> Any:
+        """The class of the value."""
+        return type(self.value)
 
     def to_argument(self) -> float:
         """Return a new float tagged with this variable. Raises: CaptureError after capture."""
@@ -87,58 +100,72 @@ class TracedFloat:
                 "dt.jit: a float argument of a captured function is used after it was captured; "
                 "return what you need"
             )
-        number = self.value * 1.0  # a new object, whose identity marks the variable
+        number = float(self.value) * 1.0  # a new object, whose identity marks the variable
         self.environment.tag(number, (self.variable,))
         return number
 
-    def __float__(self) -> float:
+    def read(self) -> float:
+        """Return the value; the capture is for this value only. Raises: as `refuse_read`."""
         if not self.environment.fix(self.variable):
             tracer_api.refuse_read("a float argument is asked for its value")
         return self.value
 
+    def __float__(self) -> float:
+        return float(self.read())
+
     def __bool__(self) -> bool:
-        return bool(float(self))
+        return bool(self.read())
 
     def __repr__(self) -> str:
-        if self.environment.is_abandoned:
-            return repr(self.value)
-        return f"<a float argument, {self.value} while it is captured>"
+        return repr(self.read())
+
+    def __str__(self) -> str:
+        return str(self.read())
 
     def __format__(self, format_spec: str) -> str:
-        return format(float(self), format_spec) if format_spec else repr(self)
+        return format(self.read(), format_spec)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the value, which is read."""
+        if name.startswith("__") or not hasattr(type(self.value), name):
+            raise AttributeError(f"{type(self.value).__name__!r} object has no attribute {name!r}")
+        return getattr(self.read(), name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return NumPy's array of the value."""
+        return np.asarray(self.read(), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Call NumPy's ufunc with the values."""
+        values = [x.read() if type(x) is TracedFloat else x for x in inputs]
+        return getattr(ufunc, method)(*values, **options)
+
+    def compute(self, function: Formula, *args: object) -> Result:
+        """Record `function(*args)` as a new variable; return it, NotImplemented for non-numbers.
+
+        `self` only gives the capture.
+        """
+        environment = self.environment
+        numbers, values = [], []
+        for a in args:
+            if type(a) is TracedFloat:
+                numbers.append(TracedNumber(a.value, a.variable))
+            elif isinstance(a, (bool, int, float)):
+                numbers.append(TracedNumber(a))
+            else:
+                return _REFUSED
+            values.append(numbers[-1].value)
+        value = function(*values)
+        if environment.is_abandoned:
+            return value
+        variable = environment.variable(value)
+        environment.formulas.append((variable, function, tuple(numbers)))
+        return TracedFloat(environment, value, variable)
 
     def __hash__(self) -> int:
         """Return the hash of the value; end the capture, because a cache may keep the key."""
         tracer_api.refuse_read("a float argument is a key of a dict or a member of a set")
         return hash(self.value)
-
-
-Formula: TypeAlias = Callable[..., float]
-Result: TypeAlias = TracedFloat | float | NotImplementedType
-_REFUSED: Result = NotImplemented
-
-
-def _record_formula(self: TracedFloat, compute: Formula, *args: object) -> Result:
-    """Record `compute(*args)` as a new variable and return it; NotImplemented for non-numbers.
-
-    `self` only gives the capture.
-    """
-    environment = self.environment
-    numbers, values = [], []
-    for a in args:
-        if type(a) is TracedFloat:
-            numbers.append(TracedNumber(a.value, a.variable))
-        elif isinstance(a, (bool, int, float)):
-            numbers.append(TracedNumber(a))
-        else:
-            return _REFUSED
-        values.append(numbers[-1].value)
-    value = compute(*values)
-    if environment.is_abandoned:
-        return value
-    variable = environment.variable(value)
-    environment.formulas.append((variable, compute, tuple(numbers)))
-    return TracedFloat(environment, value, variable)
 
 
 def _install_operators() -> None:
@@ -148,11 +175,11 @@ def _install_operators() -> None:
 
         def forward(self: TracedFloat, other: object, compute: Formula = compute) -> Result:
             """Record `self op other` as a formula."""
-            return _record_formula(self, compute, self, other)
+            return self.compute(compute, self, other)
 
         def reflected(self: TracedFloat, other: object, compute: Formula = compute) -> Result:
             """Record `other op self` as a formula."""
-            return _record_formula(self, compute, other, self)
+            return self.compute(compute, other, self)
 
         setattr(TracedFloat, f"__{name}__", forward)
         setattr(TracedFloat, f"__r{name}__", reflected)
@@ -161,7 +188,7 @@ def _install_operators() -> None:
 
         def unary(self: TracedFloat, compute: Formula = compute) -> Result:
             """Record `op self` as a formula."""
-            return _record_formula(self, compute, self)
+            return self.compute(compute, self)
 
         setattr(TracedFloat, f"__{name}__", unary)
     comparisons = ["__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"]

@@ -96,7 +96,7 @@ def _common_dtype_of(kinds: tuple[Any, ...]) -> DType | None:
 
 def common_dtype(*operands: Any) -> DType | None:
     """Return the dtype of operands by NumPy's promotion, in which Python numbers are weak."""
-    kinds_of_operands = tuple([x.dtype if isinstance(x, Tensor) else type(x) for x in operands])
+    kinds_of_operands = tuple([x.dtype if isinstance(x, Tensor) else x.__class__ for x in operands])
     if all(type(k) is DType or k in _WEAK for k in kinds_of_operands):
         return _common_dtype_of(kinds_of_operands)
     kinds: list[Any] = [
@@ -137,7 +137,7 @@ def _have_one_dtype(x: Any, y: Any) -> bool:
     dtype = x.dtype
     if type(y) is ndarray:
         return y.dtype is dtype
-    return (dtype.kind == "f" and (type(y) is float or type(y) is int)) or (
+    return (dtype.kind == "f" and (y.__class__ is float or type(y) is int)) or (
         dtype is int64 and type(y) is int
     )
 

@@ -17,6 +17,7 @@ import numpy as host
 from ..device_class import Device, opened
 from ..dtypes import BY_NAME, DType, complex128, float64, int64
 from ..engine import tracer_api
+from ..engine.traced_numbers import TracedFloat
 from ..environment import warn_user
 from ..errors import AxisError, CaptureError, DeviceError, DTypeError, ShapeError
 from ..functions.creation.from_values import asarray as tensor_from
@@ -271,8 +272,11 @@ def find_tensor(values: Sequence[Any]) -> Tensor | None:
 def as_argument(x: Any) -> Any:
     """Return an argument for dovetail.
 
-    `float` is float64, a NumPy scalar a Python number, and an array a tensor.
+    `float` is float64, a NumPy scalar a Python number, and an array a tensor. A float argument of
+    a captured function is read, because promotion and NumPy's functions need its value.
     """
+    if type(x) is TracedFloat:
+        x = x.read()
     if x is float or x is complex or x is int:
         return PYTHON_DTYPES[x]
     if type(x) is Tensor:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as host
 
 from ..dtypes import BY_NAME, DType, bool_
+from ..engine.traced_numbers import TracedFloat
 from ..errors import DTypeError
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
@@ -183,6 +184,8 @@ class ufunc:
 
     def _operand(self, a: Any) -> Any:
         """Return an operand as a tensor or a Python number."""
+        if type(a) is TracedFloat:
+            a = a.read()
         if isinstance(a, Tensor):
             return as_ndarray(a)
         if isinstance(a, (list, tuple)):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import callbacks
 from ..dtypes import DType, bool_, float64, int64
+from ..engine.traced_numbers import TracedFloat
 from ..errors import ShapeError
 from ..graph.expr import Expr, Spec, binary_node, node
 from ..identity_cache import IdentityCache
@@ -41,8 +42,8 @@ def promote(op: Op, owner: object, a: object, b: object) -> Tensor | None:
     if type(owner) not in promotions:
         return None
     find, cache = promotions[type(owner)]
-    first = expr_of(a).spec.dtype if is_strided(a) else type(a)
-    second = expr_of(b).spec.dtype if is_strided(b) else type(b)
+    first = expr_of(a).spec.dtype if is_strided(a) else a.__class__
+    second = expr_of(b).spec.dtype if is_strided(b) else b.__class__
     compute = cache.get(op, first, second)
     if compute is None:
         compute = find(op, first, second) or False
@@ -181,7 +182,7 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
             return record_reflected(op, other, self)
         if is_strided(self) and type(other) is Size:
             return record_reflected(op, other.value, self)
-        if type(other) in (complex, list, tuple):
+        if type(other) in (complex, list, tuple, TracedFloat):
             promoted = promote(op, self, other, self)
             if promoted is not None:
                 return promoted

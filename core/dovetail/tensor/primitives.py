@@ -26,7 +26,7 @@ from ..ops.table import Op
 from ..settings import flags
 from .c_fields import expr_of, is_strided, keep_class, record_alias
 from .immediate import compute_unary
-from .promotion import PYTHON_NUMBERS, as_operand, number_as_tensor
+from .promotion import PYTHON_NUMBERS, as_operand, number_as_tensor, number_of_traced
 from .result_type import (
     apply_cache,
     infer_cached,
@@ -205,12 +205,12 @@ def _convert_operand(op: Op, x: object, operands: Sequence[object]) -> Argument:
 
     The result is a number, a tensor of another layout, or the node of an array.
     """
+    if type(x) is TracedFloat:
+        x = number_of_traced(x, operands)
     if type(x) is complex:
         return _create_complex_node(op, x, operands)
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
         return x  # type: ignore[return-value]  # mypy does not narrow by `in`
-    if type(x) is TracedFloat:
-        return x.to_argument()
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
         if isinstance(x, kind) and not isinstance(x, np.generic):
             return _convert_operand(op, kind(x), operands)  # type: ignore[arg-type]  # it is one of `kind`

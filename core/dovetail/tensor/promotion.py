@@ -32,7 +32,7 @@ def convert_operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]
 
     Raises: DTypeError, DeviceError.
     """
-    values = [x.to_argument() if type(x) is TracedFloat else x for x in arguments]
+    values = [number_of_traced(x, arguments) if type(x) is TracedFloat else x for x in arguments]
     converted = tuple([x if is_native_operand(x) else as_operand(op, x, arguments) for x in values])
     devices = {x.device for x in converted if isinstance(x, Tensor)}
     if not devices:
@@ -41,6 +41,15 @@ def convert_operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]
         names = " and ".join(sorted(map(str, devices)))
         raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
     return converted
+
+
+def number_of_traced(x: TracedFloat, operands: Sequence[object]) -> float:
+    """Return a float argument of a captured function as a float, to be used beside operands.
+
+    A float64 of NumPy is read, and stays one, unless the tensors are of float64 or complex128.
+    """
+    parts = {t.dtype.part for t in operands if isinstance(t, Tensor)}
+    return x.to_argument() if type(x.value) is float or parts == {float64} else x.read()
 
 
 def is_native_operand(x: object) -> TypeGuard[Tensor | Scalar]:
@@ -151,7 +160,8 @@ def overrides_operators(other: object) -> bool:
     Such a class has an `__array_ufunc__` of its own, or None for it.
     """
     handler = getattr(type(other), "__array_ufunc__", _NUMPY_ARRAY_UFUNC)
-    return handler is not _NUMPY_ARRAY_UFUNC and not isinstance(other, (Tensor, np.generic))
+    has_own = handler is not _NUMPY_ARRAY_UFUNC and type(other) is not TracedFloat
+    return has_own and not isinstance(other, (Tensor, np.generic))
 
 
 _NUMPY_ARRAY_UFUNC = np.ndarray.__array_ufunc__

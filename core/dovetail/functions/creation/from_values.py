@@ -110,8 +110,8 @@ def asarray(
     if isinstance(obj, np.ndarray) or (isinstance(obj, np.generic) and obj.dtype.kind == "V"):
         return _from_numpy(np.asarray(obj), want, device, copy)  # "V": numbers of ml_dtypes
     if type(obj) is TracedFloat:
-        if want is not None and want.kind != "f":
-            return _from_values(float(obj), want, device)
+        if (want is None and type(obj.value) is not float) or (want and want.kind != "f"):
+            return _from_values(obj.read(), want, device)
         return apply(ops.MULTIPLY, (_from_values(1.0, want, device), obj))  # exact
     if isinstance(obj, bool | int | float | complex | np.generic | list | tuple | range):
         if copy is False:
