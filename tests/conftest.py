@@ -17,6 +17,7 @@ from dovetail.testing.verified import verified_kernels
 from installed import INSTALLED
 from sampling import PART, PART_OF_LARGE, sample
 from skips import complete_reason
+from slow import BEGUN, SLOW_PART, is_left_out, processor_seconds, write_slow
 
 __all__ = ["device", "verified_kernels"]
 
@@ -41,7 +42,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts backg
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "of each parametrized test one case in N, one at least; 1: all. Unless something is "
     text += f"chosen by `::`, -k or -m, N is {PART}, and {PART_OF_LARGE} for the largest tests"
+    text += f"; of the functions in slow_tests.txt one in {SLOW_PART} runs, all with --part"
     parser.addoption("--part", type=int, metavar="N", help=text)
+    text = "write tests/support/slow_tests.txt: the test functions that took a second or more"
+    parser.addoption("--write-slow", action="store_true", help=text)
 
 
 def sampling_factors(config: pytest.Config) -> tuple[int, int]:
@@ -56,12 +60,20 @@ def sampling_factors(config: pytest.Config) -> tuple[int, int]:
     return (1, 1) if is_whole else (PART, PART_OF_LARGE)
 
 
+def is_plain_run(config: pytest.Config) -> bool:
+    """Return True if no option chooses cases; `--part 24` of CI is not plain."""
+    n, m = sampling_factors(config)
+    return m > n
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     n, m = sampling_factors(config)
     if n == 1:
         return "all cases"
-    of_large = f", of the largest one in {m}" if m > n else ""
-    return f"of parametrized tests one case in {n}{of_large} (--part 1: all)"
+    if not is_plain_run(config):
+        return f"of parametrized tests one case in {n} (--part 1: all)"
+    sampled = f"of parametrized tests one case in {n}, of the largest one in {m}"
+    return f"{sampled}, of tests that take a second one in {SLOW_PART} (--part 1: all)"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -93,9 +105,37 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, 
     return result
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out most of the slow tests in a plain run, the same ones in every run."""
+    if is_plain_run(config):
+        left_out = [item for item in items if is_left_out(item.nodeid)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not is_left_out(item.nodeid)]
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say in the reason of a skipped test what helps."""
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[BEGUN] = processor_seconds()
+    return (yield)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if config.getoption("--write-slow"):
+        reports = [r for group in terminalreporter.stats.values() for r in group]
+        ended = [r for r in reports if getattr(r, "when", "") == "teardown"]
+        write_slow((r.nodeid, dict(r.user_properties)["processor"]) for r in ended)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Record the processor time; say in the reason of a skipped test what helps."""
+    if call.when == "teardown":
+        item.user_properties.append(("processor", processor_seconds() - item.stash[BEGUN]))
     report = yield
     complete_reason(report)
     return report
@@ -119,8 +159,7 @@ def thinned(request: pytest.FixtureRequest) -> Callable[[Sequence[Any], int], Se
 @pytest.fixture(scope="session")
 def is_plain(request: pytest.FixtureRequest) -> bool:
     """Return True if the run has no options that choose cases; `--part 24` of CI is not plain."""
-    n, m = sampling_factors(request.config)
-    return m > n
+    return is_plain_run(request.config)
 
 
 @pytest.fixture(scope="module", autouse=True)

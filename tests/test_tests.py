@@ -13,6 +13,7 @@ import pytest
 from places import TESTS
 from sampling import sample
 from skips import add_remedy
+from slow import SLOW, SLOW_PART, is_left_out
 from source_trees import parse_file, statements
 
 KIT = TESTS.parent / "core" / "dovetail" / "testing"
@@ -197,6 +198,20 @@ def test_sample_has_the_share_that_the_first_line_of_a_run_tells(
 def test_smaller_sample_is_part_of_a_larger_one() -> None:
     cases = [f"test[{i}]" for i in range(3000)]
     assert {*sample(cases, 48, 192)} < {*sample(cases, 48, 48)} < {*sample(cases, 24, 24)}
+
+
+def test_slow_tests_of_the_list_exist() -> None:
+    shared = "".join(path.read_text() for path in (TESTS / "support").glob("*_cases.py"))
+    for test in SLOW:
+        path, *_, name = test.split("::")
+        text = (TESTS.parent / path).read_text() + shared
+        assert f"def {name}(" in text, f"{test}: pytest --part 48 --write-slow"
+
+
+def test_plain_run_has_a_fixed_share_of_the_slow_tests() -> None:
+    kept = [test for test in SLOW if not is_left_out(f"{test}[a case]")]
+    assert len(SLOW) / SLOW_PART / 2 < len(kept) < len(SLOW) / SLOW_PART * 2
+    assert not is_left_out("tests/test_tests.py::test_of_another_name")
 
 
 def test_processes_of_tests_may_keep_their_byte_code() -> None:
