@@ -78,8 +78,8 @@ def test_modules_whose_functions_have_out_load_the_wrapper_first() -> None:
         name
         for name, tree in MODULES.items()
         for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "public"
-        if {"out", "cache"} & {k.arg for k in call.keywords}
+        if isinstance(call, ast.Call) and {"out", "cache"} & {k.arg for k in call.keywords}
+        if ast.unparse(call.func) == "public"
     }
     assert "functions.reductions.statistics" in wrapped, "declarations are not seen at all"
     assert {n for n in wrapped if "functions.variants" not in GRAPH[n]} == set()
