@@ -24,6 +24,7 @@ from dovetail.commands.new_backend import (
 )
 from dovetail.errors import ArgumentError
 from extend_names import NAMES as EXTEND
+from kit_levels import QUICK_LEVELS
 from places import ROOT, TESTS
 
 NAME = "toyc"
@@ -276,8 +277,9 @@ def conformance(name: str, site: Path, report: Path, *options: str) -> dict[str,
 
 @needs_compiler
 @every_kind
-def test_sampled_kit_passes(kind: str, site: Path, tmp_path: Path) -> None:
-    certificate = conformance(NAMES[kind], site, tmp_path / "report.json", "--sample", "9999")
+def test_sampled_kit_passes(kind: str, site: Path, tmp_path: Path, is_plain: bool) -> None:
+    options = ("--sample", "9999", *(QUICK_LEVELS if is_plain else ()))
+    certificate = conformance(NAMES[kind], site, tmp_path / "report.json", *options)
     assert certificate["device"]["type"] == NAMES[kind] and certificate["sample"] == 9999
     assert certificate["cases"] > 60 and certificate["comparisons"] > 500
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from dovetail.testing.test_table import unreached
+from kit_levels import QUICK_LEVELS
 
 DEVICES = ("reference", "cpu")
 
@@ -46,12 +47,15 @@ def test_kit_reaches_every_op() -> None:
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_sampled_kit_passes_without_a_conftest_of_the_directory(name: str, tmp_path: Path) -> None:
+def test_sampled_kit_passes_without_a_conftest_of_the_directory(
+    name: str, tmp_path: Path, is_plain: bool
+) -> None:
     """`nox -s kit` runs larger samples."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "conftest.py").write_text("raise ImportError('of another project')")
     report = tmp_path / "report.json"
-    certificate = conformance(name, report, "--sample", "2000", "-n", "0", folder=tmp_path)
+    options = ("--sample", "2000", "-n", "0", *(QUICK_LEVELS if is_plain else ()))
+    certificate = conformance(name, report, *options, folder=tmp_path)
     assert certificate["device"]["type"] == name and certificate["sample"] == 2000
     assert certificate["cases"] > 50 and certificate["comparisons"] > 400
     assert len(certificate["digest"]) == 64 and certificate["versions"]["dovetail"]

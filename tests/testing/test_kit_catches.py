@@ -19,6 +19,7 @@ import pytest
 from dovetail.backend.float_probe import FLOAT_EXPRESSIONS
 from dovetail.plugins.entry import GROUP
 from dovetail.testing import cli
+from kit_levels import QUICK_LEVELS
 from places import TESTS
 
 BACKENDS = (
@@ -147,14 +148,9 @@ def test_command_of_a_failure_reproduces_it(site: Path) -> None:
         assert done.returncode == status and says in done.stdout, done.stdout + done.stderr
 
 
-# Of a whole kit, a plain run leaves out the levels that take the interpreter longest;
-# `tests/testing/test_kit.py` runs a sample of all levels.
-SLOW_LEVELS = "table or fusion or gradients or sparse or convolutions or counting"
-
-
 def run_sample(site: Path, name: str, is_plain: bool, *options: str) -> tuple[str, dict[str, Any]]:
     """Return the output and the certificate of a sample of the kit, which must pass."""
-    fewer = ("-k", f"not ({SLOW_LEVELS})") if is_plain else ()
+    fewer = QUICK_LEVELS if is_plain else ()
     status, output, certificate = run_kit(site, name, "--sample", "9999", *fewer, *options)
     assert status == 0 and certificate["conforms"], output
     assert certificate["cases"] > (30 if is_plain else 60), output
