@@ -176,7 +176,7 @@ def test_mypy_accepts_right_and_rejects_wrong_calls(tmp_path: Path) -> None:
 def run_mypy(folder: Path, *options: str) -> str:
     """Return what mypy prints for files in a folder, which need no types of their own."""
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--check-untyped-defs", "--follow-imports=silent", *options],
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", *options],
         cwd=folder, env={**os.environ, "MYPYPATH": str(CORE)}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
@@ -187,7 +187,7 @@ def test_results_of_namespaces_have_their_class(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     lines = "".join(f"reveal_type({text})\n" for text in CLASSES)
     (tmp_path / "use.py").write_text(IMPORTS + lines)
-    printed = run_mypy(tmp_path, "use.py")
+    printed = run_mypy(tmp_path, "--strict", "use.py")
     assert re.findall(r'Revealed type is "([\w.]+)', printed) == [*CLASSES.values()], printed
 
 
@@ -197,7 +197,9 @@ def test_mypy_accepts_programs_that_are_written_for_numpy(tmp_path: Path) -> Non
     for path in (CORE.parent / "bench" / "programs").glob("*.py"):
         text = path.read_text().replace("import numpy as np", "import dovetail.numpy as np")
         (tmp_path / path.name).write_text(text)
-    printed = run_mypy(tmp_path, *[path.name for path in tmp_path.glob("*.py")])
+    printed = run_mypy(
+        tmp_path, "--check-untyped-defs", *[path.name for path in tmp_path.glob("*.py")]
+    )
     found = set(re.findall(r"^(\w+)\.py:\d+: error", printed, re.MULTILINE))
     assert found == PROGRAMS_WITH_ERRORS, printed
 
@@ -232,7 +234,7 @@ def reveal_by_pyright(folder: Path, python: str = sys.executable, path: str = ""
 
 @pytest.fixture(scope="module", autouse=True)
 def shared_cache_of_mypy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Set one cache for the runs of mypy, which parse the same stubs of Python and NumPy."""
+    """Set one cache for the runs of mypy, which read the same stubs with the same options."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MYPY_CACHE_DIR", str(tmp_path_factory.mktemp("mypy")))
         yield
