@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import dovetail as dt
 import llvmlite.binding as llvm
@@ -48,20 +49,31 @@ def skip_missing(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def native_digests(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, str]]:
+def program(thinned: Callable[..., Any]) -> list[str]:
+    """Return the arguments of the program; in a sampled run it does a third of its work."""
+    return [str(PROGRAM), "1" if len(thinned(range(3), 3)) == 3 else "3"]
+
+
+@pytest.fixture(scope="module")
+def native_digests(
+    program: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, Mapping[str, str]]:
     """Return digests of results on the host's own instruction set."""
-    found = run_python([str(PROGRAM)], "native", tmp_path_factory.mktemp("native"))
+    found = run_python(program, "native", tmp_path_factory.mktemp("native"))
     digests: Mapping[str, Mapping[str, str]] = json.loads(found)
     return digests
 
 
 @pytest.mark.parametrize("name", REGISTERS)
 def test_bits_of_target_equal_those_of_native_for_one_to_three_threads(
-    name: str, native_digests: Mapping[str, Mapping[str, str]], tmp_path: Path
+    name: str,
+    program: list[str],
+    native_digests: Mapping[str, Mapping[str, str]],
+    tmp_path: Path,
 ) -> None:
     skip_missing(name)
-    found = json.loads(run_python([str(PROGRAM)], name, tmp_path))
-    assert len(found) == len(native_digests) >= 10
+    found = json.loads(run_python(program, name, tmp_path))
+    assert len(found) == len(native_digests) >= (10 if program[1] == "1" else 4)
     for work, digests in native_digests.items():
         assert {*found[work].values(), *digests.values()} == {digests["1"]}, work
 
