@@ -228,6 +228,12 @@ def test_processes_of_tests_may_keep_their_byte_code() -> None:
         ("could not import 'shtab': No module named 'shtab'", 'pip install -e ".[test]"'),
         ("Pyright is not installed", "pip install --group checks"),
         ("there is no C++ compiler", "apt install gcc g++"),
+        ("pyopencl is not installed", 'pip install -e "./backends/opencl[cpu]"'),
+        ("polars is not installed", "pip install polars pyarrow"),
+        (
+            "got empty parameter set for (device)",
+            'pip install -e "./backends/opencl[cpu]"',
+        ),
         ("no OpenCL device: dovetail-opencl[cpu]", 'pip install -e "./backends/opencl[cpu]"'),
     ],
 )

@@ -12,7 +12,7 @@ import dovetail as dt
 import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
-pytest.importorskip("torch", reason="the statements' peer")
+pytest.importorskip("torch", reason="the statements are compared with PyTorch")
 pytest.importorskip("dovetail_cpu_llvm")
 
 

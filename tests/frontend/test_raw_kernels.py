@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import dovetail as dt
@@ -25,14 +26,18 @@ TEXTS = {"cpu": C, "opencl": OPENCL, "cuda": CUDA}
 SIGNATURE = "scale(out: w float32, x: r float32, n: int64, a: float32)"
 
 
-@pytest.fixture
-def kind(device: dt.Device) -> str:
-    """Return the device's type if it supports raw kernels."""
-    if device.type not in TEXTS:
-        pytest.skip(f"{device.type} has no language of its own")
-    if device.type == "cpu" and not any(map(shutil.which, ("cc", "gcc", "clang"))):
+@pytest.fixture(params=TEXTS)
+def kind(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Yield the type of a device that supports raw kernels; it is the default one meanwhile."""
+    kind: str = request.param
+    if kind not in {device.type for device in dt.devices()}:
+        pytest.skip(f"there is no device {kind} here")
+    if kind == "cpu" and not any(map(shutil.which, ("cc", "gcc", "clang"))):
         pytest.skip("there is no C compiler")
-    return device.type
+    before = dt.default_device()
+    dt.set_default_device(kind)
+    yield kind
+    dt.set_default_device(before)
 
 
 def make_kernel(kind: str, text: str = "", signature: str = SIGNATURE, **more: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dovetail.autograd import gradcheck, gradgradcheck
 
-torch = pytest.importorskip("torch", reason="the extra peers is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch is one of the peers")
 
 A = np.random.default_rng(8).normal(size=(2, 3, 7, 6))
 OPTIONS: tuple[dict[str, Any], ...] = (

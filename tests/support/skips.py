@@ -19,14 +19,16 @@ _PEERS = "PyTorch|torch|JAX|jax|numexpr|pybind11|peers|PyData"
 REMEDIES = {
     r"(pip|apt) install|install gcc|set CC": "",  # the reason has a command
     r"dovetail[_-]cuda|cuda[.-]bindings|CUDA's double": _BACKENDS["cuda"],
-    r"dovetail[_-]opencl|intel-opencl-rt|OpenCL": _BACKENDS["opencl"],
+    r"dovetail[_-]opencl|intel-opencl-rt|[Oo]pen[Cc][Ll]": _BACKENDS["opencl"],
     r"dovetail[_-]vulkan|Vulkan": _BACKENDS["vulkan"],
     r"dovetail[_-]webgpu|WebGPU": _BACKENDS["webgpu"],
     r"dovetail[_-]cpu|llvmlite|second device": _BACKENDS["cpu"],
-    r"GPU here|nvcc|NVRTC": "run it on a machine with an NVIDIA GPU and CUDA's toolkit",
+    r"empty parameter set for \((device|there)\)": _BACKENDS["opencl"],  # a further device
+    r"GPU here|nvcc|NVRTC|CuPy": "run it on a machine with an NVIDIA GPU and CUDA's toolkit",
     rf"\b({_PEERS})\b": "pip install --group peers",
     r"'(mkdocs|material|playwright|PIL)\b": "pip install --group docs",
     r"Pyright|jedi": "pip install --group checks",
+    r"polars|pyarrow": "pip install polars pyarrow",
     r"C(\+\+)? compiler|there is no (cc|gcc|clang)\b": "apt install gcc g++",
     r"could not import '": 'pip install -e ".[test]"',
     **{rf"\b{device}\b": _BACKENDS[device] for device in sorted(ABSENT)},

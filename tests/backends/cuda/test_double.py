@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip(
-    "cuda.bindings", reason="cuda-bindings is not installed: pip install dovetail-cuda"
-)
+pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
 
 from cuda.bindings.driver import CUdevice_attribute, CUresult, CUstream_flags
 from cuda.bindings.nvrtc import nvrtcResult

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
+pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 from dovetail_opencl import loader

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
+pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 from cstyle_cases import (  # noqa: F401 - collected here again, with this module's `host`

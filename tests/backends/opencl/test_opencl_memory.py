@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
+pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 import dovetail as dt

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
+pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 from dovetail.device_class import Device
