@@ -26,7 +26,7 @@ from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.language import cast, const, load
 from dovetail.ir.legalize import legalize
 from dovetail.ir.parser import parse_kernel
-from dovetail.ir.target import BUFFERS_MIN, Capabilities
+from dovetail.ir.target import BUFFER_BYTES_MIN, BUFFERS_MIN, Capabilities
 from dovetail.ir.verify import find_violation, verify
 from random_programs import check
 
@@ -435,9 +435,58 @@ def test_raw_kernel_with_unaligned_memory_raises() -> None:
 def test_tensor_beyond_the_largest_buffer_raises() -> None:
     device = limited.SmallBlocks.device()
     x = dt.ones((3, 1 << 20), device=device)
-    with pytest.raises(OutOfMemoryError, match=r"16777216 bytes there, and this one has 25165824"):
+    with pytest.raises(
+        OutOfMemoryError, match=r"add: float32\[6, 1048576\] needs 24.0 MiB .25165824"
+    ):
         dt.evaluate(dt.concat([x, x]) + 1)
     assert dt.sum(dt.exp(x)).item() == dt.sum(dt.exp(dt.ones((3, 1 << 20)))).item()
+
+
+PAIRS = 1030  # so many squared are more than 4 MiB of float32
+
+
+class SmallestBlocks(limited.Limited):
+    """A backend with the least size of the largest buffer, 4 MiB."""
+
+    capabilities = Capabilities(max_buffer=BUFFER_BYTES_MIN)
+
+
+# values of pairs that are costly, or reduced or repeated in ways for which they would be stored
+LARGE_VALUES: dict[str, Callable[[dt.Tensor, dt.Tensor], list[dt.Tensor]]] = {
+    "sum of all": lambda x, y: [(x[:, None] * y).sum()],
+    "maximum of all": lambda x, y: [dt.abs(x[:, None] - y).max()],
+    "costly in two loops": lambda x, y: [dt.softmax(dt.lgamma(x[:, None] * y), axis=1).max(axis=1)],
+    "costly and repeated": lambda x, y: [(dt.sin(x[:, None] * y)[None] + x[:8, None, None]).sum(2)],
+    "costly and joined": lambda x, y: [
+        dt.concat([dt.sin(x[:, None] * y), dt.cos(x[:, None] + y)], axis=1).sum(axis=1)
+    ],
+    "costly, in two kernels": lambda x, y: [
+        (e := dt.lgamma(x[:, None] * y)).sum(axis=0), e.max(axis=1)
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE_VALUES)
+def test_values_beyond_the_largest_buffer_are_computed_where_they_are_read(name: str) -> None:
+    """A buffer has 4 MiB, and the values more."""
+    rng = np.random.default_rng(6)
+    x, y = (rng.standard_normal(PAIRS).astype("f4") for _ in range(2))
+    on = SmallestBlocks.device()
+    results = LARGE_VALUES[name](dt.asarray(x, device=on), dt.asarray(y, device=on))
+    expected = LARGE_VALUES[name](dt.asarray(x), dt.asarray(y))
+    dt.evaluate(*results)
+    for actual, wanted in zip(results, expected, strict=True):
+        assert actual.numpy().tobytes() == wanted.numpy().tobytes()
+
+
+def test_temporary_beyond_the_largest_buffer_is_named_with_its_reason() -> None:
+    x = dt.zeros(PAIRS * PAIRS // 2, device=SmallestBlocks.device())
+    with pytest.raises(
+        OutOfMemoryError,
+        match=r"copy: float32\[3, 530450\], stored because it is reshaped .*, needs 6.1 MiB "
+        r"\(6365400 bytes\), and a buffer of smallestblocks has at most 4194304 bytes; compute",
+    ):
+        dt.tile(x, 3).sum().item()
 
 
 # --- indices of 32 bits

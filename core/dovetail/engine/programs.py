@@ -13,11 +13,14 @@ from ..backend import diskcache, limits
 from ..backend.interface import Launch, Program
 from ..backend.iteration_parts import PartResources
 from ..backend.thread_map import map_in_threads
+from ..errors import OutOfMemoryError
 from ..fusion.plan import Plan, PlannedLaunch
+from ..fusion.reasons import ReasonKind
 from ..identity_cache import IdentityCache
 from ..ir.builder import Kernel
 from ..ir.legalize import legalize
 from ..lru_cache import LRUCache
+from ..memory.units import format_bytes
 from ..plugins import fallback_device
 from ..plugins.device_handle import OpenedDevice
 from ..plugins.plugin_errors import raise_plugin_error
@@ -47,8 +50,10 @@ def bind_plan(opened: OpenedDevice, plan: Plan, scalars: int) -> BoundPlan:
     """Bind a plan for a graph with `scalars` numbers; compile missing programs.
 
     Other threads of the backend compile, too, while this one binds the calls of vendor routines,
-    which may compile their own code. Raises: PluginError.
+    which may compile their own code. Raises: PluginError, OutOfMemoryError for a value that no
+    buffer of the device can hold.
     """
+    _check_sizes(opened, plan)
     calls: dict[int, BoundCall] = {}
 
     def bind_calls() -> None:
@@ -75,6 +80,27 @@ def bind_plan(opened: OpenedDevice, plan: Plan, scalars: int) -> BoundPlan:
     ]
     del programs
     return BoundPlan(plan, steps)
+
+
+def _check_sizes(opened: OpenedDevice, plan: Plan) -> None:
+    """Raise OutOfMemoryError if a step allocates more than the largest buffer of the device."""
+    limit = opened.backend.info.capabilities.max_buffer
+    large = [n for step in plan.steps for _, n in step.allocations if n > limit > 0]
+    if large:
+        raise OutOfMemoryError(
+            f"{_describe_value(plan, large[0])} needs {format_bytes(large[0])} ({large[0]} bytes), "
+            f"and a buffer of {opened.device} has at most {limit} bytes; compute it in parts, or "
+            "use another device"
+        )
+
+
+def _describe_value(plan: Plan, nbytes: int) -> str:
+    """Return the op, dtype and shape of a stored value of so many bytes, and why it is stored."""
+    for m in reversed(plan.materialised):
+        if m.spec.size * m.spec.dtype.itemsize == nbytes:
+            why = "" if m.reason.kind is ReasonKind.REQUESTED else f", stored because {m.reason},"
+            return f"{m.op}: {m.spec.dtype.name}{[*m.spec.shape]}{why}"
+    return "a temporary"
 
 
 def bind_launch(opened: OpenedDevice, step: PlannedLaunch) -> Launch:

@@ -139,6 +139,7 @@ def _create_plan_graph(
         target,
         can.near,
         can.plan_buffers,
+        can.max_buffer,
         opened.ordered_calls,
         opened.scaling_calls,
     )

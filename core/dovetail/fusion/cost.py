@@ -43,13 +43,17 @@ def recompute_cost(decisions: Decisions, i: int) -> int:
     return estimate
 
 
-def is_large_expansion(decisions: Decisions, i: int) -> bool:
-    """Return True if a node has over EXPANSION_BYTES_MAX and more elements than all it reads.
+def may_exceed_memory(decisions: Decisions, i: int) -> bool:
+    """Return True if a node exceeds the device's largest buffer, or is a large expansion.
 
-    Storing it, such as a table of the differences of all pairs, could exceed the memory.
+    That is a node with over EXPANSION_BYTES_MAX and more elements than all it reads, such as a
+    table of the differences of all pairs.
     """
     graph, spec = decisions.graph, decisions.graph.nodes[i].spec
-    if spec.size * spec.dtype.itemsize <= EXPANSION_BYTES_MAX:
+    nbytes = spec.size * spec.dtype.itemsize
+    if graph.max_buffer and nbytes > graph.max_buffer:
+        return True
+    if nbytes <= EXPANSION_BYTES_MAX:
         return False
     visited, pending = {i}, [i]
     while pending:

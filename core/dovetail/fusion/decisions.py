@@ -63,10 +63,12 @@ class PlanGraph:
         target: WriteTarget | None = None,
         near: int = 0,
         max_buffers: int = 0,
+        max_buffer: int = 0,
         ordered_calls: Mapping[tuple[str, DType], Collection[DType]] = MappingProxyType({}),
         scaling_calls: Collection[tuple[str, DType]] = (),
     ) -> None:
-        self.near, self.max_buffers = near, max_buffers  # fields of `Capabilities`
+        # fields of `Capabilities`
+        self.near, self.max_buffers, self.max_buffer = near, max_buffers, max_buffer
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.roots, self.externally_referenced, self.target = roots, externally_referenced, target
         self.concurrency, self.library_calls = concurrency, library_calls

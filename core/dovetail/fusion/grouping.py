@@ -300,14 +300,19 @@ class _Placer:
     def _require_row_major(self, group: FusionGroup) -> Prerequisite | None:
         """Return the operand to materialise for rows that no single stride walks, or None.
 
-        It is the operand of the reduction, in the order of the domain. If that is materialised
-        anyway, or viewed in a way that this order does not permit, rows are walked by division.
+        It is the operand of the reduction, in the order of the domain. Rows are walked by division
+        if that is materialised anyway, may exceed the memory, or has views which do not permit this
+        order.
         """
         decisions, order = self.decisions, group.domain.order
         for i, path in group.terms:
             if path is REDUCED_PATH:
                 source = decisions.graph.index[decisions.graph.nodes[i].args[0]]
-                if source not in decisions.materialised and self._permits_order(source, order):
+                if (
+                    source not in decisions.materialised
+                    and self._permits_order(source, order)
+                    and not cost.may_exceed_memory(decisions, source)
+                ):
                     return Prerequisite(source, Reason(ReasonKind.NOT_COALESCIBLE), order)
         return None
 

@@ -98,7 +98,7 @@ def _reuse_in_loop(decisions: Decisions, i: int, term: Term, draft: NodeDraft) -
     i = decisions.graph.follow_views(i, decisions.materialised)
     if cost.compute_cost(decisions, i) < cost.SHARED_VALUE_COST_MIN:
         return term
-    if cost.is_large_expansion(decisions, i):
+    if cost.may_exceed_memory(decisions, i):
         return term
     if i in decisions.materialised:
         return Rejection.INCOMPATIBLE
@@ -135,8 +135,10 @@ def _check_limits(decisions: Decisions, i: int, op: Op, draft: NodeDraft) -> Ref
         return (
             Rejection.TOO_LARGE if group.outputs else Prerequisite(i, Reason(ReasonKind.TOO_LARGE))
         )
-    if op.cost >= cost.SHARED_VALUE_COST_MIN and any(
-        other is not group for other in decisions.inlined.get(i, ())
+    if (
+        op.cost >= cost.SHARED_VALUE_COST_MIN
+        and any(other is not group for other in decisions.inlined.get(i, ()))
+        and not cost.may_exceed_memory(decisions, i)
     ):
         return Prerequisite(i, Reason(ReasonKind.COSTLY_TWICE))
     return None
@@ -270,6 +272,7 @@ def _build_map_term(
         i != draft.node
         and _repeats(expr.spec.shape, path, draft.group)
         and cost.recompute_cost(decisions, i) > cost.REPEATED_COST_MAX
+        and not cost.may_exceed_memory(decisions, i)
     ):
         return Prerequisite(i, Reason(ReasonKind.COSTLY_REPEATED))
     casts = decisions.graph.casts_of(i)
@@ -419,7 +422,9 @@ def _build_join_term(
             continue
         if len(expr.args) > 1 and cost.recompute_cost(decisions, j) > cost.REPEATED_COST_MAX:
             source = _find_costly_source(decisions, j, expr.spec.size, NESTED_JOINS_MAX)
-            if source not in decisions.materialised:
+            if source not in decisions.materialised and not cost.may_exceed_memory(
+                decisions, source
+            ):
                 return Prerequisite(source, Reason(ReasonKind.COSTLY_PART))
         operand = find_term(decisions, j, view.find_path(a.spec.shape, start, i), draft)
         if not isinstance(operand, Term):

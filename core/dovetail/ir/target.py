@@ -40,7 +40,8 @@ class Capabilities:
       it.
     - `max_buffers`: the most buffers of a kernel, 8 or more; 0 is no limit.
     - `max_buffer`: the most bytes of a buffer, which is one allocation, or of its binding; 0 is no
-      limit. A tensor above it is an OutOfMemoryError.
+      limit. A temporary above it is computed where it is read, if that is possible; any other
+      value is an OutOfMemoryError.
     - `offset_alignment`: the offsets of a launch's buffers are multiples of it, in bytes: a power
       of two, and at most 1 << 20 with 32-bit indices. Kernels get the rest as an integer.
     - `offset_params`: True if the backend binds whole allocations, and gives kernels the first
