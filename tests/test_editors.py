@@ -22,7 +22,7 @@ PACKAGES = (
     "amp", "autograd", "checkpoint", "comm", "data", "distributions", "distributions.constraints",
     "distributions.kl", "distributions.transforms", "extension", "fft", "func", "linalg", "memory",
     "metrics", "nn", "nn.functional", "nn.init", "nn.utils", "onnx", "optim", "optim.lr_scheduler",
-    "plugins", "random", "sparse", "sparse.linalg", "tensorboard",
+    "parallel", "plugins", "random", "sparse", "sparse.linalg", "tensorboard",
 )  # fmt: skip
 IN_C = (dt.Storage, dt.memory.DataPtr)  # classes whose `__module__` cannot be set
 

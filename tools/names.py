@@ -30,7 +30,7 @@ PACKAGES = (  # packages of `dt` that are loaded on first access, and their modu
     "jax.flatten_util", "jax.lax", "jax.nn", "jax.numpy", "jax.random", "jax.scipy.linalg",
     "jax.tree", "jax.tree_util", "metrics", "nn",
     "nn.functional", "nn.init", "nn.utils", "onnx", "optim", "optim.lr_scheduler",
-    "optim.swa_utils", "sparse", "tensorboard", "torch", "tree",
+    "optim.swa_utils", "parallel", "sparse", "tensorboard", "torch", "tree",
 )  # fmt: skip
 
 

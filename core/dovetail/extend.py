@@ -58,8 +58,7 @@ A DTYPE (docs/adding-a-dtype.md)
         complex128
 
 A TRANSPORT of messages between workers (docs/writing-a-transport.md)
-    TransportInfo, Transport, Request; its hook: hookimpl; what finds the plugins:
-    TransportRegistry, PluginEntry
+    TransportInfo, Transport, Request; its hook: hookimpl; what loads a plugin: find_transport
 
 A SUBCLASS of Tensor, whose results keep their class
     register_subclass, set_class
@@ -255,20 +254,13 @@ if TYPE_CHECKING:
     from .capture.jit import look_up_again
     from .func.export_graph import Composite, Graph, GraphNode, composite, graph_of
     from .functions.indexing.index_arrays import in_range, read_at
-    from .plugins.entry import PluginEntry
-    from .plugins.transport_registry import (
-        Request,
-        Transport,
-        TransportInfo,
-        TransportRegistry,
-    )
+    from .plugins.transport_registry import Request, Transport, TransportInfo, find_transport
 else:  # few plugins need these
     __getattr__ = late(
         __name__,
         {
-            "PluginEntry": ".plugins.entry",
             **dict.fromkeys(
-                ("Request", "Transport", "TransportInfo", "TransportRegistry"),
+                ("Request", "Transport", "TransportInfo", "find_transport"),
                 ".plugins.transport_registry",
             ),
             **dict.fromkeys(
@@ -370,7 +362,6 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "Loop",
         "LoopStep",
         "Op",
-        "PluginEntry",
         "PluginError",
         "Process",
         "Program",
@@ -392,7 +383,6 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "Tile",
         "Transport",
         "TransportInfo",
-        "TransportRegistry",
         "Unavailable",
         "Value",
         "address_of",
@@ -429,6 +419,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "fills_tiles",
         "find_compiler",
         "find_included",
+        "find_transport",
         "float16",
         "float32",
         "float64",

@@ -207,6 +207,6 @@ def test_tag_and_limit_are_checked() -> None:
             with pytest.raises(dt.ArgumentError, match="tag must be from 0 to"):
                 g.send(dt.ones(1), 1 - g.rank, tag)
         with pytest.raises(dt.ArgumentError, match="timeout must be above 0"):
-            dt.parallel.ProcessGroup(g.transport, 0)
+            dt.parallel.ProcessGroup(g._communicator.transport, 0)
 
     run_all("threads", 2, work)

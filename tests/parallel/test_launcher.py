@@ -105,8 +105,8 @@ def test_worker_killed_at_a_random_instant_is_named_by_all_others(
                     timeout=60,
                     start_method="forkserver",
                 )
-            except BaseException as error:
-                raised.append(error)
+            except BaseException as caught:
+                raised.append(caught)
 
         thread = Thread(target=work)
         thread.start()

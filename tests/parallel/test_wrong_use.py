@@ -85,7 +85,7 @@ def test_different_calls_raise_on_every_rank_and_name_both(kind: str, name: str)
 def test_counts_of_calls_must_agree(kind: str) -> None:
     def work(g: Group) -> None:
         if g.rank == 0:
-            g._count += 1
+            g._communicator._number += 1
         g.barrier()
 
     for _, text in errors_of(run_groups(kind, 2, work)):
@@ -114,7 +114,7 @@ def test_rank_that_was_killed_is_named_at_once(kind: str, n: int) -> None:
         started = monotonic()
         for k in range(100):
             if g.rank == 1 and k == 3:
-                kill(g.transport)
+                kill(g._communicator.transport)
             try:
                 g.all_reduce(dt.ones(n))
             except dt.parallel.WorkerError as error:

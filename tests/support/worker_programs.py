@@ -22,7 +22,14 @@ def describe(scale: float, offset: float = 0.0) -> tuple[Any, ...]:
     total = group.all_reduce(x)
     assert (total == total[0]).all()
     variables = {k: os.environ[k] for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
-    return group.rank, group.size, total[0].item(), variables, dt.get_num_threads("cpu"), os.getpid()
+    return (
+        group.rank,
+        group.size,
+        total[0].item(),
+        variables,
+        dt.get_num_threads("cpu"),
+        os.getpid(),
+    )
 
 
 class UnpicklableError(Exception):

@@ -11,17 +11,17 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 RECORD_BYTES = 1024
-HEADER = struct.Struct("<4sIIQ")  # magic, bytes of the text, bytes of the content, count
+HEADER = struct.Struct("<4sIIQ")  # magic, bytes of the text, bytes of the content, number
 MAGIC = b"dvt1"
 TEXT_BYTES_MAX = 224
 CONTENT_BYTES_MAX = RECORD_BYTES - HEADER.size - TEXT_BYTES_MAX
 
 
 class Record(NamedTuple):
-    """A call of a rank: its text, its count on that rank, and the bytes of a small value."""
+    """A call of a rank: its text, its number on that rank, and the bytes of a small value."""
 
     text: str
-    count: int
+    number: int
     content: bytes = b""
 
     def pack(self) -> memoryview:
@@ -31,7 +31,7 @@ class Record(NamedTuple):
             end = f"... ({blake2b(text, digest_size=8).hexdigest()})".encode()
             text = text[: TEXT_BYTES_MAX - len(end)] + end
         packed = bytearray(RECORD_BYTES)
-        HEADER.pack_into(packed, 0, MAGIC, len(text), len(content), self.count)
+        HEADER.pack_into(packed, 0, MAGIC, len(text), len(content), self.number)
         packed[HEADER.size : HEADER.size + len(text)] = text
         begin = HEADER.size + TEXT_BYTES_MAX
         packed[begin : begin + len(content)] = content
@@ -45,10 +45,10 @@ def empty_record() -> memoryview:
 
 def unpack(packed: memoryview) -> Record:
     """Return the record of these bytes. Raises: ValueError for other bytes."""
-    magic, text_bytes, content_bytes, count = HEADER.unpack_from(packed)
+    magic, text_bytes, content_bytes, number = HEADER.unpack_from(packed)
     if magic != MAGIC or text_bytes > TEXT_BYTES_MAX or content_bytes > CONTENT_BYTES_MAX:
         raise ValueError("these bytes are no record; do all ranks have the same dovetail?")
     begin = HEADER.size + TEXT_BYTES_MAX
     text = bytes(packed[HEADER.size : HEADER.size + text_bytes])
     content = bytes(packed[begin : begin + content_bytes])
-    return Record(text.decode("utf-8", "replace"), count, content)
+    return Record(text.decode("utf-8", "replace"), number, content)

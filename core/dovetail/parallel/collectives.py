@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dovetail.extend import Request
 
+from .communicator import REDUCED_TAG, Communicator
 from .host_buffers import Buffer, Reduction
 
-if TYPE_CHECKING:
-    from .group import ProcessGroup
-
-DATA_TAG, REDUCED_TAG = 2, 3  # the transport's tags; 0 and 1 are those of `group`
 SEGMENT_BYTES = 1 << 20
 WINDOW = 4  # segments of a rank that may be on their way to a buffer of their own
 
@@ -30,18 +26,18 @@ def array_like(like: Buffer, content: bytes) -> Buffer:
     return np.frombuffer(content, like.dtype)
 
 
-def reduce_in_order(parts: Sequence[Buffer], reduction: Reduction, out: Buffer) -> None:
+def reduce_in_order(pieces: Sequence[Buffer], reduction: Reduction, out: Buffer) -> None:
     """Write the reduction of one array of each rank, in the order of the ranks, into `out`.
 
     `out` may be no part, or the first one.
     """
-    if len(parts) == 1:
-        out[:] = parts[0]
+    if len(pieces) == 1:
+        out[:] = pieces[0]
     else:
-        reduction.combine(parts[0], parts[1], out)
-        for part in parts[2:]:
+        reduction.combine(pieces[0], pieces[1], out)
+        for part in pieces[2:]:
             reduction.combine(out, part, out)
-    reduction.finish(out, len(parts))
+    reduction.finish(out, len(pieces))
 
 
 def segments(size: int, itemsize: int) -> list[slice]:
@@ -55,9 +51,9 @@ def chunks(buffer: Buffer, size: int) -> list[Buffer]:
     return np.array_split(buffer, size)
 
 
-def broadcast(group: ProcessGroup, buffer: Buffer, root: int) -> None:
+def broadcast(communicator: Communicator, buffer: Buffer, root: int) -> None:
     """Send the array of the rank `root` to all ranks, along a binomial tree."""
-    size, position = group.size, (group.rank - root) % group.size
+    size, position = communicator.size, (communicator.rank - root) % communicator.size
     mask = 1
     while mask < size and not position & mask:
         mask *= 2
@@ -69,94 +65,108 @@ def broadcast(group: ProcessGroup, buffer: Buffer, root: int) -> None:
             children.append((position + mask + root) % size)
         mask //= 2
     sends: list[tuple[Request, int]] = []
-    parts = [buffer[s] for s in segments(buffer.size, buffer.itemsize)]
-    receives = [] if parent is None else [group.start_receive(p, parent) for p in parts]
-    for k, part in enumerate(parts):
+    pieces = [buffer[s] for s in segments(buffer.size, buffer.itemsize)]
+    receives = [] if parent is None else [communicator.start_receive(p, parent) for p in pieces]
+    for k, part in enumerate(pieces):
         if parent is not None:
-            group.complete(receives[k], parent)
-        sends += [(group.start_send(part, child), child) for child in children]
-    complete_all(group, sends)
+            communicator.complete(receives[k], parent)
+        sends += [(communicator.start_send(part, child), child) for child in children]
+    complete_all(communicator, sends)
 
 
-def all_gather(group: ProcessGroup, own: Buffer, results: Sequence[Buffer]) -> None:
+def send(communicator: Communicator, own: Buffer, to: int) -> None:
+    """Send an array to a rank, and wait."""
+    communicator.complete(communicator.start_send(own, to), to)
+
+
+def receive(communicator: Communicator, out: Buffer, source: int) -> None:
+    """Receive an array of a rank, and wait."""
+    communicator.complete(communicator.start_receive(out, source), source)
+
+
+def all_gather(communicator: Communicator, own: Buffer, results: Sequence[Buffer]) -> None:
     """Write the array of each rank into one of the results."""
-    receives = [(group.start_receive(results[p], p), p) for p in group.peers]
-    sends = [(group.start_send(own, p), p) for p in group.peers]
-    results[group.rank][:] = own
-    complete_all(group, receives)
-    complete_all(group, sends)
+    receives = [(communicator.start_receive(results[p], p), p) for p in communicator.peers]
+    sends = [(communicator.start_send(own, p), p) for p in communicator.peers]
+    results[communicator.rank][:] = own
+    complete_all(communicator, receives)
+    complete_all(communicator, sends)
 
 
-def gather(group: ProcessGroup, own: Buffer, results: Sequence[Buffer]) -> None:
+def gather(communicator: Communicator, own: Buffer, results: Sequence[Buffer]) -> None:
     """Write the array of each rank into one of the results, on the rank that gets them."""
-    receives = [(group.start_receive(results[p], p), p) for p in group.peers]
-    results[group.rank][:] = own
-    complete_all(group, receives)
+    receives = [(communicator.start_receive(results[p], p), p) for p in communicator.peers]
+    results[communicator.rank][:] = own
+    complete_all(communicator, receives)
 
 
-def scatter(group: ProcessGroup, buffers: Sequence[Buffer]) -> None:
+def scatter(communicator: Communicator, buffers: Sequence[Buffer]) -> None:
     """Send one array to each rank, from the rank that has them."""
-    complete_all(group, [(group.start_send(buffers[p], p), p) for p in group.peers])
+    complete_all(
+        communicator, [(communicator.start_send(buffers[p], p), p) for p in communicator.peers]
+    )
 
 
 def reduce_scatter(
-    group: ProcessGroup, buffers: Sequence[Buffer], reduction: Reduction, out: Buffer
+    communicator: Communicator, buffers: Sequence[Buffer], reduction: Reduction, out: Buffer
 ) -> None:
     """Write the reduction of the arrays for this rank into `out`; buffer r is for rank r."""
     sends = []
-    for p in group.peers:
-        parts = segments(buffers[p].size, buffers[p].itemsize)
-        sends += [(group.start_send(buffers[p][s], p), p) for s in parts]
-    for _ in reduce_segments(group, buffers[group.rank], reduction, out):
+    for p in communicator.peers:
+        pieces = segments(buffers[p].size, buffers[p].itemsize)
+        sends += [(communicator.start_send(buffers[p][s], p), p) for s in pieces]
+    for _ in reduce_segments(communicator, buffers[communicator.rank], reduction, out):
         pass
-    complete_all(group, sends)
+    complete_all(communicator, sends)
 
 
-def all_reduce(group: ProcessGroup, own: Buffer, reduction: Reduction, out: Buffer) -> None:
+def all_reduce(communicator: Communicator, own: Buffer, reduction: Reduction, out: Buffer) -> None:
     """Write the reduction of one array of each rank into `out`.
 
     Rank r reduces the r-th chunk, and sends each segment to all others as soon as it is finished.
     """
-    mine, results = chunks(own, group.size), chunks(out, group.size)
+    mine, results = chunks(own, communicator.size), chunks(out, communicator.size)
     receives, sends = [], []
-    for p in group.peers:
-        parts = segments(results[p].size, out.itemsize)
-        receives += [(group.start_receive(results[p][s], p, REDUCED_TAG), p) for s in parts]
-        sends += [(group.start_send(mine[p][s], p), p) for s in parts]
-    reduced = results[group.rank]
-    for s in reduce_segments(group, mine[group.rank], reduction, reduced):
-        sends += [(group.start_send(reduced[s], p, REDUCED_TAG), p) for p in group.peers]
-    complete_all(group, receives)
-    complete_all(group, sends)
+    for p in communicator.peers:
+        pieces = segments(results[p].size, out.itemsize)
+        receives += [(communicator.start_receive(results[p][s], p, REDUCED_TAG), p) for s in pieces]
+        sends += [(communicator.start_send(mine[p][s], p), p) for s in pieces]
+    reduced = results[communicator.rank]
+    for s in reduce_segments(communicator, mine[communicator.rank], reduction, reduced):
+        sends += [
+            (communicator.start_send(reduced[s], p, REDUCED_TAG), p) for p in communicator.peers
+        ]
+    complete_all(communicator, receives)
+    complete_all(communicator, sends)
 
 
 def reduce_segments(
-    group: ProcessGroup, own: Buffer, reduction: Reduction, out: Buffer
+    communicator: Communicator, own: Buffer, reduction: Reduction, out: Buffer
 ) -> Iterator[slice]:
     """Receive the segments of all ranks, write their reduction into `out`, and yield each one."""
-    parts = segments(own.size, own.itemsize)
-    longest = parts[0].stop if parts else 0
-    memory = {p: np.empty((WINDOW, longest), own.dtype) for p in group.peers}
+    pieces = segments(own.size, own.itemsize)
+    longest = pieces[0].stop if pieces else 0
+    memory = {p: np.empty((WINDOW, longest), own.dtype) for p in communicator.peers}
 
     def start(k: int) -> dict[int, tuple[Request, Buffer]]:
         """Start to receive segment `k` of all ranks."""
-        length = parts[k].stop - parts[k].start
-        buffers = {p: memory[p][k % WINDOW, :length] for p in group.peers}
-        return {p: (group.start_receive(b, p), b) for p, b in buffers.items()}
+        length = pieces[k].stop - pieces[k].start
+        buffers = {p: memory[p][k % WINDOW, :length] for p in communicator.peers}
+        return {p: (communicator.start_receive(b, p), b) for p, b in buffers.items()}
 
-    pending = deque(map(start, range(min(WINDOW, len(parts)))))
-    for k, s in enumerate(parts):
-        values = {group.rank: own[s]}
+    pending = deque(map(start, range(min(WINDOW, len(pieces)))))
+    for k, s in enumerate(pieces):
+        values = {communicator.rank: own[s]}
         for p, (request, buffer) in pending.popleft().items():
-            group.complete(request, p)
+            communicator.complete(request, p)
             values[p] = buffer
-        reduce_in_order([values[r] for r in range(group.size)], reduction, out[s])
-        if k + WINDOW < len(parts):
+        reduce_in_order([values[r] for r in range(communicator.size)], reduction, out[s])
+        if k + WINDOW < len(pieces):
             pending.append(start(k + WINDOW))
         yield s
 
 
-def complete_all(group: ProcessGroup, requests: Sequence[tuple[Request, int]]) -> None:
+def complete_all(communicator: Communicator, requests: Sequence[tuple[Request, int]]) -> None:
     """Wait for requests to or from ranks. Raises: WorkerError."""
     for request, p in requests:
-        group.complete(request, p)
+        communicator.complete(request, p)

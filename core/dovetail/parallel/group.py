@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from time import monotonic
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 import dovetail as dt
 from dovetail.extend import Lock, Request, Transport, arguments
 
 from . import collectives
 from .agreement import CONTENT_BYTES_MAX, Record, empty_record, unpack
+from .communicator import USER_TAG, Communicator, is_complete
 from .host_buffers import (
     Buffer,
     Reduction,
     Result,
-    Spec,
     Value,
     bytes_of,
     check_value,
     read_buffer,
     spec_of,
 )
-from .worker_errors import WorkerError
 
-__all__ = ["ProcessGroup", "ReceiveRequest", "SendRequest"]
+__all__ = ["MessageRequest", "ProcessGroup"]
 
 TIMEOUT_SECONDS = 300.0  # the default limit of each step of a call
-CONTROL_TAG, AGREEMENT_TAG = 0, 1  # the transport's tags; `collectives` has others
-USER_TAG = 1 << 20  # the transport's tag of the user's tag 0
 TAG_MAX = (1 << 20) - 1
-POLL_SECONDS_MIN, POLL_SECONDS_MAX = 0.001, 0.05  # between looks at the control messages
-CONTROL_TEXT_MAX = 500  # characters of an error in a control message
-LEFT_SECONDS = 2.0  # for messages that a rank sent before it left
-LEFT, FAILED = "left", "failed"
-
-
-class Departure(NamedTuple):
-    """The last collective call of a rank that has left the group, and when this rank saw it."""
-
-    call: str
-    seen: float
 
 
 class ProcessGroup:
@@ -72,16 +57,8 @@ class ProcessGroup:
             raise dt.ArgumentError(
                 f"parallel.ProcessGroup: timeout must be above 0 seconds, got {timeout}"
             )
-        self.transport = transport
-        self.peers = [p for p in range(self.size) if p != self.rank]
         self._lock = Lock(waited=False)
-        self._count = 0  # collective calls so far
-        self._call = "no collective call"  # the last one
-        self._error: WorkerError | None = None
-        self._is_closed = False
-        self._heard: tuple[str, int] | None = None  # why the group has failed, and at which rank
-        self._left: dict[int, Departure] = {}  # the ranks that left the group
-        self._control = {p: self._receive_control(p) for p in self.peers}
+        self._communicator = Communicator(transport, self.timeout)
 
     def __repr__(self) -> str:
         return f"<ProcessGroup: rank {self.rank} of {self.size}>"
@@ -93,7 +70,7 @@ class ProcessGroup:
         Raises: WorkerError.
         """
         with self._lock:
-            self._agree("barrier()")
+            self._communicator.agree("barrier()")
 
     def broadcast(self, tensor: Value, src: int = 0) -> Any:
         """Return the tensor of one rank, on all ranks.
@@ -112,13 +89,15 @@ class ProcessGroup:
             own = read_buffer(x) if self.rank == root else None
             result = Result(x)
             small = self._is_small(result.buffer)
-            contents = self._agree(call, bytes_of(own) if small and own is not None else b"")
+            contents = self._communicator.agree(
+                call, bytes_of(own) if small and own is not None else b""
+            )
             if own is not None:
                 result.buffer[:] = own
             elif small:
                 bytes_of(result.buffer)[:] = contents[root]
             if not small:
-                collectives.broadcast(self, result.buffer, root)
+                collectives.broadcast(self._communicator, result.buffer, root)
             return result.value()
 
     def all_reduce(self, tensor: Value, op: str = "sum") -> Any:
@@ -139,12 +118,12 @@ class ProcessGroup:
             own, result = read_buffer(x), Result(x)
             call = f"all_reduce({spec_of(x)}, op={op!r})"
             if self._is_small(own):
-                contents = self._agree(call, bytes_of(own))
-                parts = [collectives.array_like(own, c) for c in contents]
-                collectives.reduce_in_order(parts, reduction, result.buffer)
+                contents = self._communicator.agree(call, bytes_of(own))
+                arrays = [collectives.array_like(own, c) for c in contents]
+                collectives.reduce_in_order(arrays, reduction, result.buffer)
             else:
-                self._agree(call)
-                collectives.all_reduce(self, own, reduction, result.buffer)
+                self._communicator.agree(call)
+                collectives.all_reduce(self._communicator, own, reduction, result.buffer)
             return result.value()
 
     def reduce_scatter(self, tensors: Sequence[Value], op: str = "sum") -> Any:
@@ -159,10 +138,10 @@ class ProcessGroup:
         xs = self._check_list("reduce_scatter", tensors)
         reduction = Reduction("reduce_scatter", op, xs[0])
         with self._lock:
-            self._agree(f"reduce_scatter({self.size} of {spec_of(xs[0])}, op={op!r})")
+            self._communicator.agree(f"reduce_scatter({self.size} of {spec_of(xs[0])}, op={op!r})")
             result = Result(xs[0])
             buffers = [read_buffer(x) for x in xs]
-            collectives.reduce_scatter(self, buffers, reduction, result.buffer)
+            collectives.reduce_scatter(self._communicator, buffers, reduction, result.buffer)
             return result.value()
 
     def all_gather(self, tensor: Value) -> tuple[Any, ...]:
@@ -178,11 +157,13 @@ class ProcessGroup:
             results = [Result(x) for _ in range(self.size)]
             buffers = [r.buffer for r in results]
             if self._is_small(own):
-                for buffer, content in zip(buffers, self._agree(call, bytes_of(own)), strict=True):
+                for buffer, content in zip(
+                    buffers, self._communicator.agree(call, bytes_of(own)), strict=True
+                ):
                     bytes_of(buffer)[:] = content
             else:
-                self._agree(call)
-                collectives.all_gather(self, own, buffers)
+                self._communicator.agree(call)
+                collectives.all_gather(self._communicator, own, buffers)
             return tuple([r.value() for r in results])
 
     def gather(self, tensor: Value, dst: int = 0) -> tuple[Any, ...] | None:
@@ -197,13 +178,13 @@ class ProcessGroup:
         x = check_value("gather", tensor)
         root = self._check_rank("gather", dst, "dst")
         with self._lock:
-            self._agree(f"gather({spec_of(x)}, dst={root})")
+            self._communicator.agree(f"gather({spec_of(x)}, dst={root})")
             own = read_buffer(x)
             if self.rank != root:
-                self.complete(self.start_send(own, root), root)
+                collectives.send(self._communicator, own, root)
                 return None
             results = [Result(x) for _ in range(self.size)]
-            collectives.gather(self, own, [r.buffer for r in results])
+            collectives.gather(self._communicator, own, [r.buffer for r in results])
             return tuple([r.value() for r in results])
 
     def scatter(self, tensors: Sequence[Value] | None = None, src: int = 0) -> Any:
@@ -227,20 +208,20 @@ class ProcessGroup:
         xs = None if self.rank != root or tensors is None else self._check_list("scatter", tensors)
         with self._lock:
             content = b"" if xs is None else json.dumps(spec_of(xs[0])).encode()
-            contents = self._agree(f"scatter(src={root})", content)
+            contents = self._communicator.agree(f"scatter(src={root})", content)
             if xs is not None:
                 buffers = [read_buffer(x) for x in xs]
                 result = Result(xs[root])
                 result.buffer[:] = buffers[root]
-                collectives.scatter(self, buffers)
+                collectives.scatter(self._communicator, buffers)
             else:
                 name, shape = json.loads(contents[root])
                 result = Result(dt.empty(tuple(shape), dtype=name))
-                self.complete(self.start_receive(result.buffer, root), root)
+                collectives.receive(self._communicator, result.buffer, root)
             return result.value()
 
     # --- messages
-    def send(self, tensor: Value, dst: int, tag: int = 0) -> SendRequest:
+    def send(self, tensor: Value, dst: int, tag: int = 0) -> MessageRequest:
         """Start to send a tensor to a rank, and return the request, without waiting.
 
         The tensor must not be written before the request's `wait` returns.
@@ -255,7 +236,7 @@ class ProcessGroup:
         x = check_value("send", tensor)
         to, number = self._check_peer("send", dst, "dst"), self._check_tag("send", tag)
         with self._lock:
-            self._raise_if_unusable("send")
+            self._communicator.raise_if_unusable("send")
             own = read_buffer(x)
             is_small = self._is_small(own)
             content = bytes(bytes_of(own)) if is_small else b""
@@ -263,12 +244,14 @@ class ProcessGroup:
             buffers = [record] if is_small else [record, bytes_of(own)]
             what = f"send({spec_of(x)}, dst={to}, tag={number})"
             try:
-                requests = [self.transport.send(b, to, USER_TAG + number) for b in buffers]
+                requests = [
+                    self._communicator.transport.send(b, to, USER_TAG + number) for b in buffers
+                ]
             except ConnectionError:
-                self._fail_lost(what, to)
-            return SendRequest(self, to, what, requests)
+                self._communicator.fail_lost(what, to)
+            return MessageRequest(self._communicator, to, what, requests)
 
-    def receive(self, like: Value, src: int, tag: int = 0) -> ReceiveRequest:
+    def receive(self, like: Value, src: int, tag: int = 0) -> MessageRequest:
         """Start to receive a tensor of a rank, and return the request, whose `wait` returns it.
 
         Tensors of one rank with one tag arrive in the order in which they were sent.
@@ -282,25 +265,23 @@ class ProcessGroup:
         x = check_value("receive", like.detach() if isinstance(like, dt.Tensor) else like, "like")
         source, number = self._check_peer("receive", src, "src"), self._check_tag("receive", tag)
         with self._lock:
-            self._raise_if_unusable("receive")
-            result, record = Result(x), empty_record()
-            is_small = self._is_small(result.buffer)
-            buffers = [record] if is_small else [record, bytes_of(result.buffer)]
-            requests = [self.transport.receive(b, source, USER_TAG + number) for b in buffers]
+            self._communicator.raise_if_unusable("receive")
+            arrival = Arrival(x)
+            is_small = self._is_small(arrival.result.buffer)
+            buffers = [arrival.record] + ([] if is_small else [bytes_of(arrival.result.buffer)])
+            requests = [
+                self._communicator.transport.receive(b, source, USER_TAG + number) for b in buffers
+            ]
             what = f"receive({spec_of(x)}, src={source}, tag={number})"
-            return ReceiveRequest(self, source, what, requests, record, result, spec_of(x))
+            return MessageRequest(self._communicator, source, what, requests, arrival)
 
     def close(self) -> None:
-        """Leave the group: tell the other ranks, and free the connection. A second call is nothing.
+        """Leave the group and free its connection; a second call does nothing.
 
         It happens at the end of the process, too.
         """
         with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                if self._error is None:
-                    self._tell(LEFT, self._call, self.rank)
-                self.transport.close()
+            self._communicator.close()
 
     def abort(self, reason: str) -> None:
         """Tell the other ranks that this one has failed, so that they raise WorkerError.
@@ -308,168 +289,7 @@ class ProcessGroup:
         - `reason`: the text of their errors.
         """
         with self._lock:
-            if self._error is None and not self._is_closed:
-                self._error = WorkerError(reason, self.rank)
-                self._tell(FAILED, reason, self.rank)
-
-    # --- steps of collectives, for the module `collectives`
-    def start_send(self, buffer: Buffer, to: int, tag: int = collectives.DATA_TAG) -> Request:
-        """Start to send a flat array to a rank. Raises: WorkerError."""
-        try:
-            return self.transport.send(bytes_of(buffer), to, tag)
-        except ConnectionError:
-            self._fail_lost(self._call, to)
-
-    def start_receive(
-        self, buffer: Buffer, source: int, tag: int = collectives.DATA_TAG
-    ) -> Request:
-        """Start to receive a flat array of a rank."""
-        return self.transport.receive(bytes_of(buffer), source, tag)
-
-    def complete(
-        self,
-        request: Request,
-        peer: int,
-        what: str = "",
-        timeout: float | None = None,
-        pending: Mapping[int, Request] | None = None,
-    ) -> None:
-        """Wait for a request to or from a rank. Raises: WorkerError.
-
-        - `what`: the call in errors, by default the last collective one.
-        - `timeout`: the limit in seconds; None is that of the group.
-        - `pending`: requests of other ranks; if time is up, the error names all that are late.
-        """
-        call, pause = what or self._call, POLL_SECONDS_MIN
-        limit = self.timeout if timeout is None else timeout
-        end = monotonic() + limit
-        while True:
-            try:
-                request.wait(min(pause, max(0.0, end - monotonic())))
-                return
-            except TimeoutError:
-                pass
-            except ConnectionError:
-                self._fail_lost(call, peer)
-            except ValueError as error:
-                self.fail(f"{call}: the message of rank {peer}: {error}", peer)
-            self._listen(call)
-            if self._heard is not None:
-                if is_complete(request):  # it came before the other rank failed
-                    continue
-                self.fail(*self._heard)
-            if peer in self._left:  # what it sent before may be on its way
-                end = min(end, self._left[peer].seen + LEFT_SECONDS)
-            if monotonic() >= end:
-                if peer in self._left:
-                    self._fail_lost(call, peer)
-                late = [p for p, r in (pending or {}).items() if not is_complete(r)]
-                self._fail_late(call, late or [peer], limit)
-            pause = min(2 * pause, POLL_SECONDS_MAX)
-
-    # --- agreement, errors
-    def _agree(self, call: str, content: bytes | memoryview = b"") -> list[bytes]:
-        """Tell all ranks which call this one makes; return the content that each rank has added.
-
-        Raises: WorkerError if another rank makes another call, is lost, or too late.
-        """
-        self._raise_if_unusable(call)
-        self._count, self._call = self._count + 1, call
-        packed = Record(call, self._count, bytes(content)).pack()
-        own = unpack(packed)
-        received = {p: empty_record() for p in self.peers}
-        receives = {p: self.transport.receive(b, p, AGREEMENT_TAG) for p, b in received.items()}
-        sends = {}
-        for p in self.peers:
-            try:
-                sends[p] = self.transport.send(packed, p, AGREEMENT_TAG)
-            except ConnectionError:
-                self._fail_lost(call, p)
-        for p, request in receives.items():
-            self.complete(request, p, pending=receives)
-        for p, request in sends.items():
-            self.complete(request, p)
-        records = {p: unpack(b) for p, b in received.items()} | {self.rank: own}
-        for p in self.peers:
-            if records[p][:2] != own[:2]:
-                self.fail(
-                    f"{call}: rank {p} called {records[p].text} as its collective call "
-                    f"{records[p].count}, but rank {self.rank} called {own.text} as its call "
-                    f"{own.count}; all ranks must make the same calls in the same order, with the "
-                    "same shapes and dtypes",
-                    p,
-                )
-        return [records[r].content for r in range(self.size)]
-
-    def _raise_if_unusable(self, call: str) -> None:
-        """Raise WorkerError if the group is closed, has failed, or another rank says so."""
-        if self._is_closed:
-            raise WorkerError(f"{call}: this rank has closed the group", self.rank)
-        if self._error is not None:
-            raise WorkerError(str(self._error), self._error.rank) from self._error
-        self._listen(call)
-        if self._heard is not None:
-            self.fail(*self._heard)
-
-    def _listen(self, call: str) -> None:
-        """Read the control messages that have arrived, and notice ranks that are lost."""
-        for p, (request, buffer) in [*self._control.items()]:
-            try:
-                request.wait(0)
-            except TimeoutError:
-                continue
-            except ConnectionError:
-                self._heard = self._heard or (describe_loss(call, p), p)
-                continue
-            del self._control[p]
-            record = unpack(buffer)
-            rank, text = json.loads(record.content)
-            if record.text == FAILED:
-                self._heard = self._heard or (text, rank)
-            else:
-                self._left[p] = Departure(text, monotonic())
-
-    def _receive_control(self, p: int) -> tuple[Request, memoryview]:
-        """Start to receive the control message of a rank, which it sends at its end."""
-        buffer = empty_record()
-        return self.transport.receive(buffer, p, CONTROL_TAG), buffer
-
-    def _fail_lost(self, call: str, p: int) -> NoReturn:
-        """Raise WorkerError for a rank that is gone, by what it said last."""
-        self._listen(call)
-        if p in self._left and self._heard is None:
-            self.fail(f"{call}: rank {p} has left the group after {self._left[p].call}", p)
-        self.fail(*(self._heard or (describe_loss(call, p), p)))
-
-    def _fail_late(self, call: str, ranks: list[int], limit: float) -> NoReturn:
-        """Raise WorkerError for ranks that did not answer in time."""
-        names = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
-        self.fail(
-            f"{call}: {names} did not answer rank {self.rank} within {limit:g} seconds; if that is "
-            "no fault, pass a longer timeout to dt.parallel.init or run",
-            ranks[0],
-        )
-
-    def fail(self, text: str, rank: int) -> NoReturn:
-        """Mark the group as failed, tell the other ranks, and raise WorkerError.
-
-        They are told also what another rank has told this one: else its end could be seen first.
-        """
-        error = WorkerError(text, rank)
-        if self._error is None:
-            self._error = error
-            self._tell(FAILED, text, rank)
-        raise error
-
-    def _tell(self, kind: str, text: str, rank: int) -> None:
-        """Send a control message to all ranks that can still be reached, without waiting."""
-        content = json.dumps([rank, text[:CONTROL_TEXT_MAX]]).encode()[:CONTENT_BYTES_MAX]
-        packed = Record(kind, 0, content).pack()
-        for p in self.peers:
-            try:
-                self.transport.send(packed, p, CONTROL_TAG).wait(0)
-            except (ConnectionError, TimeoutError):  # it is lost; or slow, and gets it later
-                continue
+            self._communicator.abort(reason)
 
     # --- arguments
     def _check_rank(self, op: str, rank: int, name: str) -> int:
@@ -514,92 +334,69 @@ class ProcessGroup:
         return buffer.nbytes <= CONTENT_BYTES_MAX
 
 
-class SendRequest:
-    """A tensor that is being sent."""
+class Arrival:
+    """A tensor that is being received: the sender's record, and memory for the elements."""
 
-    def __init__(
-        self, group: ProcessGroup, peer: int, what: str, requests: Sequence[Request]
-    ) -> None:
-        self._group, self._peer, self._what = group, peer, what
-        self._requests = requests
+    def __init__(self, like: Value) -> None:
+        self.record, self.result, self.spec = empty_record(), Result(like), spec_of(like)
 
-    def wait(self, timeout: float | None = None) -> Any:
-        """Wait until the tensor may be written again.
+    def is_expected(self) -> bool:
+        """Return True if the record that has arrived names the expected shape and dtype."""
+        return unpack(self.record).text == str(self.spec)
 
-        - `timeout`: the limit in seconds; None is that of the group.
-
-        Raises: WorkerError.
-        """
-        for request in self._requests:
-            self._group.complete(request, self._peer, self._what, timeout)
-
-    def is_done(self) -> bool:
-        """Return True if `wait` would return, or raise an error, at once; never block."""
-        return all(map(is_complete, self._requests))
+    def value(self) -> Any:
+        """Return the tensor, after its elements have arrived."""
+        content = unpack(self.record).content
+        if content:
+            bytes_of(self.result.buffer)[:] = content
+        return self.result.value()
 
 
-class ReceiveRequest(SendRequest):
-    """A tensor that is being received; `wait` returns it."""
+class MessageRequest:
+    """A tensor that is being sent or received, from `send` or `receive` of a group.
+
+    - `communicator`, `peer`, `what`, `requests`, `arrival`: set by the group.
+    """
 
     def __init__(
         self,
-        group: ProcessGroup,
+        communicator: Communicator,
         peer: int,
         what: str,
         requests: Sequence[Request],
-        record: memoryview,
-        result: Result,
-        spec: Spec,
+        arrival: Arrival | None = None,
     ) -> None:
-        super().__init__(group, peer, what, requests)
-        self._record, self._result, self._spec = record, result, spec
+        self._communicator, self._peer, self._what = communicator, peer, what
+        self._requests, self._arrival = requests, arrival
         self._value: Any = None
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Wait for the tensor and return it; overrides `SendRequest.wait`.
+        """Wait for a message: return a received tensor, or None if a sent one may be written again.
 
         - `timeout`: the limit in seconds; None is that of the group.
 
-        Raises: WorkerError, also for another shape or dtype than that of `like`.
+        Raises: WorkerError, also if the received tensor has another shape or dtype than expected.
         """
-        if self._value is None:
-            group = self._group
-            group.complete(self._requests[0], self._peer, self._what, timeout)
-            sent = unpack(self._record)
-            if sent.text != str(self._spec):
-                group.fail(
-                    f"{self._what}: rank {self._peer} sent {sent.text}, but rank {group.rank} "
-                    f"receives {self._spec}",
+        if self._value is not None:
+            return self._value
+        communicator, arrival = self._communicator, self._arrival
+        for k, request in enumerate(self._requests):
+            communicator.complete(request, self._peer, self._what, timeout)
+            if k == 0 and arrival is not None and not arrival.is_expected():
+                sent = unpack(arrival.record).text
+                communicator.fail(
+                    f"{self._what}: rank {self._peer} sent {sent}, but rank {communicator.rank} "
+                    f"receives {arrival.spec}",
                     self._peer,
                 )
-            super().wait(timeout)
-            if sent.content:
-                bytes_of(self._result.buffer)[:] = sent.content
-            self._value = self._result.value()
+        if arrival is not None:
+            self._value = arrival.value()
         return self._value
 
     def is_done(self) -> bool:
-        """Return True if `wait` would not block; overrides `SendRequest.is_done`."""
-        first = self._requests[0]
+        """Return True if `wait` would return, or raise an error, at once; never block."""
+        first, *others = self._requests
         if not is_complete(first):
             return False
-        return unpack(self._record).text != str(self._spec) or super().is_done()
-
-
-def describe_loss(call: str, p: int) -> str:
-    """Return the text about a rank whose connection is closed."""
-    return (
-        f"{call}: rank {p} is lost: its connection was closed without a word; it was killed, or it "
-        "crashed"
-    )
-
-
-def is_complete(request: Request) -> bool:
-    """Return True if a request is complete or has failed; never block."""
-    try:
-        request.wait(0)
-    except TimeoutError:
-        return False
-    except (ConnectionError, ValueError):
-        return True
-    return True
+        is_wrong = self._arrival is not None and not self._arrival.is_expected()
+        return is_wrong or all(map(is_complete, others))

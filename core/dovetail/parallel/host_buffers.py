@@ -127,7 +127,8 @@ def _view(x: dt.Tensor, dtype: dt.DType) -> dt.Tensor:
 
 def bytes_of(buffer: Buffer) -> memoryview:
     """Return the bytes of a flat array."""
-    return memoryview(buffer.view(np.uint8))
+    view: Any = buffer.view(np.uint8)  # mypy's ndarray is no buffer in Python 3.11
+    return memoryview(view)
 
 
 class Reduction:

@@ -7,13 +7,14 @@ import os
 import sys
 import threading
 
-from dovetail.extend import Request, Transport, arguments
+from dovetail.extend import Request, Transport, arguments, find_transport
 
 from .group import TIMEOUT_SECONDS, ProcessGroup
-from .transports import registry
 from .worker_errors import WorkerError
 
 __all__ = ["current", "init"]
+
+TRANSPORTS = {name: f"{__package__}.{name}" for name in ("sockets", "mpi")}
 
 
 class LoneTransport(Transport):
@@ -83,7 +84,7 @@ def init(transport: str = "sockets", timeout: float = TIMEOUT_SECONDS) -> Proces
         return _of_process[-1]
     name = arguments.instance("parallel.init", transport, "transport", str)
     limit = arguments.real("parallel.init", timeout, "timeout")
-    info = registry.find(name)
+    info = find_transport(name, TRANSPORTS)
     if name == "sockets" and not os.environ.get("WORLD_SIZE"):
         return _lone
     try:

@@ -51,7 +51,7 @@ class Meeting:
                 write_message(peer, {"addresses": {**table, 0: [host, port]}})
             return
         master = self.connect(0, (host, port), listen=True)
-        answer = self._read(master, 0, self._left())
+        answer = self._read(master, 0, self._remaining())
         if "error" in answer:
             raise ConnectionError(answer["error"])
         for rank in range(1, self.rank):
@@ -60,25 +60,24 @@ class Meeting:
 
     def listen(self, address: Address) -> None:
         """Listen at an address. Raises: ConnectionError if another program does so."""
-        is_path = isinstance(address, str)
-        family = socket.AF_UNIX if is_path else socket.AF_INET6 if ":" in address[0] else None
         try:
-            if family is None:
-                infos = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
-                family, address = infos[0][0], infos[0][4]  # type: ignore[assignment]  # of IPv4, 6
-            self.listener = listener = socket.socket(family, socket.SOCK_STREAM)
-            if not is_path:
+            if isinstance(address, str):
+                self.listener = listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                listener.bind(address)
+            else:
+                host, port = address
+                family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+                self.listener = listener = socket.socket(family, socket.SOCK_STREAM)
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
+                listener.bind(where)
             listener.listen(self.size)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                raise ConnectionError(
-                    f"rank {self.rank} cannot listen at {shown(address)}, which is in use; is "
-                    "there another worker with this rank, or another program at this port?"
-                ) from error
+                reason = "it is in use; is there another worker with this rank, or another program?"
+            else:
+                reason = error.strerror or str(error)
             raise ConnectionError(
-                f"rank {self.rank} cannot listen at {shown(address)}: {error.strerror or error}"
+                f"rank {self.rank} cannot listen at {address_text(address)}: {reason}"
             ) from error
 
     def connect(self, rank: int, address: Address, listen: bool = False) -> socket.socket:
@@ -93,12 +92,14 @@ class Meeting:
             except (FileNotFoundError, ConnectionRefusedError, TimeoutError, BlockingIOError) as e:
                 if monotonic() + RETRY_SECONDS >= self._end:
                     raise TimeoutError(
-                        f"rank {rank} did not listen at {shown(address)} within "
+                        f"rank {rank} did not listen at {address_text(address)} within "
                         f"{self.timeout:g} seconds; has it started?"
                     ) from e
                 sleep(RETRY_SECONDS)
             except OSError as e:
-                text = f"rank {rank} cannot be reached at {shown(address)}: {e.strerror or e}"
+                text = (
+                    f"rank {rank} cannot be reached at {address_text(address)}: {e.strerror or e}"
+                )
                 raise ConnectionError(text) from e
         hello: dict[str, Any] = {"protocol": PROTOCOL, "rank": self.rank, "size": self.size}
         if listen:
@@ -106,7 +107,7 @@ class Meeting:
             assert self.listener is not None
             hello["address"] = self.listener.getsockname()[:2]
         write_message(peer, hello)
-        self._check_hello(self._read(peer, rank, self._left()), [rank])
+        self._check_hello(self._read(peer, rank, self._remaining()), [rank])
         self.sockets[rank] = peer
         return peer
 
@@ -120,7 +121,7 @@ class Meeting:
         assert self.listener is not None
         try:
             while missing:
-                self.listener.settimeout(self._left())
+                self.listener.settimeout(self._remaining())
                 try:
                     peer, _ = self.listener.accept()
                 except TimeoutError:
@@ -130,7 +131,7 @@ class Meeting:
                         f"rank {self.rank} within {self.timeout:g} seconds"
                     ) from None
                 try:
-                    hello = self._read(peer, -1, min(HELLO_SECONDS, self._left()))
+                    hello = self._read(peer, -1, min(HELLO_SECONDS, self._remaining()))
                 except (OSError, ValueError):  # another program, which looks for open ports
                     peer.close()
                     continue
@@ -163,17 +164,17 @@ class Meeting:
     def _open(self, address: Address) -> socket.socket:
         """Return a socket that is connected to an address."""
         if not isinstance(address, str):
-            return socket.create_connection(address, self._left())
+            return socket.create_connection(address, self._remaining())
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            peer.settimeout(self._left())
+            peer.settimeout(self._remaining())
             peer.connect(address)
         except BaseException:
             peer.close()
             raise
         return peer
 
-    def _left(self) -> float:
+    def _remaining(self) -> float:
         """Return the seconds until the limit, above 0, because sockets take 0 for "at once"."""
         return max(0.001, self._end - monotonic())
 
@@ -198,7 +199,7 @@ class Meeting:
                 f"rank {rank} has WORLD_SIZE={size} and {hello.get('protocol')!r}, but rank "
                 f"{self.rank} has WORLD_SIZE={self.size} and {PROTOCOL!r}"
             )
-        if rank not in expected:
+        if rank not in {*expected}:
             raise ConnectionError(
                 f"rank {rank} has connected to rank {self.rank} twice; each worker must have a "
                 "RANK of its own"
@@ -251,6 +252,6 @@ def read_exactly(peer: socket.socket, count: int) -> bytes:
     return bytes(data)
 
 
-def shown(address: Address) -> str:
+def address_text(address: Address) -> str:
     """Return an address as text."""
     return address if isinstance(address, str) else ":".join(map(str, address[:2]))

@@ -1,8 +1,9 @@
 """The transport over stream sockets: Unix sockets on one machine, TCP between machines.
 
 A message is a frame: its length, its tag, and its bytes, which move between the buffers of both
-ranks and the kernel without another copy. Whoever waits moves data itself, so a message costs no
-change of threads. While nobody waits, a thread moves what arrives and what is left to send.
+ranks and the kernel without another copy. A thread that waits moves data itself, so a message needs
+no switch of threads. While no thread waits, one of the transport moves what arrives and what is
+left to send.
 """
 
 from __future__ import annotations
@@ -329,13 +330,13 @@ class SocketTransport(Transport):
                 self._poll.unregister(fd)
             self._events[fd] = events
 
-    # --- the thread that moves data while nobody waits
+    # --- the thread that moves data while no caller waits
     def _pump(self) -> None:
         """Move data of all ranks, in a thread, unless a caller has done so a moment ago."""
-        seen, poll = -1, select.poll()
+        waits, poll = -1, select.poll()
         while not self._is_closed:
-            if self._waiting or self._waits != seen:
-                seen = self._waits
+            if self._waiting or self._waits != waits:
+                waits = self._waits
                 sleep(IDLE_SECONDS)
                 continue
             poll.register(self._wakened, READ)
@@ -348,7 +349,7 @@ class SocketTransport(Transport):
             staged = [(f, READ) for f, link in self._by_fd.items() if link.has_staged()]
             ready = poll.poll(0 if staged else POLL_MILLISECONDS) + staged
             self._is_polling = False
-            if self._waiting or self._waits != seen or self._is_closed:
+            if self._waiting or self._waits != waits or self._is_closed:
                 continue
             with self._lock:
                 for fd, event in ready:

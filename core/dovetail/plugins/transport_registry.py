@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pluggy
 
+from .entry import PluginEntry
 from .plugin_registry import PluginRegistry
 from .plugin_state import PluginRecord, PluginState
 
@@ -51,7 +53,7 @@ class Transport(ABC):
     def send(self, buffer: memoryview, to: int, tag: int) -> Request:
         """Start to send the bytes of a buffer, and return the request.
 
-        - `buffer`: contiguous bytes; nobody writes to them until the request is complete.
+        - `buffer`: contiguous bytes, which do not change until the request is complete.
         - `to`: the rank of the receiver, another than this one.
         - `tag`: a number from 0 to 2**21 - 1, by which the receiver asks for the message.
 
@@ -126,3 +128,21 @@ class TransportRegistry(PluginRegistry):
         if record.state is not PluginState.OPEN:
             raise record.error()
         return self._infos[name]
+
+
+@cache
+def _registry(built_in: tuple[tuple[str, str], ...]) -> TransportRegistry:
+    """Return the registry of this process."""
+    group = f"{GROUP_PREFIX}{INTERFACE[0]}"
+    return TransportRegistry(built_in=[PluginEntry(*each, group) for each in built_in])
+
+
+def find_transport(name: str, built_in: Mapping[str, str]) -> TransportInfo:
+    """Load a transport plugin and return its description.
+
+    - `name`: the name of the transport.
+    - `built_in`: the modules of transports that are not installed as plugins, by name.
+
+    Raises: PluginError.
+    """
+    return _registry(tuple(built_in.items())).find(name)
