@@ -194,10 +194,11 @@ class Link:
             request = receivers.popleft()
             if not receivers:
                 del self.receivers[self._tag]
-            if request.buffer.nbytes == length:
-                self._receiver = request
-            else:
+            if request.buffer.nbytes != length:
                 request.finish(length_error(length, request))
+                dropped = memoryview(bytearray(length))  # takes the bytes of the frame
+                request = SocketRequest(request.transport, self, dropped)
+            self._receiver = request
         if self._receiver is not None:
             self._target = self._receiver.buffer
         else:
