@@ -16,6 +16,8 @@ import pytest
 from dovetail.commands import demo_parallel as demo
 from installed import INSTALLED
 
+pytest.importorskip("safetensors")
+
 GROUPS, STEPS = 8, 4
 BUILDING = threading.Lock()
 run_threads = partial(dt.parallel.run, transport="threads", timeout=60)
@@ -42,7 +44,7 @@ CONV = demo.Task(partial(build, demo.ConvNet, 4), demo.loss_of_digits, read_pict
 TRANSFORMER = demo.Task(partial(build, demo.Transformer, 8), demo.loss_of_letters, read_texts)
 
 
-def train(task: demo.Task, device: str = "cpu") -> demo.Outcome:
+def train(task: demo.Task, device: str | None = None) -> demo.Outcome:
     """Train a few steps: whole batches and short ones, of fewer examples than groups."""
     return demo.train(task, STEPS, GROUPS, 48 if task is CONV else 24, device)
 

@@ -123,9 +123,10 @@ TASKS = {
 
 
 def train(
-    task: Task, steps: int, groups: int = GROUPS, batch: int = BATCH, device: str = "cpu"
+    task: Task, steps: int, groups: int = GROUPS, batch: int = BATCH, device: str | None = None
 ) -> Outcome:
     """Train in each worker of the current group, and return the worker's outcome."""
+    device = device or str(dt.default_device())
     rows = dt.data.TensorDataset(*[dt.asarray(x, device=device) for x in task.data()])
     model = task.network().to(device)
     dt.parallel.current().barrier()  # workers that are threads share the random generator
