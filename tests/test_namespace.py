@@ -210,6 +210,20 @@ SEEN = {
 MODULES = {"autograd", "fft", "func", "linalg", "memory", "plugins", "random"}
 
 
+def test_core_is_loaded_while_another_thread_imports_one_of_its_modules() -> None:
+    program = """if True:
+        import sys, types
+        import dovetail as dt
+        name = "dovetail.capture.jit"
+        sys.modules[name] = types.ModuleType(name)  # as far as the other thread has come
+        dt.zeros
+        del sys.modules[name]
+        print(dt.jit(lambda x: x + 1)(dt.zeros(2)).tolist())
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[1.0, 1.0]\n", done.stderr
+
+
 def test_dir_of_the_namespace_has_only_public_names() -> None:
     dir_ = {*dir(dt)}
     own = {"__array_api_version__", "__config__", "__version__"}

@@ -583,7 +583,8 @@ else:
             _import_module(".wiring", __name__)
             values = []
             for public, (home, source) in _SOURCES.items():  # also for finalisers at Python's end
-                if (module := _modules.get(f"{__name__}.{home}")) is not None:
+                module = _modules.get(f"{__name__}.{home}")
+                if hasattr(module, source):  # not while another thread imports that module
                     values.append(globals().setdefault(public, getattr(module, source)))
             _publish(*values)
 
