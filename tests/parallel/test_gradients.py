@@ -153,6 +153,21 @@ def test_module_gets_gradients_and_the_mean_of_changed_buffers() -> None:
     )
 
 
+def test_captured_groups_have_the_bits_of_plain_ones() -> None:
+    def train(jit: bool) -> str:
+        model = build(demo.ConvNet, 4)
+        step = dt.parallel.value_and_grad(
+            demo.loss_of_digits, groups=4, jit=jit, generator=dt.random.default_rng(0)
+        )
+        for _ in range(3):
+            step(model, read_pictures())
+            for p in model.parameters():
+                p.data.sub_(0.1 * p.grad)
+        return demo.hash_weights(model)
+
+    assert train(True) == train(False)
+
+
 def test_unused_parameter_gets_zeros() -> None:
     params = [dt.ones(2), dt.ones(3)]
     step = dt.parallel.value_and_grad(lambda p, x: ((p[0] * x).sum(), 1), groups=1)

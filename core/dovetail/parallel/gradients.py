@@ -25,7 +25,7 @@ Vectors: TypeAlias = list[dt.Tensor]  # the packed result of groups, one vector 
 OP = "parallel.value_and_grad"
 TAGS_START, TAGS_PER_SUBTREE = 1 << 19, 16  # one for each dtype, the last for the header
 # Groups draw from the default generator, which all threads share: one group draws at a time.
-_DRAWING = Lock()
+_DRAWING = Lock(waited=False)
 
 
 def value_and_grad(
