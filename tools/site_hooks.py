@@ -33,8 +33,8 @@ GROUPS: dict[str, str] = {
     "on-a-gpu seeing numerics accuracy memory storage errors environment",
     "Arrays": "numpy sparse",
     "Gradients": "which-gradient autograd transforms",
-    "Networks": "layers training checkpoints mixed-precision parallel weights-from-hugging-face attention "
-    "convolutions distributions onnx",
+    "Networks": "layers training checkpoints mixed-precision parallel parallel-training "
+    "weights-from-hugging-face attention convolutions distributions onnx",
     "Kernels": "kernels kernels-of-loops extensions adding-an-op adding-a-fusion-rule",
     "Devices": "writing-a-backend kernel-ir conformance writing-a-layout adding-a-dtype "
     "writing-an-allocator writing-a-transport",

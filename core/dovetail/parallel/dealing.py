@@ -40,7 +40,10 @@ class Share(NamedTuple):
     rank: int
 
     def of_group(self, g: int) -> Any:
-        """Return the examples of a group of this worker."""
+        """Return the examples of a group of this worker.
+
+        - `g`: the number of the group.
+        """
         start = sum(
             _group_size(self.size, self.groups, h)
             for h in list_groups(self.groups, self.workers, self.rank)
