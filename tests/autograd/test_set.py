@@ -28,6 +28,17 @@ def test_set_of_a_leaf_keeps_it_a_leaf_and_clears_its_gradient(device: dt.Device
     assert not plain.requires_grad
 
 
+@pytest.mark.parametrize("source", [lambda x: x, lambda x: x.detach(), lambda x: x.data])
+def test_set_to_own_memory_keeps_gradient_and_graph(device: dt.Device, source) -> None:
+    x = dt.asarray([1.0, 2.0]).requires_grad_()
+    (x * 3).sum().backward()
+    y = (x * x).sum()
+    assert x.set_(source(x)) is x
+    assert x.grad.tolist() == [3.0, 3.0]
+    y.backward()
+    assert x.grad.tolist() == [5.0, 7.0]
+
+
 def test_set_leaves_views_on_the_previous_memory(device: dt.Device) -> None:
     x = dt.zeros(4)
     v = x[:2]

@@ -227,3 +227,24 @@ def test_frequencies_of_a_captured_spacing_are_numpys() -> None:
     numpy.testing.assert_allclose(pair[0], numpy.fft.fftfreq(49, x[1] - x[0]), 1e-15)
     numpy.testing.assert_allclose(pair[1], numpy.array([0, 1, 2, 3]) / -7, 1e-15)
     assert np.fft.fftfreq(4, 0.5).tolist() == [0, 0.5, -1, -0.5]
+
+
+POWERS = {
+    "operator": lambda x, y: x**y,
+    "in place": lambda x, y: x.__ipow__(y),
+    "function": np.power,
+    "function of a number": lambda x, y: np.power(2, y),
+    "reflected": lambda x, y: 2**y,
+}
+
+
+@pytest.mark.parametrize("name", POWERS)
+@pytest.mark.parametrize("size", [2, 5000])
+def test_integers_to_negative_powers_raise_as_in_numpy(name: str, size: int) -> None:
+    power = POWERS[name]
+    for library in (numpy, np):
+        x, y = library.full(size, 2), library.arange(size)
+        assert int(library.max(power(x[:5].copy(), y[:5]))) == 2 ** min(size - 1, 4)
+        y[-1] = -1
+        with pytest.raises(ValueError, match="to negative integer powers are not allowed"):
+            power(x, y)

@@ -369,7 +369,8 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     The tensor stays the same object for all its holders: so a parameter moves to another device, or
     changes its dtype, and its optimiser goes on with it. One that requires a gradient is a new
     leaf: `grad` and hooks are gone. Views of it, and results computed from it, keep their memory;
-    a backward pass from them raises, because the leaf is gone.
+    a backward pass from them raises, because the leaf is gone. Nothing changes if the tensor has
+    this memory already.
 
     - `source`: the other tensor; no gradient flows to it from here.
 
@@ -399,6 +400,8 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
             f"{fresh_leaf.spec.dtype.name}; use x.requires_grad_(False)"
         )
     evaluate(source)  # a mean that each step binds anew would become a chain of all steps
+    if _has_memory_of(x._expr, fresh_leaf):
+        return x
     fresh_leaf.tape = None if tape is None else TapeLeaf(fresh_leaf.spec)
     if tape is not None:
         _refuse_gradients(tape, fresh_leaf.spec)
@@ -406,6 +409,16 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
         x._aliases.remove(x)
     x._expr = fresh_leaf
     return x
+
+
+def _has_memory_of(a: Expr, b: Expr) -> bool:
+    """Return True if two leaves are the same elements of one storage; False for pending `a`."""
+    return a.op is None and (a.storage, a.spec, a.strides, a.offset) == (
+        b.storage,
+        b.spec,
+        b.strides,
+        b.offset,
+    )
 
 
 def _refuse_gradients(tape: TapeLeaf, spec: Spec) -> None:

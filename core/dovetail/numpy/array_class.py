@@ -335,6 +335,10 @@ class ndarray(ArrayMethods):
 
     # --- methods that differ
 
+    def __abs__(self) -> Any:
+        """Return the absolute values; bools are their own."""
+        return UFUNCS["absolute"](self)
+
     def __matmul__(self, other: Any) -> Any:
         """Return the matrix product, of NumPy's dtype."""
         if isinstance(other, Tensor) and other.dtype is not self.dtype:
@@ -546,6 +550,7 @@ def _read_results(theirs: Callable[..., Any]) -> None:
     """Let the function of the namespace return scalars for results of no dimensions."""
     call = find_function(theirs)
     op = HOST_REDUCTIONS.get(theirs.__name__)
+    is_quantile = theirs.__name__.endswith(("median", "quantile", "percentile"))
 
     @wraps(theirs, updated=())
     def reduce(*args: Any, **options: Any) -> Any:
@@ -555,7 +560,8 @@ def _read_results(theirs: Callable[..., Any]) -> None:
             if small is not None:
                 return small
         result = call(*args, **options)
-        return result if "out" in options else read_result(result, args)
+        keeps_array = "out" in options or (is_quantile and options.get("keepdims"))
+        return result if keeps_array else read_result(result, args)
 
     calls._wrappers[theirs] = reduce
 
@@ -806,6 +812,8 @@ def find_promotion(op: Op, *operands: Any) -> Any:
         return _multiply_by_list if op.name == "multiply" else ufunc
     numpy_kinds = {k: _dtypes.get(k, k) for k in operands if _is_scalar_type(k)}
     kinds = [int if k is Size else numpy_kinds.get(k, k) for k in operands]
+    if op.name == "pow" and isinstance(kinds[1], DType) and kinds[1].kind == "i":
+        return ufunc  # it refuses negative exponents of integers
     return ufunc if _differs(op.name, kinds) else None
 
 

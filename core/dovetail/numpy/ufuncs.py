@@ -157,6 +157,9 @@ class ufunc:
         kinds = _find_kinds(operands)
         key = kinds if dtype is None else (kinds, dtype)
         plan = self._plans.get(key) or self._make_plan(key, kinds, dtype)
+        is_integer_power = theirs is host.power and plan.dtypes[0].is_integer
+        if is_integer_power:
+            _refuse_negative(operands[1])
         if plan.dtypes[0] is bool_ and theirs is host.absolute:
             ours = copy  # dovetail has no absolute value of bools
         try:
@@ -169,7 +172,7 @@ class ufunc:
         typed = [
             r if r.dtype is d else cast(r, d) for r, d in zip(results, plan.dtypes, strict=True)
         ]
-        is_new = not plan.is_direct and dtype is None and ours is not copy
+        is_new = not plan.is_direct and dtype is None and ours is not copy and not is_integer_power
         if is_new and typed[0] is result and all(result is not x for x in operands):
             self._store(key, plan._replace(is_direct=True))
         if where is not True:
@@ -364,6 +367,18 @@ def _convert(x: Any, conversion: Any) -> Any:
     if conversion is None:
         return x
     return x.item() if conversion is NUMBER else cast(x, conversion)
+
+
+def _refuse_negative(exponents: Any) -> None:
+    """Raise ValueError if an exponent of integers is negative; a captured function reads none."""
+    is_array = isinstance(exponents, Tensor)
+    if is_array and (exponents.dtype.kind != "i" or not exponents.size or is_tracing()):
+        return
+    least = exponents.min().item() if is_array else exponents
+    if least < 0:
+        raise ValueError(
+            "power: integers to negative integer powers are not allowed; use x.astype(float)"
+        )
 
 
 def _drop_none(**options: Any) -> dict[str, Any]:

@@ -101,6 +101,7 @@ cdef object _product = None, _product_reflected = None, _write_at = None
 
 cdef type _array = None  # the subclass of which small arrays are computed at once
 cdef object _array_product = None  # its `__matmul__`
+cdef object _array_absolute = None  # its `__abs__`
 cdef Unary _default_invert = NULL  # slots that call its methods
 cdef Binary _default_updates[3]
 cdef list _forward_bitwise = [], _reflected_bitwise = []
@@ -163,6 +164,8 @@ cdef object _negative(object a):
 
 cdef object _absolute(object a):
     result = host_arithmetic.compute_unary(ABSOLUTE, a) if type(a) is _array else None
+    if result is None and type(a) is _array and expr_of(a).spec.dtype.kind == "b":
+        return _array_absolute(a)
     return apply(_take_absolute, (a,)) if result is None else result
 
 
@@ -492,10 +495,11 @@ def install_element_slots(type kind):
 
     Raises: RuntimeError for a second class.
     """
-    global _element_subscript, _element_assignment, _array, _array_product
+    global _element_subscript, _element_assignment, _array, _array_product, _array_absolute
     if _element_subscript != NULL:
         raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")
     _array, _array_product = kind, kind.__dict__["__matmul__"]
+    _array_absolute = kind.__dict__["__abs__"]
     cdef Mapping* mapping = (<Type*>kind).tp_as_mapping
     mapping.mp_length = (<Type*>kind).tp_as_sequence.sq_length = _length
     (<Type*>kind).tp_richcompare = _compare
