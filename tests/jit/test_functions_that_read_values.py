@@ -190,3 +190,19 @@ def test_read_in_the_body_of_a_loop_is_an_error() -> None:
     f = dt.jit(lambda x: dt.fori_loop(0, 3, lambda i, c: c * 2 if float(c.sum()) > 0 else c, x))
     with pytest.raises(dt.CaptureError, match=r"dt\.where"):
         f(dt.ones(2))
+
+
+@pytest.mark.parametrize("multiply", [lambda n, values: n * values, lambda n, values: values * n])
+@pytest.mark.parametrize(
+    "number", [lambda x: x, lambda x: x + 1, lambda x: np.array(3), lambda x: -x[...] * 2]
+)
+def test_list_times_an_array_of_no_dimensions_is_no_repetition(
+    multiply: Callable[[Any, Any], Any], number: Callable[[Any], Any]
+) -> None:
+    def f(x: Any) -> Any:
+        return multiply(number(x), [1, 2])
+
+    captured = dt.jit(f, fullgraph=True)
+    for value in (2, 5):
+        x = np.array(value)
+        assert captured(x).tolist() == f(x).tolist()

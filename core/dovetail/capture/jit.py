@@ -249,7 +249,7 @@ class Captured(RecentExecutables, Generic[P, R]):
                 )
             leaves = [*flat.leaves]
             for i, _ in capture.executable.inputs.floats:
-                leaves[i] = float(leaves[i])  # type: ignore[arg-type]  # it is one, or NumPy's
+                leaves[i] = float(leaves[i])  # which may be one of NumPy
             result: R = capture.executable.run(leaves, flat.tree, settings)
             if result is not CACHE_MISS:
                 self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]

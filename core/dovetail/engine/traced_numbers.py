@@ -87,7 +87,7 @@ class TracedFloat:
         self.environment, self.value, self.variable = environment, value, variable
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # type: ignore[misc]  # it is not to be set
         """The class of the value."""
         return type(self.value)
 

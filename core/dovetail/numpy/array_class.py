@@ -342,7 +342,7 @@ class ndarray(ArrayMethods):
     def __matmul__(self, other: Any) -> Any:
         """Return the matrix product, of NumPy's dtype."""
         if isinstance(other, Tensor) and other.dtype is not self.dtype:
-            return UFUNCS["matmul"](self, other)
+            return read_result(UFUNCS["matmul"](self, other))
         return read_result(_multiply_matrices(self, other))
 
     def astype(
@@ -818,12 +818,14 @@ def find_promotion(op: Op, *operands: Any) -> Any:
 
 
 def _multiply_by_list(a: Any, b: Any) -> Any:
-    """Return the product with a list or tuple; an integer of a trace repeats it.
+    """Return the product with a list or tuple; an integer that a trace computes repeats it.
 
     Without a trace that integer is NumPy's scalar. Its read ends the trace.
     """
     x, values = (a, b) if isinstance(a, Tensor) else (b, a)
-    is_scalar = is_tracing() and expr_of(x).spec.shape == () and x.dtype.kind in "iu"
+    tracer = tracer_api.current()
+    is_integer = expr_of(x).spec.shape == () and x.dtype.kind in "iu"
+    is_scalar = is_integer and tracer is not None and not tracer.is_given(x)
     return values * operator.index(x) if is_scalar else UFUNCS["multiply"](a, b)
 
 

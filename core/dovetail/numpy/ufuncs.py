@@ -89,6 +89,7 @@ class ufunc:
         self.nin: int = theirs.nin
         self._ours: Callable[..., Any] | None = None
         self._at_once = AT_ONCE.get(theirs.__name__)
+        self._is_of_vectors = theirs.signature is not None  # such as matmul
         self._plans: dict[Any, Plan] = {}  # by the kinds of operands, with `dtype=` if given
 
     def __repr__(self) -> str:
@@ -119,7 +120,8 @@ class ufunc:
             plan = self._plans.get(kinds)
             if plan is not None and plan.is_direct:
                 values = map(_convert, args, plan.conversions) if plan.conversions else args
-                return set_class(self._ours(*values), ndarray_class())  # type: ignore[misc]  # set before
+                result = set_class(self._ours(*values), ndarray_class())  # type: ignore[misc]  # set before
+                return read_result(result) if self._is_of_vectors else result
             if NUMBER_TYPES.issuperset(kinds):
                 return self.__wrapped_ufunc__(*args)
         if find_tensor([*args, *options.values()]) is None:
@@ -183,6 +185,8 @@ class ufunc:
                 for r, o in zip(typed, outs, strict=True)
             ]
         )
+        if self._is_of_vectors and out is None:
+            final = read_result(final)
         return final if len(final) > 1 else final[0]
 
     def _operand(self, a: Any) -> Any:

@@ -253,7 +253,7 @@ def create_full(
     op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
 ) -> Tensor:
     """Return a filled tensor; without a dtype, the value's kind of number decides it."""
-    if type(value) is TracedFloat:
+    if isinstance(value, TracedFloat):
         value = callbacks.as_tensor(value, dtype=dtype, device=device)
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
