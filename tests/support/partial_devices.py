@@ -36,7 +36,7 @@ from dovetail.ir.language import Atomic, Loop, Value, walk
 from dovetail.ir.target import Capabilities
 from dovetail.plugins.entry import PluginEntry
 from dovetail.plugins.hooks import hookimpl
-from dovetail.plugins.registry import open_device, registry
+from dovetail.plugins.registry import registry
 from limited import OF_REFERENCE
 
 
@@ -384,8 +384,3 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
             for cache in 2 * program_caches:  # plans hold launches of the previous backend
                 cache.age()
             registry.records().pop(dev.type)
-
-
-def backend_of(dev: Device) -> Any:
-    """Return the core's view of a device."""
-    return open_device(dev).backend
