@@ -84,5 +84,7 @@ class TensorMethods(Tensor):
         axis."""
     def div(self, other: Any, *, rounding_mode: str | None = None, **options: Any) -> Any:
         """Return the quotients, rounded if asked."""
+    def floor_divide(self, other: Any, *, out: Any = None) -> Any:
+        """Return the quotients rounded down; `inf // 1` is NaN, as in PyTorch."""
     def take(self, index: Any, *, axis: int | None = None) -> Any:
         """Return the elements at positions in the flattened tensor."""

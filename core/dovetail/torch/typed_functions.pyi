@@ -1030,11 +1030,8 @@ def floor(x: AnyTensor, /, *, out: AnyTensor | None = None) -> Tensor:
     """Return the largest integer that is not more than x."""
 @overload
 def floor(input: AnyTensor, *, out: AnyTensor | None = None) -> Tensor: ...
-@overload
-def floor_divide(x1: Operand, x2: Operand, /, *, out: AnyTensor | None = None) -> Tensor:
-    """Return the quotient x1 / x2 of exact arithmetic, rounded down."""
-@overload
-def floor_divide(input: Operand, other: Operand, *, out: AnyTensor | None = None) -> Tensor: ...
+def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Return the quotients rounded down; `inf // 1` is NaN, as in PyTorch."""
 @overload
 def fmax(x1: Operand, x2: Operand, /, *, out: AnyTensor | None = None) -> Tensor:
     """Return the larger of x1 and x2, element by element, and the other one for a NaN."""
