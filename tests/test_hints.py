@@ -133,7 +133,7 @@ def test_hint_of_a_compressed_tensor_names_its_own_methods() -> None:
 
 def test_hint_without_an_equivalent_says_so() -> None:
     for name, closest in (
-        ("nn.DataParallel", "dovetail has no nn.DataParallel"),
+        ("nn.SyncBatchNorm", "dovetail has no SyncBatchNorm"),
         ("dt.quantization", "dovetail has no quantization module; to halve"),
     ):
         assert closest in _asked(name)
