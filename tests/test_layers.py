@@ -368,9 +368,9 @@ def test_contract_has_no_unused_permission_and_no_cycle() -> None:
 TAKES = {
     "ml_dtypes": "onnx tensor",  # where it is installed
     "numpy": (
-        "argument_checks autograd backend capture checkpoint commands compat data dtypes extension "
-        "fft frontend func functions insight jax linalg nn numpy onnx ops optim plugins sparse "
-        "tensor tensorboard testing"
+        "argument_checks autograd backend capture checkpoint commands compat data dtypes engine "
+        "extension fft frontend func functions insight jax linalg nn numpy onnx ops optim plugins "
+        "sparse tensor tensorboard testing"
     ),
     "onnx": "onnx",
     "opt_einsum": "functions",  # when three operands are contracted

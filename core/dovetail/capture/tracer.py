@@ -493,14 +493,15 @@ class CaptureTracer(tracer_api.Tracer):
         stack = [x._expr]
         while stack:
             e = stack.pop()
-            pending = e.storage.pending if e.op is None else e
-            if pending is None:
+            if e.op is None and e.storage.pending is not None:
+                e = e.storage.pending
+            if e.op is None:
                 is_computed = self.find_slot(e.storage) in computed
             else:
-                is_computed = pending.op.kind not in ("map", "generate") or pending.op is COPY
-                stack += [a for a in pending.args if type(a) is Expr]
+                is_computed = e.op.kind not in ("map", "generate") or e.op is COPY
             if is_computed:
                 return False
+            stack += [a for a in e.args if type(a) is Expr]
         return True
 
     def _has_variables(self, e: Expr, numbers: Sequence[int]) -> bool:

@@ -86,8 +86,8 @@ class TracedFloat:
     def __init__(self, environment: Environment, value: float, variable: int) -> None:
         self.environment, self.value, self.variable = environment, value, variable
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # it is not to be set
+    @property  # type: ignore[misc]  # it is not to be set
+    def __class__(self) -> Any:
         """The class of the value."""
         return type(self.value)
 

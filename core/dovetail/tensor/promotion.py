@@ -48,8 +48,8 @@ def number_of_traced(x: TracedFloat, operands: Sequence[object]) -> float:
 
     A float64 of NumPy is read, and stays one, unless the tensors are of float64 or complex128.
     """
-    parts = {t.dtype.part for t in operands if isinstance(t, Tensor)}
-    return x.to_argument() if type(x.value) is float or parts == {float64} else x.read()
+    precisions = {t.dtype.part for t in operands if isinstance(t, Tensor)}
+    return x.to_argument() if type(x.value) is float or precisions == {float64} else x.read()
 
 
 def is_native_operand(x: object) -> TypeGuard[Tensor | Scalar]:
