@@ -45,8 +45,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts backg
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "of each parametrized test one case in N, one at least; 1: all. Unless something is "
     text += f"chosen by `::`, -k or -m, N is {PART}, and {PART_OF_LARGE} for the largest tests"
-    text += f"; of the functions in slow_tests.txt one in {SLOW_PART} runs, all with --part"
     parser.addoption("--part", type=int, metavar="N", help=text)
+    text = f"of the functions in slow_tests.txt one in N; {SLOW_PART} if nothing is chosen, else 1"
+    parser.addoption("--slow-part", type=int, metavar="N", help=text)
     text = "write tests/support/slow_tests.txt: the test functions that took a second or more"
     parser.addoption("--write-slow", action="store_true", help=text)
 
@@ -69,14 +70,18 @@ def is_plain_run(config: pytest.Config) -> bool:
     return m > n
 
 
+def slow_part(config: pytest.Config) -> int:
+    """Return n if one in n of the slow functions runs."""
+    return int(config.getoption("--slow-part") or (SLOW_PART if is_plain_run(config) else 1))
+
+
 def pytest_report_header(config: pytest.Config) -> str:
-    n, m = sampling_factors(config)
-    if n == 1:
+    (n, m), slow = sampling_factors(config), slow_part(config)
+    if n == slow == 1:
         return "all cases"
-    if not is_plain_run(config):
-        return f"of parametrized tests one case in {n} (--part 1: all)"
-    sampled = f"of parametrized tests one case in {n}, of the largest one in {m}"
-    return f"{sampled}, of tests that take a second one in {SLOW_PART} (--part 1: all)"
+    of_large = f", of the largest one in {m}" if m > n else ""
+    of_slow = f", of tests that take a second one in {slow}" if slow > 1 else ""
+    return f"of parametrized tests one case in {n}{of_large}{of_slow} (--part 1: all)"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -110,11 +115,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out most of the slow tests in a plain run, the same ones in every run."""
-    if is_plain_run(config):
-        left_out = [item for item in items if is_left_out(item.nodeid)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not is_left_out(item.nodeid)]
+    """Keep a part of the slow tests, the same in every run and process."""
+    part = slow_part(config)
+    config.hook.pytest_deselected(items=[i for i in items if is_left_out(i.nodeid, part)])
+    items[:] = [item for item in items if not is_left_out(item.nodeid, part)]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -209,9 +209,11 @@ def test_slow_tests_of_the_list_exist() -> None:
 
 
 def test_plain_run_has_a_fixed_share_of_the_slow_tests() -> None:
-    kept = [test for test in SLOW if not is_left_out(f"{test}[a case]")]
+    kept = [test for test in SLOW if not is_left_out(f"{test}[a case]", SLOW_PART)]
     assert len(SLOW) / SLOW_PART / 2 < len(kept) < len(SLOW) / SLOW_PART * 2
-    assert not is_left_out("tests/test_tests.py::test_of_another_name")
+    assert {*kept} < {test for test in SLOW if not is_left_out(test, 2)}
+    assert not any(is_left_out(test, 1) for test in SLOW)
+    assert not is_left_out("tests/test_tests.py::test_of_another_name", SLOW_PART)
 
 
 def test_processes_of_tests_may_keep_their_byte_code() -> None:

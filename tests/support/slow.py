@@ -1,4 +1,4 @@
-"""Test functions that take a second or more: plain `pytest` runs one in four of them.
+"""Test functions that take a second or more, of which most runs take a part.
 
 `pytest --part 48 --write-slow` measures all tests and writes the list, `slow_tests.txt`.
 """
@@ -12,7 +12,7 @@ from zlib import crc32
 
 import pytest
 
-SLOW_PART = 4
+SLOW_PART = 4  # of a plain run
 SLOW_SECONDS_MIN = 1.0
 SLOW_FILE = Path(__file__).with_name("slow_tests.txt")
 SLOW = frozenset(SLOW_FILE.read_text().split())
@@ -24,10 +24,10 @@ def function_of(test: str) -> str:
     return test.partition("[")[0]
 
 
-def is_left_out(test: str) -> bool:
-    """Return True if a plain run leaves the test out: it is slow, and its name decides it."""
+def is_left_out(test: str, part: int) -> bool:
+    """Return True if a run of one slow function in `part` leaves the test out, by its name."""
     name = function_of(test)
-    return name in SLOW and crc32(name.encode()) % SLOW_PART != 0
+    return name in SLOW and crc32(name.encode()) % part != 0
 
 
 def processor_seconds() -> float:
