@@ -11,15 +11,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
 import dovetail as dt
 import pytest
+from dovetail import locks
+from dovetail.capture.tracer import ONE_CAPTURE
 from dovetail.engine import tracer_api
-from dovetail.extend import graph_of
+from dovetail.extend import Lock, graph_of
 from dovetail.settings import current, flags
 
+is_compiled = locks.__file__.endswith((".so", ".pyd"))
 PACKAGE = os.path.dirname(dt.__file__)
 SAMPLES = 24  # interrupts of a statement in the default run, spread over all of its lines
 
@@ -135,6 +139,11 @@ def line_count(statement: Callable[[Tensors], Any]) -> int:
     return interrupter.lines
 
 
+def is_free_for_others(lock: Lock) -> bool:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lock._is_free).result()
+
+
 def check_interrupted(
     statement: Callable[[Tensors], Any], at: int, expected: Any, before: Any, after: Any
 ) -> None:
@@ -145,6 +154,8 @@ def check_interrupted(
     assert tracer_api.current() is None, where
     assert flags.captures == 0, where
     assert current() is settings, where
+    if is_compiled:  # Python's `with` calls `__exit__` after a line event
+        assert is_free_for_others(ONE_CAPTURE), where
     allowed = AFTER_ITERATIONS if statement is scanned else (before[1], after[1])
     assert t.state.tolist() in allowed, where
     assert t.values() == before[0], where

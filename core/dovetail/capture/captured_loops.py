@@ -329,8 +329,7 @@ def _run_traced(function: Callable[[CaptureTracer, Device], R], *operands: objec
         assert isinstance(tracer, CaptureTracer)
         return function(tracer, device)
     tracer = CaptureTracer(device, False)
-    with ONE_CAPTURE:
-        return tracer_api.run_traced(tracer, function, tracer, device)
+    return ONE_CAPTURE.held(tracer_api.run_traced, (tracer, function, tracer, device))
 
 
 def _place_of_bound(tracer: CaptureTracer, bound: int | Tensor) -> int | Place:

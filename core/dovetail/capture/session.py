@@ -165,8 +165,8 @@ class CaptureSession:
 
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | CaptureFailure]:
         """Run and record the function; return its result, and the capture or the failure."""
-        with ONE_CAPTURE:
-            returned, capture = tracer_api.run_traced(self.recorder, self._run, function)
+        traced = self.recorder, self._run, function
+        returned, capture = ONE_CAPTURE.held(tracer_api.run_traced, traced)
         if flags.depth == 0:
             run.finish_pending()
         values = [x.value if type(x) is TracedFloat else x for x in returned.leaves]

@@ -628,8 +628,7 @@ def evaluate_pending() -> None:
     `vmap` have left behind have no value; they are passed over. What another thread is capturing
     must not be evaluated here, where its tracer would miss it, so this waits for its end.
     """
-    with ONE_CAPTURE:
-        _evaluate_pending()
+    ONE_CAPTURE.held(_evaluate_pending, ())
 
 
 def _evaluate_pending() -> None:
