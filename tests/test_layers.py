@@ -367,10 +367,11 @@ def test_contract_has_no_unused_permission_and_no_cycle() -> None:
 # Imports of each package from other distributions; the rest is the standard library.
 TAKES = {
     "ml_dtypes": "onnx tensor",  # where it is installed
+    "mpi4py": "parallel",  # where it is installed
     "numpy": (
         "argument_checks autograd backend capture checkpoint commands compat data dtypes engine "
-        "extension fft frontend func functions insight jax linalg nn numpy onnx ops optim plugins "
-        "sparse tensor tensorboard testing"
+        "extension fft frontend func functions insight jax linalg nn numpy onnx ops optim parallel "
+        "plugins sparse tensor tensorboard testing"
     ),
     "onnx": "onnx",
     "opt_einsum": "functions",  # when three operands are contracted
@@ -403,6 +404,7 @@ CALLED_BACK = {
     "functions.io.pickling": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching_allocator": {"WeakSet", "finalize"},  # allocators, when their devices end
     "memory.mapped": {"finalize"},  # files, when their last user is gone
+    "parallel.sockets": {"WeakSet"},  # transports, at the end of a worker
     "settings": {"ref"},  # by `discard` of a set, which runs no Python code
 }
 CALLING_BACK = {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "finalize"}

@@ -274,6 +274,8 @@ LOCKS = ROOT / "core/dovetail/locks.py"
 OWN = {LOCKS}  # creates them; and modules that run in processes of their own:
 OWN |= {*(ROOT / "core/dovetail/commands/template").rglob("*.py")}
 OWN |= {*(ROOT / "core/dovetail/testing").rglob("*.py")}
+# In a child of fork() none of the threads exists that send messages to each other.
+OWN |= {ROOT / "core/dovetail/parallel/thread_transport.py"}
 SOURCES = sorted(
     path
     for folder in ("core", "backends")
@@ -285,7 +287,9 @@ SOURCES = sorted(
 def foreign_locks(path: Path) -> list[str]:
     """Return Python's own locks that a module creates or imports."""
     text = re.sub(r"^ *>>> .*$", "", path.read_text("utf-8"), flags=re.M)
-    made = re.findall(rf"threading\.({'|'.join(UNSAFE)})\b|_thread\.|multiprocessing\.Lock", text)
+    made = re.findall(
+        rf"threading\.({'|'.join(UNSAFE)})\b|(?<![\w.])_thread\.|multiprocessing\.Lock", text
+    )
     imported = re.findall(r"^from (?:_?thread(?:ing)?) import (.*)$", text, re.M)
     return made + [n for names in imported for n in re.findall(r"\w+", names) if n in UNSAFE]
 

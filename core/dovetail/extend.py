@@ -58,7 +58,7 @@ A DTYPE (docs/adding-a-dtype.md)
         complex128
 
 A TRANSPORT of messages between workers (docs/writing-a-transport.md)
-    TransportInfo, Transport, Request; its hook: hookimpl; what loads a plugin: find_transport
+    TransportInfo, Transport, Request, find_transport
 
 A SUBCLASS of Tensor, whose results keep their class
     register_subclass, set_class
