@@ -21,6 +21,7 @@ from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.events import counters
 from dovetail.engine.programs import get_program
 from dovetail.errors import ArgumentError, DeviceError, DTypeError, LayoutError, OutOfMemoryError
+from dovetail.functions.reductions import order_statistics
 from dovetail.ir.analysis import values
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.language import cast, const, load
@@ -651,3 +652,15 @@ def test_long_float64_loops_on_a_device_without_int64() -> None:
         return [dt.sum(x, axis=1), dt.cumulative_sum(x, axis=1)]
 
     agree(sums, ShortLoopsOfWords.device())
+
+
+def test_selection_on_a_device_that_must_know_the_length_of_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The number of keys that are left in a block comes from memory, as two words."""
+    monkeypatch.setattr(order_statistics, "SELECT_ELEMENTS_MIN", 1)
+
+    def median(on: Device) -> list[dt.Tensor]:
+        return [dt.median(dt.asarray(numbers(2, 3000), device=on), axis=1)]
+
+    agree(median, ShortLoopsOfWords.device())

@@ -168,12 +168,16 @@ def select_by_rank(launches: Launches) -> None:
         after = launches.temporary(uint64, (2, *rows))
         launches.launch("select_digit", digit.extend_prefix, 0, totals, *state, after)
         state = (after,)
+        # in memory of their own: a kernel that finds the lengths of loops may only read
+        sizes = launches.temporary(int64, (*rows, blocks))
         if digit.has_prefix:
-            launches.launch("select_keep", digit.compact_keys, after, *source, changes=(1, -1))
+            launches.launch("select_keep", digit.compact_keys, after, *source, sizes, changes=(1,))
         else:
-            keys = launches.temporary(digit.key, (*rows, n))
-            source = keys, launches.temporary(int64, (*rows, blocks))
-            launches.launch("select_keep", digit.compact_keys, after, 0, *source, changes=(2, -1))
+            source = (launches.temporary(digit.key, (*rows, n)),)
+            launches.launch(
+                "select_keep", digit.compact_keys, after, 0, *source, sizes, changes=(2,)
+            )
+        source = source[0], sizes
 
 
 class _DigitPass(NamedTuple):
@@ -217,12 +221,12 @@ class _DigitPass(NamedTuple):
     def compact_keys(self, site: KernelSite) -> None:
         """Build the kernel that moves keys with the prefix to the start of their block.
 
-        Operands: the state, the source, the next source.
+        Operands: the state, the source, the next source; with a prefix both have the same keys.
         """
-        keys = len(site.casts) - 1
+        keys = 1 if self.has_prefix else 2
         rows = [site.axis(-1, axis) for axis in range(site.rank(-1) - 1)]
         block = site.axis(-1, site.rank(-1) - 1)
-        size = site.current(*rows, block) if self.has_prefix else None
+        size = site.read(2, *rows, block) if self.has_prefix else None
         start, stop = self._block_bounds(site, site.size(1, len(rows)), block, size)
         prefix = self._read_prefix(site, 0, rows)
         shift = cast(site.number("shift", self.shift), self.key)
