@@ -54,6 +54,8 @@ CASES: dict[str, tuple[Callable[[dt.Tensor], dt.Tensor], Callable[[np.ndarray], 
     "rows": (lambda x: x[dt.asarray([2, 0, -1], device=x.device)], lambda a: a[[2, 0, -1]]),
     "searchsorted": (lambda x: dt.searchsorted(dt.sort(x[0]), x),
                      lambda a: np.searchsorted(np.sort(a[0]), a)),
+    "convolve": (lambda x: dt.convolve(dt.ravel(x), dt.ravel(x)[:3]),
+                 lambda a: np.convolve(a.ravel(), a.ravel()[:3])),
     "reshape": (lambda x: dt.reshape(x.T, (-1,)), lambda a: a.T.reshape(-1)),
 }  # fmt: skip
 FORMS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -99,6 +101,23 @@ def test_third_call_does_not_run_the_function() -> None:
     assert asked == [3, 3]
     assert noted.call((x, 4), {}).tolist() == (x * 8).tolist()
     assert asked == [3, 3, 4]
+
+
+def test_call_after_an_export_has_ended_does_not_run_the_function() -> None:
+    calls = []
+
+    def outer(x: dt.Tensor) -> dt.Tensor:
+        calls.append(x)
+        return x[:, None] * x
+
+    cached = CachedFunction(outer)
+    for k in range(TIMES):
+        values = _values(3, seed=k)
+        x = dt.asarray(values)
+        exported = x.numpy()  # while it lives, ops run at once
+        del exported
+        assert (_read(cached.call((x,), {})) == values[:, None] * values).all()
+    assert len(calls) == 2
 
 
 def test_function_that_reads_on_the_host_is_not_cached() -> None:

@@ -106,6 +106,22 @@ def test_convolve_and_correlate_equal_numpy(device: dt.Device, mode: Any) -> Non
             assert_close(found, getattr(np, name)(a * 0.5, b * 1.5, mode))
 
 
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_value_that_is_not_finite_spreads_to_its_windows_only(
+    device: dt.Device, name: str, value: float
+) -> None:
+    for n, m, position in ((7, 3, 1), (7, 3, 2), (4, 4, 0), (3, 6, 1)):
+        a, b = np.arange(1.0, n + 1), np.arange(1.0, m + 1)
+        for spoilt in (a, b):
+            spoilt[position] = value
+            for mode in ("full", "same", "valid"):
+                want = getattr(np, name)(a, b, mode)
+                got = getattr(dt, name)(dt.asarray(a), dt.asarray(b), mode=mode)
+                assert_close(got, want)
+            spoilt[position] = 1
+
+
 def test_polyval_equals_numpy(device: dt.Device) -> None:
     for p in ([3, 0, 1], [2.5], [1.0, -1.0, 0.5, 2.0]):
         assert_close(dt.polyval(p, dt.asarray(A)), np.polyval(np.array(p, "f8"), A))

@@ -19,7 +19,7 @@ from ..lru_cache import LRUCache
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import current_line
 from ..ops.table import Op
-from ..settings import current, flags
+from ..settings import current, flags, is_eager
 from ..tensor.c_fields import expr_of, is_strided, keep_class
 from ..tensor.tensor import Tensor, create_lazy_storage, create_tensor
 
@@ -210,6 +210,8 @@ class CachedFunction:
         """Return the result: from a template if there is one for such arguments, else by a call."""
         exprs: list[Expr] = []
         key: list[object] | None = None
+        if not flags.depth:
+            is_eager()  # it restores the depth if no context is eager
         if flags.depth and not flags.captures:  # else ops run eagerly, or a tracer records them
             key = _key(args, options, exprs, self.creates)
         if key is None:

@@ -12,13 +12,14 @@ from ...ops import table as ops
 from ...tensor.primitives import apply, slice_along, view
 from ...tensor.promotion import Array, Operand, as_operand, as_tensors
 from ...tensor.tensor import Tensor, required, strided
-from ..creation.constructors import ones, zeros
+from ..creation.constructors import arange, ones, zeros
 from ..datatypes import cast, result_type, working_float
 from ..elementwise.lerp import lerp
 from ..indexing.index_reads import gather_unchecked, searchsorted
 from ..products.matrix_products import conjugate, matmul
 from ..shape.copies import concat
-from ..shape.manipulation import as_strided, broadcast_to, flip, ravel
+from ..shape.manipulation import broadcast_to, flip, ravel
+from ..shape.patches import sliding_window_view
 from ..sorting.stable_sort import argsort
 from ..variants import public
 from .cumulative import cumulative_prod, diff
@@ -344,7 +345,7 @@ def vander(
 MODES = ("full", "same", "valid")
 
 
-@public(out=True)
+@public(out=True, cache=True)
 def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None = None) -> Tensor:
     """Return the convolution of two vectors: sums of products with one of them reversed.
 
@@ -365,7 +366,7 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None 
     return _convolve_windows("convolve", a, b, mode)
 
 
-@public(out=True)
+@public(out=True, cache=True)
 def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | None = None) -> Tensor:
     """Return the cross-correlation of two vectors: sums of products at every shift.
 
@@ -401,10 +402,26 @@ def _convolve_windows(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
     middle = (m - 1) // 2 if op == "convolve" or long is a else m // 2  # as in NumPy
     skipped = {"full": 0, "same": middle, "valid": m - 1}[mode]
     length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
-    nothing = zeros((m - 1,), dtype=d, device=a.device)
-    padded = concat([nothing, cast(long, d), nothing]) if m > 1 else cast(long, d) + 0
-    windows = as_strided(padded, (n + m - 1, m), (1, 1))
-    return matmul(slice_along(windows, 0, skipped, length), flip(cast(short, d)))
+    long, weights = cast(long, d), flip(cast(short, d))
+    inner = matmul(sliding_window_view(long, m), weights)
+    if m == 1 or mode == "valid":
+        return inner
+    outer = _sum_outer_windows(long, weights)
+    return slice_along(concat([outer[: m - 1], inner, outer[m - 1 :]]), 0, skipped, length)
+
+
+def _sum_outer_windows(x: Tensor, weights: Tensor) -> Tensor:
+    """Return the weighted sums of the windows that begin in front of a vector or end behind it.
+
+    A weight beside the vector is left out, since a product of NaN and zero would be NaN.
+    """
+    n, m = x.size, weights.size
+    window = arange(2 * m - 2, device=x.device)[:, None]
+    start = apply(ops.WHERE, (window < m - 1, window, window + (n - m + 1))) - (m - 1)
+    index = start + arange(m, device=x.device)
+    is_inside = apply(ops.BITWISE_AND, (index >= 0, index < n))
+    values = gather_unchecked(x, apply(ops.CLIP, (index, 0, n - 1)))
+    return cast(sum_of(apply(ops.WHERE, (is_inside, values * weights, 0)), 1), x.dtype)
 
 
 @public(out=True)
