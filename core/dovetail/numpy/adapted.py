@@ -33,6 +33,7 @@ from .calls import (
     find_function,
     find_tensor,
     is_tracing,
+    read_result,
     to_host,
     widen,
     write_out,
@@ -50,6 +51,7 @@ __all__ = [
     "clip",
     "concat",
     "concatenate",
+    "convolve",
     "copyto",
     "count_nonzero",
     "delete",
@@ -228,22 +230,27 @@ def clip(
     if (a_min is not None or a_max is not None) and (min is not None or max is not None):
         raise ValueError("clip: pass a_min and a_max, or min and max, but not both")
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
-    if not options and type(a) is ndarray and low is not None and high is not None:
+    has_limits = low is not None and high is not None
+    if has_limits and not options and type(a) is ndarray and a.ndim:
         raised = _maximum(a, low)
         limited = None if raised is None else _minimum(raised, high)
         if limited is not None and limited.dtype is a.dtype:
             return limited if out is None else write_out(out, limited)
     has_complex = any(map(_is_complex, (a, low, high)))
     has_one_dtype = all(b is None or _have_one_dtype(a, b) for b in (low, high))
-    if out is None and not options and has_one_dtype and not has_complex:
-        return as_result(limit(a, low, high))
+    if out is None and not options and has_one_dtype and not has_complex and type(a) is ndarray:
+        return read_result(as_result(limit(a, low, high)))
     if find_tensor([a, low, high]) is None or has_complex:
         return call_on_host(
             host.clip, (a, low, high), {"out": out, **options} if out is not None else options
         )
     x = asarray(a)
     if low is None and high is None:
-        return x.copy() if out is None else write_out(out, x, options.get("casting", "same_kind"))
+        return (
+            read_result(x.copy())
+            if out is None
+            else write_out(out, x, options.get("casting", "same_kind"))
+        )
     bounds = [b for b in (low, high) if b is not None]
     d = common_dtype(x, *bounds)
     x = x if d is None else cast(x, d)
@@ -253,7 +260,7 @@ def clip(
     ]
     result = limit(x, *limits)
     return (
-        as_result(result)
+        read_result(as_result(result))
         if out is None
         else write_out(out, result, options.get("casting", "same_kind"))
     )
@@ -287,7 +294,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
         return call_on_host(host.isclose, (a, b, rtol, atol, equal_nan), {})
     x, y = (asarray(v) if isinstance(v, host.generic) else v for v in (a, b))
     if all(type(t) in (int, float) for t in (rtol, atol)):
-        return _isclose(x, y, rtol, atol, equal_nan)
+        return read_result(_isclose(x, y, rtol, atol, equal_nan))
     x, y, rtol, atol = (asarray(v) for v in (x, y, rtol, atol))
     limit_of_difference = atol + rtol * UFUNCS["absolute"](y)
     is_near = (UFUNCS["absolute"](x - y) <= limit_of_difference) & UFUNCS["isfinite"](y)
@@ -488,21 +495,27 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     return _insert(arr, _as_positions(obj), values, axis)
 
 
+def _as_vector(x: Any) -> Any:
+    """Return a number, or an array without dimensions, as a vector, other values as they are."""
+    if isinstance(x, (int, float)):
+        return host.atleast_1d(x)
+    return x.reshape(1) if isinstance(x, Tensor) and x.ndim == 0 else x
+
+
 def _take_numbers(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of two sets of which one may be a number."""
+    """Return a function of two vectors of which one may be a number."""
     call = find_function(theirs)
 
     @wraps(theirs, updated=())
     def call_with_arrays(ar1: Any, ar2: Any, *args: Any, **options: Any) -> Any:
-        sets = [host.atleast_1d(x) if isinstance(x, (int, float)) else x for x in (ar1, ar2)]
-        return call(*sets, *args, **options)
+        return call(_as_vector(ar1), _as_vector(ar2), *args, **options)
 
     return call_with_arrays
 
 
-intersect1d, setdiff1d, setxor1d, union1d = (
+convolve, intersect1d, setdiff1d, setxor1d, union1d = (
     _take_numbers(getattr(host, name))
-    for name in ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
+    for name in ["convolve", "intersect1d", "setdiff1d", "setxor1d", "union1d"]
 )
 _ediff1d = find_function(host.ediff1d)
 

@@ -27,7 +27,7 @@ from ..tensor.host import from_host as copy_from_host
 from ..tensor.host_index import copy_tensor, create_from_host, transpose
 from ..tensor.host_reductions import OPS as HOST_REDUCTIONS
 from ..tensor.host_reductions import reduce as reduce_on_host
-from ..tensor.operators import promotions
+from ..tensor.operators import OPERATORS, promotions
 from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
 from ..tensor.writes import editable_array
@@ -112,6 +112,7 @@ def read_scalar(x: Tensor) -> Any:
 
 
 _read_view, _multiply_matrices = Tensor.__getitem__, Tensor.__matmul__
+_raise_to_power = Tensor.__pow__
 
 
 class ndarray(ArrayMethods):
@@ -339,6 +340,12 @@ class ndarray(ArrayMethods):
         """Return the absolute values; bools are their own."""
         return UFUNCS["absolute"](self)
 
+    def __pow__(self, other: Any) -> Any:
+        """Return the powers; a square has the dtype of `np.square`."""
+        if type(other) is int and other == 2:
+            return UFUNCS["square"](self)
+        return read_result(_raise_to_power(self, other))
+
     def __matmul__(self, other: Any) -> Any:
         """Return the matrix product, of NumPy's dtype."""
         if isinstance(other, Tensor) and other.dtype is not self.dtype:
@@ -528,18 +535,36 @@ _OPERATORS = {
     host.greater: operator.gt,
     host.greater_equal: operator.ge,
 }
+
+
+def _read_results_of(operate: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operator whose results without dimensions are NumPy's scalars."""
+
+    @wraps(operate)
+    def read(*operands: Any) -> Any:
+        return read_result(operate(*operands))
+
+    return read
+
+
+_KEPT = {"__contains__", "__divmod__", "__rdivmod__", *ndarray.__dict__}
+for _name, _operate in OPERATORS.items():
+    is_inplace = _name.startswith("__i") and _name != "__invert__"
+    if callable(_operate) and _name not in _KEPT and not is_inplace:
+        setattr(ndarray, _name, _read_results_of(_operate))
 _REFLECTED = {host.add: 0, host.subtract: 1, host.multiply: 2, host.divide: 3}
 register_subclass(ndarray)
-install_element_slots(ndarray)
+install_element_slots(ndarray, read_result)
 ndarray.__array_ufunc__ = build_array_ufunc(ndarray.__array_ufunc__, _REFLECTED)  # type: ignore[method-assign]  # the same signature
 calls.register_ndarray(ndarray)
 _real, _imag = find_function(host.real), find_function(host.imag)
 # Functions whose results of no dimensions are scalars in NumPy.
 _SCALAR_RESULTS = """
-all allclose amax amin any argmax argmin array_equal array_equiv average corrcoef count_nonzero
-digitize dot einsum inner max mean median min nanargmax nanargmin nanmax nanmean nanmedian nanmin
-nanpercentile nanprod nanquantile nanstd nansum nanvar percentile prod ptp quantile searchsorted
-std sum trace trapezoid unstack var vdot
+all allclose amax amin any argmax argmin around array_equal array_equiv average corrcoef
+count_nonzero digitize dot einsum fix flip inner iscomplex isneginf isposinf isreal kron max mean
+median min nan_to_num nanargmax nanargmin nanmax nanmean nanmedian nanmin nanpercentile nanprod
+nanquantile nanstd nansum nanvar percentile prod ptp quantile round searchsorted sinc std sum trace
+trapezoid unstack var vdot
 """
 _LINALG_SCALAR_RESULTS = """
 cond det lstsq matrix_norm matrix_rank multi_dot norm slogdet trace vecdot vector_norm
@@ -800,6 +825,12 @@ _UFUNC_NAMES = {
 }
 
 
+# Ops of which NumPy computes bools, and all integers if they are divided, in another dtype.
+_PROMOTED_BOOLS = """
+    divide pow floor_divide remainder bitwise_left_shift bitwise_right_shift
+""".split()  # noqa: SIM905
+
+
 def find_promotion(op: Op, *operands: Any) -> Any:
     """Return the ufunc for an op if NumPy's promotion of its operands may differ, else None.
 
@@ -846,7 +877,7 @@ def _differs(op: str, kinds: list[Any]) -> bool:
     if not all(integers):
         return any(integers)
     return (
-        op in ("divide", "pow", "floor_divide", "remainder")
+        op in _PROMOTED_BOOLS
         and (op == "divide" or letters == ["b", "b"] or kinds[0] is bool_ or kinds[1] is bool_)
     ) or ({*kinds} & {uint64} != set() and "i" in [k.kind for k in kinds if isinstance(k, DType)])
 

@@ -18,7 +18,7 @@ from ..functions.numpy.protocol import _extra_function, _find_function
 from ..functions.numpy.same_names import UnknownFunctionError
 from ..functions.shape.copies import copy
 from ..tensor import host_arithmetic
-from ..tensor.c_fields import set_class
+from ..tensor.c_fields import expr_of, set_class
 from ..tensor.tensor import Tensor
 from ..tensor.writes import editable_array
 from .calls import (
@@ -89,7 +89,6 @@ class ufunc:
         self.nin: int = theirs.nin
         self._ours: Callable[..., Any] | None = None
         self._at_once = AT_ONCE.get(theirs.__name__)
-        self._is_of_vectors = theirs.signature is not None  # such as matmul
         self._plans: dict[Any, Plan] = {}  # by the kinds of operands, with `dtype=` if given
 
     def __repr__(self) -> str:
@@ -121,7 +120,7 @@ class ufunc:
             if plan is not None and plan.is_direct:
                 values = map(_convert, args, plan.conversions) if plan.conversions else args
                 result = set_class(self._ours(*values), ndarray_class())  # type: ignore[misc]  # set before
-                return read_result(result) if self._is_of_vectors else result
+                return result if expr_of(result).spec.shape else read_result(result)
             if NUMBER_TYPES.issuperset(kinds):
                 return self.__wrapped_ufunc__(*args)
         if find_tensor([*args, *options.values()]) is None:
@@ -143,7 +142,8 @@ class ufunc:
         theirs = self.__wrapped_ufunc__
         if len(args) > theirs.nin:
             args, out = args[: theirs.nin], args[theirs.nin :]
-        outs = out if isinstance(out, tuple) else (out,) * theirs.nout
+        outs = out if isinstance(out, tuple) else (out,)
+        outs += (None,) * (theirs.nout - len(outs))
         ours = self._ours = (
             self._ours or _find_function(theirs, "__call__") or _extra_function(theirs)
         )
@@ -181,12 +181,10 @@ class ufunc:
             typed = [_masked(r, where, o) for r, o in zip(typed, outs, strict=True)]
         final = tuple(
             [
-                as_result(r) if o is None else write_out(o, r, casting)
+                read_result(as_result(r)) if o is None else write_out(o, r, casting)
                 for r, o in zip(typed, outs, strict=True)
             ]
         )
-        if self._is_of_vectors and out is None:
-            final = read_result(final)
         return final if len(final) > 1 else final[0]
 
     def _operand(self, a: Any) -> Any:

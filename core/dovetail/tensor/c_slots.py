@@ -20,10 +20,12 @@ def fill(tensor: type[Tensor]) -> None:
 _element_classes: list[type] = []
 
 
-def install_element_slots(kind: type[Tensor]) -> None:
+def install_element_slots(kind: type[Tensor], read_number: Callable[[Any], Any]) -> None:
     """Let the C slots of a subclass return NumPy's scalars; in pure Python its methods do.
 
     Raises: RuntimeError for a second class.
+
+    - `read_number`: makes a scalar of a result without dimensions.
     """
     if _element_classes:
         raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")

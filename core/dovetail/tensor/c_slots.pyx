@@ -102,6 +102,7 @@ cdef object _product = None, _product_reflected = None, _write_at = None
 cdef type _array = None  # the subclass of which small arrays are computed at once
 cdef object _array_product = None  # its `__matmul__`
 cdef object _array_absolute = None  # its `__abs__`
+cdef object _read_number = None  # the function that makes NumPy's scalar of a result without dimensions
 cdef Unary _default_invert = NULL  # slots that call its methods
 cdef Binary _default_updates[3]
 cdef list _forward_bitwise = [], _reflected_bitwise = []
@@ -112,6 +113,13 @@ cdef inline bint _computes_at_once(object a, object b) noexcept:
     if type(a) is _array:
         return type(b) is _array or not is_strided(b)
     return type(b) is _array and not is_strided(a)
+
+
+cdef inline object _finish(object result):
+    """Return the result of an operator: that of `_array` without dimensions as NumPy's scalar."""
+    if type(result) is _array and len(expr_of(result).spec.shape) == 0:
+        return _read_number(result)
+    return result
 
 
 cdef inline object _binary(int k, object a, object b):
@@ -125,12 +133,12 @@ cdef inline object _binary(int k, object a, object b):
         if result is not None:
             return result
     if is_strided(a):
-        return record_binary(_ops[k], a, b)
+        return _finish(record_binary(_ops[k], a, b))
     if is_strided(b) and (type(a) is float or type(a) is int):
         if k == DIVIDE and _flags.has_autocast:
-            return _reflected[k](b, a)
-        return record_reflected(_ops[k], a, b)
-    return _reflected[k](b, a) if is_strided(b) else NotImplemented
+            return _finish(_reflected[k](b, a))
+        return _finish(record_reflected(_ops[k], a, b))
+    return _finish(_reflected[k](b, a)) if is_strided(b) else NotImplemented
 
 
 cdef object _add(object a, object b):
@@ -159,14 +167,14 @@ cdef object _remainder(object a, object b):
 
 cdef object _negative(object a):
     result = host_arithmetic.compute_unary(NEGATIVE, a) if type(a) is _array else None
-    return apply(_negate, (a,)) if result is None else result
+    return _finish(apply(_negate, (a,))) if result is None else result
 
 
 cdef object _absolute(object a):
     result = host_arithmetic.compute_unary(ABSOLUTE, a) if type(a) is _array else None
     if result is None and type(a) is _array and expr_of(a).spec.dtype.kind == "b":
         return _array_absolute(a)
-    return apply(_take_absolute, (a,)) if result is None else result
+    return _finish(apply(_take_absolute, (a,))) if result is None else result
 
 
 cdef object _invert(object a):
@@ -223,8 +231,8 @@ cdef object _compare(object a, object b, int k):
         if result is not None:
             return result
     if is_strided(a) and (is_strided(b) or type(b) is float or type(b) is int):
-        return record_binary(_comparisons[k], a, b)
-    return _default_comparison(a, b, k)
+        return _finish(record_binary(_comparisons[k], a, b))
+    return _finish(_default_comparison(a, b, k))
 
 
 cdef inline object _update(int k, object a, object b):
@@ -473,7 +481,7 @@ def build_array_ufunc(function, dict ufuncs):
                     result = host_arithmetic.compute(<int>k, number, x)
                     if result is not None:
                         return result
-                    return record_reflected(_ops[<int>k], number, x)
+                    return _finish(record_reflected(_ops[<int>k], number, x))
         return function(self, ufunc, method, *inputs, **options)
 
     return update_wrapper(method, function)
@@ -490,16 +498,16 @@ def _compiled_method(function):
     return update_wrapper(method, function)
 
 
-def install_element_slots(type kind):
-    """Let `x[i]` of a subclass return NumPy's scalars; its methods serve what the slots do not.
+def install_element_slots(type kind, read_number):
+    """Let elements and operators of a subclass return NumPy's scalars.
 
-    Raises: RuntimeError for a second class.
+    Its methods serve what the slots do not. Raises: RuntimeError for a second class.
     """
-    global _element_subscript, _element_assignment, _array, _array_product, _array_absolute
+    global _element_subscript, _element_assignment, _array, _array_product, _array_absolute, _read_number
     if _element_subscript != NULL:
         raise RuntimeError(f"install_element_slots: another class than {kind.__name__} has them")
     _array, _array_product = kind, kind.__dict__["__matmul__"]
-    _array_absolute = kind.__dict__["__abs__"]
+    _array_absolute, _read_number = kind.__dict__["__abs__"], read_number
     cdef Mapping* mapping = (<Type*>kind).tp_as_mapping
     mapping.mp_length = (<Type*>kind).tp_as_sequence.sq_length = _length
     (<Type*>kind).tp_richcompare = _compare

@@ -3,8 +3,8 @@
 It serves a subclass of Tensor whose programs read most results: to record an op, and to launch a
 kernel for a few elements, takes three to five times as long. Each op is rounded correctly in IEEE
 arithmetic, and products are summed in the order of `ops.kernel_ops`, so the bits are those of a
-kernel; a result with NaN, whose bits may differ, is left to the kernel. In pure Python the kernels
-compute everything.
+kernel; a result with NaN, whose bits may differ, is left to the kernel. Results without dimensions
+are NumPy's scalars. In pure Python the kernels compute everything.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from .tensor import Tensor
 
 
-def compute(op: int, x: object, y: object) -> Tensor | None:
+def compute(op: int, x: object, y: object) -> Any:
     """Return an op of two operands, or None for the general path.
 
     An operand is a tensor in memory, or a Python number. Both are float64, int64 or bool, and
@@ -26,7 +26,7 @@ def compute(op: int, x: object, y: object) -> Tensor | None:
     return None
 
 
-def compare(op: int, x: object, y: object) -> Tensor | None:
+def compare(op: int, x: object, y: object) -> Any:
     """Return a comparison of two operands, as `compute`, or None for the general path.
 
     - `op`: 0 to 5: <, <=, ==, !=, >, >=.
@@ -34,7 +34,7 @@ def compare(op: int, x: object, y: object) -> Tensor | None:
     return None
 
 
-def compute_unary(op: int, x: Tensor) -> Tensor | None:
+def compute_unary(op: int, x: Tensor) -> Any:
     """Return a function of the elements of a tensor in memory, or None for the general path.
 
     - `op`: 0 to 8: negative, absolute, sqrt, square, floor, ceil, rint, trunc, invert.

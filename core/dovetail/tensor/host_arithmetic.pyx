@@ -529,12 +529,20 @@ cdef bint _convert(Operand* operand, object number, int kind, Py_ssize_t ndim) e
 
 
 cdef object _result(Work* work, object x, int kind):
-    """Return the results in new memory, as an array of the class of `x`; None if one is NaN."""
+    """Return the results in new memory, as an array of the class of `x`; None if one is NaN.
+
+    A result without dimensions is NumPy's scalar.
+    """
     cdef Spec s = expr_of(x).spec
     cdef Expr result
     cdef Py_ssize_t d
-    cdef char* end
+    cdef Number number
+    cdef char* end = <char*>&number
     dtype = _float64_dtype if kind == _REAL else _bool_dtype if kind == _TRUTH else s.dtype
+    if work.ndim == 0:
+        if not _run(work, 0, work.operands[0].at, work.operands[1].at, &end, 1 if kind == _TRUTH else 8):
+            return None
+        return create_scalar(dtype.name, 1 if kind == _TRUTH else 8, <Py_ssize_t>&number)
     if dtype is s.dtype:
         s = spec_of_shape(s, work.shape, work.ndim)
     else:

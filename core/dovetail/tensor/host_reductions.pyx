@@ -219,7 +219,7 @@ cpdef object reduce(int op, tuple args, dict options):
             outputs *= fold.shape[d]
     dtype = _dtype_of(op, e.spec)
     fold.out_itemsize = dtype.itemsize
-    if (fold.axis < 0 or ndim == 1) and not keeps:
+    if ndim == 0 or ((fold.axis < 0 or ndim == 1) and not keeps):
         fold.out = <char*>&number
         if not _fold(&fold, e, <char*><uintptr_t>address):
             return None

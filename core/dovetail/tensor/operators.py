@@ -8,6 +8,7 @@ from types import NotImplementedType
 import numpy as np
 
 from .. import callbacks
+from ..device_class import opened
 from ..dtypes import DType, bool_, float64, int64
 from ..engine.traced_numbers import TracedFloat
 from ..errors import ShapeError
@@ -191,12 +192,13 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
     def inplace(self: Tensor, other: object) -> Tensor:
         """Write `self op other` into the memory of `self`, and return `self`.
 
-        A pending number of a class with a promotion of its own is immutable, as the number that a
-        sum of NumPy is: the result is a new tensor.
+        A number of a class with a promotion of its own is immutable, as the number that a sum of
+        NumPy is, where it cannot be read at once: the result is a new tensor.
         """
         if type(self) is not Tensor and type(self) in promotions and not self.ndim:
             e = expr_of(self)
-            if e.op is not None or e.tape is not None:
+            is_number = e.op is not None and (flags.captures or opened(e.spec.device).asynchronous)
+            if is_number or e.tape is not None:
                 return forward(self, other)
         if is_strided(self):
             other = as_number(other, expr_of(self).spec.dtype)

@@ -1,0 +1,136 @@
+"""Operators and functions of arrays without dimensions: NumPy's scalars, where NumPy has them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import dovetail.numpy as np
+import numpy
+import pytest
+
+DTYPES = ["bool", "int8", "int64", "uint8", "float32", "float64", "complex128"]
+UNARY = [operator.neg, operator.pos, operator.invert, abs]
+BINARY = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.pow, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift,
+    operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge, divmod,
+]  # fmt: skip
+FUNCTIONS: list[Callable[[Any, Any], Any]] = [
+    lambda m, x: m.sqrt(x),
+    lambda m, x: m.add(x, x),
+    lambda m, x: m.add(x, 1),
+    lambda m, x: m.modf(x),
+    lambda m, x: m.round(x, 1),
+    lambda m, x: x.round(1),
+    lambda m, x: m.clip(x, 0, 2),
+    lambda m, x: m.clip(x, None, None),
+    lambda m, x: x.clip(0, 2),
+    lambda m, x: m.isclose(x, 1),
+    lambda m, x: m.isreal(x),
+    lambda m, x: m.nan_to_num(x),
+    lambda m, x: m.kron(x, x),
+    lambda m, x: m.convolve(x, x),
+    lambda m, x: m.modf(x, m.zeros(())),
+    lambda m, x: m.flip(x),
+    lambda m, x: m.fix(x),
+    lambda m, x: m.add(x, x, out=m.zeros(())),
+    lambda m, x: m.where(x > 1, x, 0),
+    lambda m, x: m.squeeze(x),
+    lambda m, x: x.copy(),
+    lambda m, x: x.astype(complex),
+    lambda m, x: x[...],
+    lambda m, x: x.reshape(()),
+    lambda m, x: m.median(x, keepdims=True),
+    lambda m, x: m.sum(x, keepdims=True),
+]
+
+
+def check(ours: Any, theirs: Any) -> None:
+    """Check that values, dtypes and the types of results agree: scalars, or arrays."""
+    if isinstance(theirs, tuple):
+        for a, b in zip(ours, theirs, strict=True):
+            check(a, b)
+        return
+    assert (type(ours) is np.ndarray) == (type(theirs) is numpy.ndarray)
+    assert type(ours) is np.ndarray or type(ours) is type(theirs)
+    assert ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape
+    assert numpy.array_equal(numpy.asarray(ours), theirs, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("operate", [*UNARY, *BINARY])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_operator_gives_numpys_scalar(operate: Callable[..., Any], dtype: str) -> None:
+    y = numpy.array(3, dtype)
+    x = np.array(y)
+    try:
+        theirs = operate(y) if operate in UNARY else operate(y, y)
+    except TypeError:
+        return
+    if operate in UNARY:
+        check(operate(x), theirs)
+        return
+    check(operate(x, np.array(y)), theirs)
+    check(operate(x, y[()]), operate(y, y[()]))
+    check(operate(x, 2), operate(y, 2))
+    check(operate(2, x), operate(2, y))
+
+
+def test_squares_and_shifts_of_bools_are_int8() -> None:
+    x, y = np.array([True, False]), numpy.array([True, False])
+    for operate in (lambda a: a**2, lambda a: a << a, lambda a: a >> True, lambda a: a**a):
+        check(operate(x), operate(y))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_function_gives_scalar_or_array_as_numpy_does(function: Callable[..., Any]) -> None:
+    check(function(np, np.array(1.75)), function(numpy, numpy.array(1.75)))
+
+
+def test_result_with_nan_is_a_scalar() -> None:
+    x = np.array(numpy.nan)
+    for result in (x + 1, -x, np.sqrt(x), x**2, 1 / x):
+        assert type(result) is numpy.float64
+        assert numpy.isnan(result)
+
+
+def test_in_place_operator_keeps_the_array() -> None:
+    x = y = np.array(2.0)
+    x += 1
+    x *= 2
+    assert x is y
+    assert y[()] == 6
+
+
+def test_update_of_a_pending_array_is_seen_by_its_other_name() -> None:
+    x = y = np.array(2).astype(float)
+    x += 1
+    assert x is y
+    assert y[()] == 3
+
+
+def test_result_that_carries_a_gradient_stays_an_array() -> None:
+    x = np.array(3.0).requires_grad_()
+    y = x * x + np.sqrt(x) - 2**x
+    assert type(y) is np.ndarray
+    y.backward()
+    assert x.grad.item() == pytest.approx(6 + 0.5 / 3**0.5 - 8 * numpy.log(2))
+
+
+def test_captured_function_and_vmap_keep_arrays() -> None:
+    f = dt.jit(lambda x: np.sqrt(x) + x**2)
+    assert [f(np.array(v)).item() for v in (4.0, 9.0)] == [18.0, 84.0]
+    rows = dt.vmap(lambda v: np.sqrt(v * 4) + 1)(np.array([1.0, 4.0]))
+    assert rows.tolist() == [3.0, 5.0]
+
+
+def test_functions_of_dt_accept_arrays_without_dimensions() -> None:
+    x = np.array(2.0)
+    assert dt.sqrt(dt.exp(x)).item() == pytest.approx(numpy.exp(1))
+    assert dt.std(x).item() == 0
+    assert dt.softmax(x.reshape(1)).tolist() == [1]
+    assert (dt.asarray(3.0) * x).item() == 6
