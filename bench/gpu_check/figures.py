@@ -121,7 +121,7 @@ def copy_rate(device: str, nbytes: int) -> float:
 
         def copy() -> None:
             places = {"src_offset": x.offset, "dst_offset": y.offset, "byte_count": nbytes}
-            cl.enqueue_copy(backend.queue, y.handle, x.handle, **places)
+            cl.enqueue_copy(backend.stream, y.handle, x.handle, **places)
 
     return 2 * nbytes / seconds(copy, backend.synchronize)
 

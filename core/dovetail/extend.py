@@ -4,8 +4,9 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     its hooks: hookimpl, BackendInfo, DeviceInfo, Capabilities, Unavailable; for type
         checkers BackendHooks, LibraryCallsHook, DiagnosticsHook, ConformanceHook
     what its floats are: probe_floats
-    the device: Backend, BindingBackend, Program, Entry, QueuedLaunch, mark_ordered, RawArgument,
-        Grid, Process, end_without_driver; the help of each has its methods or fields
+    the device: Backend, BindingBackend, DriverBackend, DeviceMemory, Program, Entry, QueuedLaunch,
+        mark_ordered, RawArgument, Grid, Process, end_without_driver; the help of each has its
+        methods or fields
     their types, which are no classes:
         Handle           memory, from `allocate` or `adopt`: an address, a number, any object
         Handles          handle and byte offset of each buffer, in turn, in one tuple
@@ -20,7 +21,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
         Replay           a function of handles, numbers, stream, from `sequence`
     constants: INTERFACE, the version; HOST_MEMORY, the `dlpack_type` of the host's memory
     the host's memory: address_of, array_at, bytes_at; numbers: scalar_argument,
-        place_offsets
+        argument_packer, struct_format, place_offsets
     locks that a child of fork() finds free: Lock, register_lock
     binaries on disk: cache_binary, cached_binary, source_digest; the system's compilers:
         find_compiler, run_compiler, load_library, find_included
@@ -86,6 +87,7 @@ from .autograd.tape import RuleContext, set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
 from .backend.diskcache import write as cache_binary
+from .backend.driver_backend import DeviceMemory, DriverBackend
 from .backend.float_probe import probe_floats
 from .backend.host import address_of, array_at, bytes_at
 from .backend.host_compiler import find_compiler, find_included, load_library, run_compiler
@@ -114,7 +116,13 @@ from .backend.interface import (
     Unavailable,
     mark_ordered,
 )
-from .backend.launches import BindingBackend, place_offsets, scalar_argument
+from .backend.launches import (
+    BindingBackend,
+    argument_packer,
+    place_offsets,
+    scalar_argument,
+    struct_format,
+)
 from .backend.process import Process, end_without_driver
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
@@ -338,8 +346,10 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "DeviceError",
         "DeviceInfo",
         "DeviceLike",
+        "DeviceMemory",
         "DiagnosticsHook",
         "DovetailError",
+        "DriverBackend",
         "Entry",
         "EventHandle",
         "Graph",
@@ -388,6 +398,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "address_of",
         "along_rows",
         "apply",
+        "argument_packer",
         "arguments",
         "arithmetic",
         "array_at",
@@ -482,6 +493,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "sparse_csr",
         "stages_wider_values",
         "stride_along",
+        "struct_format",
         "sum_of_products",
         "transposed_convolution",
         "trip_count",

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dovetail.extend import (
-    BindingBackend,
     DeviceInfo,
+    DriverBackend,
     DType,
-    Kernel,
-    Launch,
     LibraryCall,
     QueuedLaunch,
     RawArgument,
@@ -20,36 +18,35 @@ from dovetail.extend import (
 )
 
 from . import driver as cuda
-from .compile import Compiler, CudaProgram
+from .compile import Compiler
 from .graph import GRAPH_LAUNCHES_MIN, CudaGraph
-from .launch import bind
+from .launch import Launcher
 from .matmul import library_calls
-from .memory import Memory
+from .memory import Memory, wait
 from .raw import compile_raw
 
 NOT_READY = 600
 
 
-class CudaBackend(BindingBackend):
+class CudaBackend(DriverBackend):
     """One GPU. A handle is an address; a stream is the driver's, as a number (0: its default one).
 
     All work is in the device's primary context, which CUDA libraries in this process share.
     """
 
     dlpack_type = 2
-    pins_memory = True
-    asynchronous = True
+    compiler: Compiler
 
     def __init__(self, info: DeviceInfo) -> None:
-        self.info = info
+        super().__init__(info, "CUDA", cuda.process)
         d = cuda.driver
         cuda.unwrap_result(d.cuInit(0), "cuInit")
         self._device = cuda.unwrap_result(d.cuDeviceGet(info.index), "cuDeviceGet")
         retained = d.cuDevicePrimaryCtxRetain(self._device)
         self._context = cuda.unwrap_result(retained, "cuDevicePrimaryCtxRetain")
         self._set_current = d.cuCtxSetCurrent
-        self._memory = Memory(self.enter)
-        self._compiler = Compiler(info.details["arch"], info.fingerprint)
+        compiler = Compiler(info.details["arch"], info.fingerprint)
+        self.attach(Memory(self.enter), compiler, Launcher(self.enter), 0)
 
     def enter(self) -> None:
         """Make the device's context current in this thread; other CUDA code may change it."""
@@ -61,74 +58,7 @@ class CudaBackend(BindingBackend):
         """Release the device's primary context."""
         cuda.driver.cuDevicePrimaryCtxRelease(self._device)
 
-    # --- memory
-
-    def allocate(self, nbytes: int) -> int:
-        """Allocate device memory; return its address.
-
-        Raises: MemoryError; CudaError for other failures.
-        """
-        return self._memory.allocate(nbytes)
-
-    def free(self, handle: int, nbytes: int) -> None:
-        """Free device memory; do nothing in a child of fork()."""
-        self._memory.free(handle)
-
-    def copy_in(
-        self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
-    ) -> None:
-        """Copy to the device in the stream's order, and wait for the stream."""
-        self._memory.copy_in(handle + offset, source, stream or 0)
-
-    def copy_out(
-        self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
-    ) -> None:
-        """Copy to the host in the stream's order, and wait for the stream."""
-        self._memory.copy_out(target, handle + offset, stream or 0)
-
-    def queue_copy_in(
-        self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
-    ) -> None:
-        """Queue a copy to the device without waiting; no bytes are no copy."""
-        self._memory.queue_in(handle + offset, source, stream or 0)
-
-    def queue_copy_out(
-        self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
-    ) -> None:
-        """Queue a copy to the host without waiting; no bytes are no copy."""
-        self._memory.queue_out(target, handle + offset, stream or 0)
-
-    def allocate_pinned(self, nbytes: int) -> int:
-        """Allocate page-locked host memory; return its address.
-
-        Raises: MemoryError; CudaError for other failures.
-        """
-        return self._memory.allocate_pinned(nbytes)
-
-    def free_pinned(self, address: int, nbytes: int) -> None:
-        """Free page-locked host memory; do nothing in a child of fork()."""
-        self._memory.free_pinned(address)
-
-    def adopt(self, address: int, nbytes: int) -> int | None:
-        """Return the address if the driver knows the memory, else None."""
-        return address if not nbytes or self._memory.is_known(address) else None
-
     # --- work
-
-    def compile(self, kernel: Kernel) -> CudaProgram:
-        """Compile a kernel in the device's context. Raises: CompileError if NVRTC rejects it."""
-        self.enter()
-        return self._compiler.compile(kernel)
-
-    def load(self, kernel: Kernel, binary: bytes) -> CudaProgram:
-        """Load a program from its cubin. Raises: ValueError or CudaError if it is unusable."""
-        self.enter()
-        return self._compiler.load(kernel, binary)
-
-    def bound(self, program: CudaProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """Return the function that queues a program with fixed ints and grid."""
-        self.enter()
-        return bind(self.enter, program, ints, grid)
 
     raw_language = "CUDA C"
 
@@ -140,7 +70,7 @@ class CudaBackend(BindingBackend):
         Raises: CompileError if NVRTC rejects the text, or it has no such function.
         """
         self.enter()
-        return compile_raw(self._compiler, self.enter, source, name, arguments, options)
+        return compile_raw(self.compiler, self.enter, source, name, arguments, options)
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
         """Return the replay of a CUDA graph, or None for fewer than GRAPH_LAUNCHES_MIN launches."""
@@ -150,10 +80,10 @@ class CudaBackend(BindingBackend):
 
     def synchronize(self, stream: StreamHandle = None) -> None:
         """Wait for a stream; for None wait for the whole device."""
+        self.enter()
         if stream is not None:
-            self._memory.wait(stream)
+            wait(stream)
         else:
-            self.enter()
             cuda.unwrap_result(cuda.driver.cuCtxSynchronize(), "waiting for the device")
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dovetail.extend import Lock, address_of
+from dovetail.extend import DeviceMemory, Lock, address_of
 
 from . import driver as cuda
 
@@ -13,8 +13,10 @@ ALLOCATION_BYTES_MAX = 1 << 63  # bytes: larger sizes would wrap in C
 PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: page-locked for every GPU
 
 
-class Memory:
+class Memory(DeviceMemory):
     """The memory of one device. A handle is an address; `enter` makes the context current."""
+
+    waits_to_free = False  # the driver does
 
     def __init__(self, enter: Callable[[], None]) -> None:
         self.enter = enter
@@ -52,49 +54,40 @@ class Memory:
             return address
 
     def free(self, address: int) -> None:
-        """Free device memory; do nothing in a child of fork()."""
-        if cuda.process.alive:  # a child of fork() has nothing to give back
-            self.enter()
-            cuda.unwrap_result(cuda.driver.cuMemFree(address), "cuMemFree")
+        """Free device memory."""
+        cuda.unwrap_result(cuda.driver.cuMemFree(address), "cuMemFree")
 
-    def is_known(self, address: int) -> bool:
-        """Return True if the driver knows the memory: a device's, managed, or page-locked."""
-        self.enter()
+    def adopt(self, address: int, nbytes: int) -> int | None:
+        """Return the address if the driver knows the memory: a device's, managed, page-locked."""
         attribute = cuda.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-        return bool(cuda.driver.cuPointerGetAttribute(attribute, address)[0] == 0)
+        is_known = not nbytes or cuda.driver.cuPointerGetAttribute(attribute, address)[0] == 0
+        return address if is_known else None
 
-    def copy_in(self, address: int, source: memoryview, stream: int) -> None:
+    def copy_in(self, address: int, offset: int, source: memoryview, stream: int) -> None:
         """Copy and wait, because the driver may read even ordinary memory later."""
-        self.queue_in(address, source, stream)
-        self.wait(stream)
+        self.queue_copy_in(address, offset, source, stream)
+        wait(stream)
 
-    def copy_out(self, target: memoryview, source: int, stream: int) -> None:
+    def copy_out(self, target: memoryview, address: int, offset: int, stream: int) -> None:
         """Copy to the host, after the stream's queued work, and wait."""
-        self.queue_out(target, source, stream)
-        self.wait(stream)
+        self.queue_copy_out(target, address, offset, stream)
+        wait(stream)
 
-    def queue_in(self, address: int, source: memoryview, stream: int) -> None:
-        """Queue a copy to the device on a stream; no bytes are no copy."""
-        if source.nbytes:
-            self.enter()
-            copied = cuda.driver.cuMemcpyHtoDAsync(
-                address, address_of(source), source.nbytes, stream
-            )
-            cuda.unwrap_result(copied, f"copying {source.nbytes} bytes to the device")
+    def queue_copy_in(self, address: int, offset: int, source: memoryview, stream: int) -> bool:
+        """Queue a copy to the device on a stream."""
+        copied = cuda.driver.cuMemcpyHtoDAsync(
+            address + offset, address_of(source), source.nbytes, stream
+        )
+        cuda.unwrap_result(copied, f"copying {source.nbytes} bytes to the device")
+        return True
 
-    def queue_out(self, target: memoryview, source: int, stream: int) -> None:
-        """Queue a copy to the host on a stream; no bytes are no copy."""
-        if target.nbytes:
-            self.enter()
-            copied = cuda.driver.cuMemcpyDtoHAsync(
-                address_of(target), source, target.nbytes, stream
-            )
-            cuda.unwrap_result(copied, f"copying {target.nbytes} bytes from the device")
-
-    def wait(self, stream: int) -> None:
-        """Wait for everything queued on a stream. Raises: CudaError if any of it failed."""
-        self.enter()
-        cuda.unwrap_result(cuda.driver.cuStreamSynchronize(stream), "waiting for a stream")
+    def queue_copy_out(self, target: memoryview, address: int, offset: int, stream: int) -> bool:
+        """Queue a copy to the host on a stream."""
+        copied = cuda.driver.cuMemcpyDtoHAsync(
+            address_of(target), address + offset, target.nbytes, stream
+        )
+        cuda.unwrap_result(copied, f"copying {target.nbytes} bytes from the device")
+        return True
 
     def allocate_pinned(self, nbytes: int) -> int:
         """Allocate page-locked host memory; return its address.
@@ -105,7 +98,10 @@ class Memory:
         return self._allocate(d.cuMemHostAlloc, (nbytes, PORTABLE), d.cuMemFreeHost, doing)
 
     def free_pinned(self, address: int) -> None:
-        """Free page-locked host memory; do nothing in a child of fork()."""
-        if cuda.process.alive:
-            self.enter()
-            cuda.unwrap_result(cuda.driver.cuMemFreeHost(address), "cuMemFreeHost")
+        """Free page-locked host memory."""
+        cuda.unwrap_result(cuda.driver.cuMemFreeHost(address), "cuMemFreeHost")
+
+
+def wait(stream: int) -> None:
+    """Wait for everything queued on a stream. Raises: CudaError if any of it failed."""
+    cuda.unwrap_result(cuda.driver.cuStreamSynchronize(stream), "waiting for a stream")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-from dovetail.extend import bytes_at
+from dovetail.extend import DeviceMemory
 
 ALIGNMENT = 64
 ALLOCATION_BYTES_MAX = 1 << 63  # bytes: larger sizes would wrap in C
@@ -32,11 +32,11 @@ class HostBuffer(cl.Buffer):
         self.address, self.owner = address, owner
 
 
-class Memory:
+class Memory(DeviceMemory):
     """The memory of one device. `shared`: the host can access it."""
 
-    def __init__(self, context: Any, device: Any) -> None:
-        self.context, self.device = context, device
+    def __init__(self, context: Any, device: Any, queue: Any) -> None:
+        self.context, self.device, self.queue = context, device, queue
         self.shared = shares_memory(device)
         self._pinned: dict[int, tuple[Any, Any]] = {}  # address -> the buffer, and its map
         self._copies: deque[Any] = deque()  # pyopencl waits for a copy whose event is dropped
@@ -69,49 +69,55 @@ class Memory:
             return self.allocate(1)
         return HostBuffer(self.context, address, nbytes)
 
+    def address(self, buffer: Any) -> int:
+        """Return the host's address of a shared buffer."""
+        address: int = buffer.address
+        return address
+
     # --- copies
 
-    def copy_in(self, queue: Any, buffer: Any, offset: int, source: memoryview) -> None:
+    def copy_in(self, buffer: Any, offset: int, source: memoryview, queue: Any) -> None:
         """Copy from the host after queued work, and wait."""
-        if self.shared:
-            queue.finish()
-            bytes_at(buffer.address + offset, source.nbytes)[:] = source
-        else:
-            cl.enqueue_copy(queue, buffer, source, dst_offset=offset, is_blocking=True)
+        cl.enqueue_copy(queue, buffer, source, dst_offset=offset, is_blocking=True)
 
-    def copy_out(self, queue: Any, target: memoryview, buffer: Any, offset: int) -> None:
+    def copy_out(self, target: memoryview, buffer: Any, offset: int, queue: Any) -> None:
         """Copy to the host after queued work, and wait."""
-        if self.shared:
-            queue.finish()
-            target[:] = bytes_at(buffer.address + offset, target.nbytes)
-        else:
-            cl.enqueue_copy(queue, target, buffer, src_offset=offset, is_blocking=True)
+        cl.enqueue_copy(queue, target, buffer, src_offset=offset, is_blocking=True)
 
-    def queue_copy(self, queue: Any, target: Any, source: Any, **offset: Any) -> None:
-        """Queue a copy from or to the host without waiting; keep its event until done."""
+    def queue_copy_in(self, buffer: Any, offset: int, source: memoryview, queue: Any) -> bool:
+        """Queue a copy from the host without waiting."""
+        return self._queue_copy(queue, buffer, source, dst_offset=offset)
+
+    def queue_copy_out(self, target: memoryview, buffer: Any, offset: int, queue: Any) -> bool:
+        """Queue a copy to the host without waiting."""
+        return self._queue_copy(queue, target, buffer, src_offset=offset)
+
+    def _queue_copy(self, queue: Any, target: Any, source: Any, **offset: Any) -> bool:
+        """Queue a copy, and keep its event until it is done; return True."""
         while self._copies and _is_done(self._copies[0]):
             self._copies.popleft()
         self._copies.append(cl.enqueue_copy(queue, target, source, is_blocking=False, **offset))
+        return True
 
     # --- page-locked memory of the host
 
-    def allocate_pinned(self, queue: Any, nbytes: int) -> int:
+    def allocate_pinned(self, nbytes: int) -> int:
         """Allocate and map a page-locked buffer; return its host address. Raises: MemoryError."""
         flags: Any = _FLAGS | cl.mem_flags.ALLOC_HOST_PTR
         both: Any = cl.map_flags.READ | cl.map_flags.WRITE
         try:
             buffer = cl.Buffer(self.context, flags, nbytes)
-            there, _ = cl.enqueue_map_buffer(queue, buffer, both, 0, (nbytes,), _BYTE)
+            there, _ = cl.enqueue_map_buffer(self.queue, buffer, both, 0, (nbytes,), _BYTE)
         except cl.Error as error:
             raise MemoryError(f"could not allocate {nbytes} page-locked bytes: {error}") from error
         address: int = there.__array_interface__["data"][0]
         self._pinned[address] = buffer, there
         return address
 
-    def free_pinned(self, queue: Any, address: int) -> None:
+    def free_pinned(self, address: int) -> None:
         """Unmap page-locked memory, and release its buffer."""
         buffer, there = self._pinned.pop(address)
-        there.base.release(queue)
+        there.base.release(self.queue)
         buffer.release()
 
 

@@ -33,7 +33,6 @@ from .render import Module, SpirvFeatures, render
 from .spirv import ENTRY, Capability, Mode, Op
 
 COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
-ADDRESS_BYTES = 8
 LANE_GROUP = (LANES, 1, 1)  # of a schedule with lanes
 JAMMED_ROWS = 8  # points of a work item in a jammed schedule
 FIRST_GROUP = (64, 1, 1)  # work items of a group in the pipeline that is built first
@@ -150,7 +149,7 @@ class Compiler:
 
     def layout(self, module: Module) -> int:
         """Return the layout of pipelines with the push constants of a module."""
-        nbytes = ADDRESS_BYTES if module.arguments_in_buffer else module.push_bytes
+        nbytes = module.push_bytes
         if nbytes not in self._layouts:
             push = vk.PushRange(stages=COMPUTE, size=nbytes)
             info = vk.LayoutInfo(ranges=1, range=push)

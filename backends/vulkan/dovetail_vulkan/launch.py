@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import add
 
-import numpy as np
 from dovetail.extend import (
     Handles,
     Kernel,
@@ -15,9 +14,9 @@ from dovetail.extend import (
     Scalar,
     StreamHandle,
     along_rows,
+    argument_packer,
     jammed_axis,
     reduces_long,
-    scalar_argument,
     shareable,
 )
 
@@ -37,10 +36,6 @@ from .stream import AFTER_WORK, BATCH_LAUNCHES_MAX, CommandBuffer, Stream
 GROUPS_MAX = 65_535  # groups along each axis of a dispatch: what every device allows
 NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short
 ITEM_ELEMENTS_MAX = 64  # elements; one work item computes a shorter reduction
-# Of the members of the struct of arguments, where a narrow number is a word.
-_FORMATS = {"bool": "I", "int8": "i", "int16": "i", "uint8": "I", "uint16": "I"}
-_FORMATS |= {"int32": "i", "uint32": "I", "int64": "q", "uint64": "Q"}
-_FORMATS |= {"float32": "f", "float64": "d"}
 
 
 def choose_group(points: tuple[int, int, int]) -> Group:
@@ -95,20 +90,10 @@ class _VulkanLaunch:
         groups: Sequence[int],
     ) -> None:
         self.process, self.stream, self.groups = launcher.process, launcher.stream, groups
-        self.pipeline = pipeline
+        self.pipeline, self.ints = pipeline, ints
         self.in_buffer = pipeline.module.arguments_in_buffer
-        members: dict[str, list[tuple[int, str]]] = {
-            kind: [] for kind in ("buffer", "int", "scalar")
-        }
-        for member in pipeline.module.push:
-            members[member.kind].append((member.offset, _FORMATS[member.dtype.name]))
-        pack_addresses, end = _packer(members["buffer"], 0)
-        pack_ints, end = _packer(members["int"], end)
-        pack_scalars, end = _packer(members["scalar"], end)
-        self._pack_addresses, self._pack_scalars = pack_addresses, pack_scalars
-        self._ints = pack_ints(*ints)
-        self._last = bytes(pipeline.module.push_bytes - end)
-        self._convert = [scalar_argument(d) for _, d in kernel.scalars]
+        pack = struct.Struct(pipeline.module.format).pack
+        self._pack = argument_packer(pack, [d for _, d in kernel.scalars])
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         """Queue the launch, and submit it with those before it if there are enough.
@@ -117,12 +102,7 @@ class _VulkanLaunch:
         """
         if not self.process.alive:
             self.process.check()
-        data = self._pack_addresses(*map(add, buffers[::2], buffers[1::2])) + self._ints
-        try:
-            data += self._pack_scalars(*scalars)
-        except (struct.error, OverflowError):
-            data += self._pack_scalars(*self._convert_scalars(scalars))
-        data += self._last
+        data = self._pack([*map(add, buffers[::2], buffers[1::2]), *self.ints], scalars)
         stream = stream or self.stream
         batch = stream.add(self._record, data, self.pipeline)
         if len(batch.commands) >= BATCH_LAUNCHES_MAX:
@@ -137,20 +117,3 @@ class _VulkanLaunch:
         call.CmdBindPipeline(commands, 1, pipeline.handle)
         call.CmdPushConstants(commands, pipeline.layout, COMPUTE, 0, len(data), data)
         call.CmdDispatch(commands, *self.groups)
-
-    def _convert_scalars(self, scalars: Sequence[Scalar]) -> list[int | float]:
-        """Return numbers as their dtypes hold them: integers wrap, floats overflow to infinity."""
-        with np.errstate(over="ignore"):
-            return [f(x).item() for f, x in zip(self._convert, scalars, strict=True)]
-
-
-def _packer(members: Sequence[tuple[int, str]], start: int) -> tuple[Callable[..., bytes], int]:
-    """Return a function that packs members, and their end.
-
-    A member is its offset in the struct and its format; `start` is the end of those before.
-    """
-    format_ = "<"
-    for offset, letter in members:
-        format_ += f"{offset - start}x{letter}"
-        start = offset + struct.calcsize(letter)
-    return struct.Struct(format_).pack, start

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from ctypes import byref
 from typing import TYPE_CHECKING, NamedTuple
 
-from dovetail.extend import address_of, bytes_at
+from dovetail.extend import DeviceMemory, address_of, bytes_at
 
 from . import vulkan as vk
 from .loader import LogicalDevice, PhysicalDevice
@@ -40,7 +40,7 @@ class MemoryBlock(NamedTuple):
     nbytes: int
 
 
-class Memory:
+class Memory(DeviceMemory):
     """The memory of one device. `shared`: the host sees all of it."""
 
     def __init__(self, device: LogicalDevice) -> None:
@@ -65,9 +65,9 @@ class Memory:
                 nbytes //= 2
         return nbytes
 
-    def free(self, address: int) -> None:
+    def free(self, handle: int) -> None:
         """Free memory that no queued work uses."""
-        self.free_block(self.blocks.pop(address))
+        self.free_block(self.blocks.pop(handle))
 
     def allocate_pinned(self, nbytes: int) -> int:
         """Allocate page-locked memory; return the host's address of it. Raises: MemoryError."""
@@ -79,49 +79,41 @@ class Memory:
         """Free page-locked memory that no queued work uses."""
         self.free_block(self.pinned.pop(address))
 
+    def address(self, handle: int) -> int:
+        """Return the host's address of shared memory."""
+        return self.blocks[handle].host
+
     # --- copies
 
-    def copy_in(self, stream: Stream, address: int, offset: int, source: memoryview) -> None:
+    def copy_in(self, handle: int, offset: int, source: memoryview, stream: Stream) -> None:
         """Copy from the host after the stream's work, and wait."""
-        block = self.blocks[address]
-        if self.shared:
-            stream.wait()
-            bytes_at(block.host + offset, source.nbytes)[:] = source
-            return
         with self._borrow_staging() as staging:
             for start in range(0, source.nbytes, STAGING_BYTES):
                 part = source[start : start + STAGING_BYTES]
                 bytes_at(staging.host, part.nbytes)[:] = part
-                stream.copy(staging, 0, block, offset + start, part.nbytes)
+                stream.copy(staging, 0, self.blocks[handle], offset + start, part.nbytes)
                 stream.wait()
 
-    def copy_out(self, stream: Stream, target: memoryview, address: int, offset: int) -> None:
+    def copy_out(self, target: memoryview, handle: int, offset: int, stream: Stream) -> None:
         """Copy to the host after the stream's work, and wait."""
-        block = self.blocks[address]
-        if self.shared:
-            stream.wait()
-            target[:] = bytes_at(block.host + offset, target.nbytes)
-            return
         with self._borrow_staging() as staging:
             for start in range(0, target.nbytes, STAGING_BYTES):
                 part = target[start : start + STAGING_BYTES]
-                stream.copy(block, offset + start, staging, 0, part.nbytes)
+                stream.copy(self.blocks[handle], offset + start, staging, 0, part.nbytes)
                 stream.wait()
                 part[:] = bytes_at(staging.host, part.nbytes)
 
-    def queue_copy_in(self, stream: Stream, address: int, offset: int, source: memoryview) -> None:
-        """Queue a copy from page-locked memory; copy other memory, and wait."""
+    def queue_copy_in(self, handle: int, offset: int, source: memoryview, stream: Stream) -> bool:
+        """Queue a copy from page-locked memory; return False for other memory."""
         if pinned := self._find_pinned(source):
-            stream.copy(*pinned, self.blocks[address], offset, source.nbytes)
-        else:
-            self.copy_in(stream, address, offset, source)
+            stream.copy(*pinned, self.blocks[handle], offset, source.nbytes)
+        return pinned is not None
 
-    def queue_copy_out(self, stream: Stream, target: memoryview, address: int, offset: int) -> None:
-        """Queue a copy to page-locked memory; copy to other memory, and wait."""
+    def queue_copy_out(self, target: memoryview, handle: int, offset: int, stream: Stream) -> bool:
+        """Queue a copy to page-locked memory; return False for other memory."""
         if pinned := self._find_pinned(target):
-            stream.copy(self.blocks[address], offset, *pinned, target.nbytes)
-        else:
-            self.copy_out(stream, target, address, offset)
+            stream.copy(self.blocks[handle], offset, *pinned, target.nbytes)
+        return pinned is not None
 
     def _find_pinned(self, memory: memoryview) -> tuple[MemoryBlock, int] | None:
         """Return the page-locked block that holds these bytes, and their offset; None if none."""

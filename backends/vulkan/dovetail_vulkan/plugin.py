@@ -147,7 +147,7 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
     backend: Backend = opened
     can = probe_floats(backend)
     # SwiftShader refuses the largest allocation that it declares.
-    largest = opened._memory.find_largest_block(can.max_buffer)
+    largest = opened.memory.find_largest_block(can.max_buffer)
     backend.info = replace(info, capabilities=replace(can, max_buffer=largest))
     return backend
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from dovetail.extend import (
     LANES,
@@ -28,6 +29,7 @@ from dovetail.extend import (
     float32,
     float64,
     settles,
+    struct_format,
     uint8,
     uint32,
     uint64,
@@ -49,6 +51,7 @@ from .spirv import (
     Storage,
 )
 
+WORD_BYTES, ADDRESS_BYTES = 4, 8
 PUSH_BYTES_MAX = 128  # of push constants, which every device has
 GRID_DIMENSIONS_MAX = 3  # of a dispatch; the first axes are folded into the last dimension
 
@@ -65,8 +68,7 @@ class SpirvFeatures:
     float_controls: frozenset[tuple[Mode, int]]
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """A member of the struct of arguments.
 
     - `kind`: "buffer", "int" or "scalar".
@@ -83,24 +85,31 @@ class Argument:
     @property
     def nbytes(self) -> int:
         """The size of the member: a narrow number is widened to a word."""
-        return max(self.dtype.itemsize, 4)
+        return max(self.dtype.itemsize, WORD_BYTES)
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(NamedTuple):
     """A rendered kernel.
 
     - `words`: the SPIR-V module, whose entry point is `spirv.ENTRY`. The size of its workgroups is
       in the specialisation constants 0, 1 and 2.
     - `push`: the members of the struct of arguments.
-    - `push_bytes`: its size.
-    - `arguments_in_buffer`: True if the push constant is the address of that struct.
+    - `format`: that of the struct, for `struct`.
     """
 
     words: bytes
     push: tuple[Argument, ...]
-    push_bytes: int
-    arguments_in_buffer: bool
+    format: str
+
+    @property
+    def arguments_in_buffer(self) -> bool:
+        """True if the push constant is the address of the struct of arguments."""
+        return struct.calcsize(self.format) > PUSH_BYTES_MAX
+
+    @property
+    def push_bytes(self) -> int:
+        """The size of the push constant."""
+        return ADDRESS_BYTES if self.arguments_in_buffer else struct.calcsize(self.format)
 
 
 def render(
@@ -113,24 +122,20 @@ def render(
     - `lanes`: True if a group of LANES work items does each point.
     - `strided`: True if there may be more points than a dispatch has work items, or groups.
     """
-    push = _lay_out_arguments(kernel)
-    push_bytes = max((-(-(a.offset + a.nbytes) // 8) * 8 for a in push), default=8)
-    words = Renderer(kernel, can, push, push_bytes > PUSH_BYTES_MAX, lanes, strided).render()
-    return Module(words, push, push_bytes, push_bytes > PUSH_BYTES_MAX)
+    layout = Module(b"", *_lay_out_arguments(kernel))
+    return layout._replace(words=Renderer(kernel, can, layout, lanes, strided).render())
 
 
-def _lay_out_arguments(kernel: Kernel) -> tuple[Argument, ...]:
-    """Return the members of the struct of arguments, each aligned to its size."""
+def _lay_out_arguments(kernel: Kernel) -> tuple[tuple[Argument, ...], str]:
+    """Return the members of the struct of arguments, as C lays it out, and its format."""
     members = [("buffer", b.name, uint64) for b in kernel.buffers]
     members += [("int", n, kernel.index) for n in kernel.ints]
     members += [("scalar", n, d) for n, d in kernel.scalars]
-    push, end = list[Argument](), 0
+    push, format = list[Argument](), "@"
     for kind, name, dtype in members:
-        argument = Argument(kind, name, dtype, 0)
-        offset = -(-end // argument.nbytes) * argument.nbytes
-        push.append(replace(argument, offset=offset))
-        end = offset + argument.nbytes
-    return tuple(push)
+        argument, format = Argument(kind, name, dtype, 0), format + struct_format(dtype, WORD_BYTES)
+        push.append(argument._replace(offset=struct.calcsize(format) - argument.nbytes))
+    return tuple(push), f"{format}0q"  # whole words of 64 bits
 
 
 def dispatch_points(grid: Sequence[int]) -> tuple[int, int, int]:
@@ -198,12 +203,12 @@ class Renderer:
         self,
         kernel: Kernel,
         can: SpirvFeatures,
-        push: Sequence[Argument],
-        in_buffer: bool,
+        layout: Module,
         lanes: bool,
         strided: bool,
     ) -> None:
-        self.kernel, self.can, self.push, self.in_buffer = kernel, can, push, in_buffer
+        self.kernel, self.can, self.push = kernel, can, layout.push
+        self.in_buffer = layout.arguments_in_buffer
         self.lanes, self.strided = lanes, strided
         self.shared_arrays: dict[tuple[int, int], int] = {}  # by position among values, and type
         self.asm = Assembler()

@@ -54,3 +54,18 @@ class WebgpuProgram(Program):
     def _explain(self, error: Exception) -> CompileError:
         """Return an error that shows the kernel, the text and what is wrong with it."""
         return CompileError(f"wgpu rejected a kernel: {error}\n\n{self.kernel}\n\n{self.source}")
+
+
+class Compiler:
+    """The compiler of one device, for the bind groups of its memory."""
+
+    def __init__(self, device: Any, memory: Memory) -> None:
+        self.device, self.memory = device, memory
+
+    def compile(self, kernel: Kernel) -> WebgpuProgram:
+        """Render a kernel as WGSL, and build its first pipeline. Raises: CompileError."""
+        return WebgpuProgram(self.device, self.memory, kernel)
+
+    def load(self, kernel: Kernel, binary: bytes) -> WebgpuProgram:
+        """Compile a kernel: there are no binaries."""
+        return self.compile(kernel)

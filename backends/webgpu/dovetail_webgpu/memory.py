@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import wgpu
-from dovetail.extend import Lock
+from dovetail.extend import DeviceMemory, Lock, StreamHandle
 from wgpu.backends.wgpu_native import ffi, lib
 
 from .queue import Event, Queue
@@ -27,8 +27,10 @@ class Block:
         self.buffer, self.groups = buffer, set[tuple[Block, ...]]()
 
 
-class Memory:
-    """The memory of one device, and the bind groups of its blocks."""
+class Memory(DeviceMemory):
+    """The memory of one device, and the bind groups of its blocks. All streams are one queue."""
+
+    pins = waits_to_free = False
 
     def __init__(self, device: Any, queue: Queue, bytes_max: int) -> None:
         self.device, self.queue, self.bytes_max = device, queue, bytes_max
@@ -88,7 +90,9 @@ class Memory:
 
     # --- copies
 
-    def copy_in(self, block: Block, offset: int, source: memoryview) -> None:
+    def copy_in(
+        self, block: Block, offset: int, source: memoryview, stream: StreamHandle = None
+    ) -> None:
         """Write bytes of the host after all queued work; keep the other bytes of their words.
 
         Wait for that work if the bytes do not fill whole words.
@@ -110,7 +114,9 @@ class Memory:
         self.copy_out(ticks, Block(event.ticks), 0)
         return ticks.cast("Q")[0] * float(lib.wgpuQueueGetTimestampPeriod(self.queue.queue))
 
-    def copy_out(self, target: memoryview, block: Block, offset: int) -> None:
+    def copy_out(
+        self, target: memoryview, block: Block, offset: int, stream: StreamHandle = None
+    ) -> None:
         """Copy to the host after all queued work, and wait."""
         end = offset + target.nbytes
         with self._borrow_staging() as staging:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from ..dtypes import DType
 from ..errors import InternalError
 from ..ir.builder import Kernel
 from .interface import Backend, Compiled, Handles, Launch, Scalar, StreamHandle
+
+Packed = TypeVar("Packed")  # the result of packing: bytes, or None for packing in place
 
 
 class BindingBackend(Backend):
@@ -22,9 +26,7 @@ class BindingBackend(Backend):
 
     def bind(self, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a bound launch. Raises: InternalError if the sizes do not fit the kernel."""
-        k: Kernel = program.kernel
-        if len(ints) != len(k.ints) or len(grid) != len(k.grid):
-            raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
+        check_sizes(program.kernel, ints, grid)
         return self.bound(program, ints, grid)
 
     def launch(
@@ -40,6 +42,13 @@ class BindingBackend(Backend):
         self.bind(program, ints, grid)(buffers, scalars, stream)
 
 
+def check_sizes(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> None:
+    """Raise InternalError if the number of integers or axes is not that of the kernel."""
+    if len(ints) != len(kernel.ints) or len(grid) != len(kernel.grid):
+        text = f"a launch with {len(ints)} ints and a grid of {len(grid)} axes"
+        raise InternalError(text, kernel)
+
+
 def scalar_argument(dtype: DType) -> Callable[[Scalar], np.generic]:
     """Return a function that converts a Python number to a kernel's scalar argument of a dtype.
 
@@ -52,6 +61,41 @@ def scalar_argument(dtype: DType) -> Callable[[Scalar], np.generic]:
         return numpy
     below, low = 1 << dtype.bits, int(dtype.min)
     return lambda x: numpy((int(x) - low) % below + low)
+
+
+def struct_format(dtype: DType, bytes_min: int = 1) -> str:
+    """Return the letter of a number in a format of `struct`, such as "f" for float32.
+
+    - `dtype`: its dtype: a bool, an integer, float32 or float64.
+    - `bytes_min`: the least size; a narrower integer is extended to it.
+    """
+    size = max(dtype.itemsize, bytes_min).bit_length() - 1
+    letter = "bhiqfd"[size + 2 * (dtype.kind == "f")]
+    return letter.upper() if dtype.kind in "bu" else letter
+
+
+def argument_packer(
+    pack: Callable[..., Packed], dtypes: Sequence[DType]
+) -> Callable[[Sequence[int], Sequence[Scalar]], Packed]:
+    """Return a function that packs integers, then scalars; those out of range wrap or overflow.
+
+    For example `argument_packer(struct.Struct("<Qf").pack, [float32])([address], [0.5])`.
+
+    - `pack`: the method `pack` of a `struct.Struct`, or `pack_into` with its first arguments.
+    - `dtypes`: the dtypes of the scalars.
+    """
+    convert = [scalar_argument(d) for d in dtypes]
+
+    def pack_arguments(integers: Sequence[int], scalars: Sequence[Scalar]) -> Packed:
+        """Pack the arguments of a launch."""
+        try:
+            return pack(*integers, *scalars)
+        except (struct.error, OverflowError):
+            with np.errstate(over="ignore"):
+                numbers = [f(x).item() for f, x in zip(convert, scalars, strict=True)]
+            return pack(*integers, *numbers)
+
+    return pack_arguments
 
 
 def place_offsets(kernel: Kernel, ints: Sequence[int], buffers: Handles) -> list[int]:

@@ -59,8 +59,8 @@ def bare(info: Any, group: int) -> Iterator[tuple[Device, Any]]:
     )  # fmt: skip
     with opened(replace(info, capabilities=less)) as (dev, backend):
         lesser: Any = LimitedDevice(backend.device, max_work_group_size=group)
-        backend._launcher = Launcher(backend.queue, lesser, backend._process)
-        backend._compiler.groups = groups_of(lesser)
-        backend._memory.shared = False
+        backend.launcher = Launcher(backend.stream, lesser, backend.process)
+        backend.compiler.groups = groups_of(lesser)
+        backend.memory.shared = False
         backend.dlpack_type, backend.pins_memory = None, True
         yield dev, backend

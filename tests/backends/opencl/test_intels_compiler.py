@@ -36,7 +36,7 @@ for info in plugin.dovetail_probe({}):
         for kernel in kernels:
             backend.compile(legalize(kernel, info.capabilities))
             built += 1
-        firsts = [backend._compiler.first(kernel) for kernel in kernels[:3]]
+        firsts = [backend.compiler.first(kernel) for kernel in kernels[:3]]
         assert firsts == [PLAIN, LANED, LANED], firsts
 print("built", built)
 """

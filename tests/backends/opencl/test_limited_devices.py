@@ -63,7 +63,7 @@ def test_every_class_of_op_keeps_its_bits(limited_device: tuple[Device, Any], op
 
 def test_groups_of_one_work_item_keep_their_bits(limited_device: tuple[Device, Any]) -> None:
     with bare(limited_device[1].info, 1) as (dev, backend):
-        assert backend._launcher.sizes == [1]
+        assert backend.launcher.sizes == [1]
         found, expected = (
             (dt.asarray(X, device=d) * 2 + 1).sum(axis=1) for d in (dev, "reference")
         )
@@ -90,9 +90,9 @@ def test_non_blocking_copies_complete(limited_device: tuple[Device, Any]) -> Non
     there = x.to(dev, non_blocking=True)
     back = (there * 2).to("reference", non_blocking=True)
     assert np.array_equal(back.numpy(), X * 2)
-    assert len(backend._memory._pinned) >= 1
+    assert len(backend.memory._pinned) >= 1
     address = backend.allocate_pinned(100)
     assert address % 64 == 0
-    before = len(backend._memory._pinned)
+    before = len(backend.memory._pinned)
     backend.free_pinned(address, 100)
-    assert len(backend._memory._pinned) == before - 1
+    assert len(backend.memory._pinned) == before - 1

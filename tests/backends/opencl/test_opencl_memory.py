@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 @pytest.fixture(params=DEVICES, ids=NAMES)
 def own_device(request: Any) -> Iterator[tuple[Device, Any]]:
     with opened(request.param) as found:
-        if not found[1]._memory.shared:
+        if not found[1].memory.shared:
             pytest.skip("this device has memory of its own")
         yield found
 
@@ -88,7 +88,7 @@ SLOW = """__kernel void slow(__global volatile float *x) {
 def test_work_of_a_destroyed_stream_is_waited_for(own_device: tuple[Device, Any]) -> None:
     """Otherwise its memory would be freed while it is written."""
     _, backend = own_device
-    built = backend._compiler.build_text(cl.Program(backend.context, SLOW), ())
+    built = backend.compiler.build_text(cl.Program(backend.context, SLOW), ())
     kernel = cl.Kernel(built, "slow")
     handle, found = backend.allocate(4), np.zeros(1, "f4")
     queue = backend.create_stream()

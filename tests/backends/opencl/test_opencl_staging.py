@@ -41,8 +41,8 @@ def staging_device(
     with pytest.MonkeyPatch.context() as patch, opened(request.param) as (dev, backend):
         patch.setattr(schedule, "stages_wider_values", lambda kernel: True)
         patch.setattr(Compiler, "best", record)
-        groups = replace(backend._compiler.groups, vectors=vectors, staged_points_min=0)
-        backend._compiler.groups = groups
+        groups = replace(backend.compiler.groups, vectors=vectors, staged_points_min=0)
+        backend.compiler.groups = groups
         yield dev, backend, chosen
 
 

@@ -83,7 +83,7 @@ def host(request: Any) -> Iterator[DeviceHost]:
 def sharing_host(host: DeviceHost, monkeypatch: pytest.MonkeyPatch) -> DeviceHost:
     """Return the host, where groups compute the points of all kernels that they can share."""
     monkeypatch.setattr(launch, "shares_points", lambda kernel, ints: shareable(kernel))
-    monkeypatch.setattr(host.backend._launcher, "shares", True)
+    monkeypatch.setattr(host.backend.launcher, "shares", True)
     return host
 
 
@@ -133,7 +133,7 @@ def test_work_items_compute_several_points(
     monkeypatch.setattr(launch, "FIRST_GROUP", (2, 1, 1))
     monkeypatch.setattr(launch, "NARROW_GROUP", (1, 1, 1))
     monkeypatch.setattr(launch, "shares_points", lambda kernel, ints: shareable(kernel))
-    monkeypatch.setattr(host.backend._launcher, "shares", shares)
+    monkeypatch.setattr(host.backend.launcher, "shares", shares)
     path = GOLDEN / f"{name}.txt"
     test_golden_kernels_have_the_reference_bits(host, path, 6)
     program = host.programs[str(legalize(parse_kernel(path.read_text()), Capabilities()))]

@@ -223,14 +223,14 @@ def test_lost_device_is_reported_with_its_unfinished_kernels(
     handle = backend.allocate(4)
     backend.launch(compile_text(backend, ADD), (handle, 0, handle, 0), [1], [1.0], [1])
 
-    wait = backend._device.functions.WaitSemaphores
+    wait = backend.device.functions.WaitSemaphores
 
     def lose(*arguments: Any) -> None:
         wait(*arguments)
         raise VulkanError("vulkan: vkWaitSemaphores failed: VK_ERROR_DEVICE_LOST", -4)
 
     with monkeypatch.context() as m:
-        m.setattr(backend._device.functions, "WaitSemaphores", lose, raising=False)
+        m.setattr(backend.device.functions, "WaitSemaphores", lose, raising=False)
         with pytest.raises(DeviceError, match=r"DEVICE_LOST.*kernels: add\b.*restart"):
             backend.synchronize()
         backend.free(handle, 4)  # raises nothing

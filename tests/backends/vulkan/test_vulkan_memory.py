@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 @pytest.fixture(params=DEVICES, ids=NAMES)
 def shared(request: Any) -> Iterator[tuple[Any, Any]]:
     with opened(request.param) as found:
-        if not found[1]._memory.shared:
+        if not found[1].memory.shared:
             pytest.skip("this device has memory of its own")
         yield found
 
@@ -81,7 +81,7 @@ def test_queued_copies_use_pinned_memory_in_the_order_of_the_stream(
     assert np.array_equal(read_floats(backend, y, 10), np.arange(5, 15))
     for address in (source, target):
         backend.free_pinned(address, 40)
-    assert backend._memory.pinned == {}
+    assert backend.memory.pinned == {}
 
 
 def test_programs_run_on_separate_memory(separate: tuple[Any, Any]) -> None:
@@ -96,7 +96,7 @@ def test_allocation_beyond_the_limit_raises_memory_error_with_both_sizes(
     shared: tuple[Any, Any],
 ) -> None:
     _, backend = shared
-    most = backend._device.physical.allocation_bytes_max
+    most = backend.device.physical.allocation_bytes_max
     with pytest.raises(MemoryError, match=rf"could not allocate {most + 1} bytes.*allows {most} "):
         backend.allocate(most + 1)
 
@@ -104,7 +104,7 @@ def test_allocation_beyond_the_limit_raises_memory_error_with_both_sizes(
 def test_largest_buffer_is_halved_until_the_driver_allocates_it(
     shared: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory_ = shared[1]._memory
+    memory_ = shared[1].memory
     allocate, tried = memory_.allocate_block, []
 
     def refuse(nbytes: int, flags: int) -> Any:
@@ -122,7 +122,7 @@ def test_refused_allocation_frees_what_it_had(
     shared: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, backend = shared
-    destroyed, call = [], backend._device.functions
+    destroyed, call = [], backend.device.functions
 
     def refuse(*_: Any) -> None:
         raise VulkanError("vkAllocateMemory failed: VK_ERROR_OUT_OF_DEVICE_MEMORY", -2)
@@ -134,7 +134,7 @@ def test_refused_allocation_frees_what_it_had(
     )
     with pytest.raises(MemoryError, match="VK_ERROR_OUT_OF_DEVICE_MEMORY"):
         backend.allocate(100)
-    assert len(destroyed) == 1 and destroyed[0] and backend._memory.blocks == {}
+    assert len(destroyed) == 1 and destroyed[0] and backend.memory.blocks == {}
 
 
 def test_memory_is_aligned_to_64_bytes_for_device_and_host(shared: tuple[Any, Any]) -> None:
@@ -146,4 +146,4 @@ def test_memory_is_aligned_to_64_bytes_for_device_and_host(shared: tuple[Any, An
     assert block.raw == b"abc"
     for handle in handles:
         backend.free(handle, 0)
-    assert backend._memory.blocks == {}
+    assert backend.memory.blocks == {}

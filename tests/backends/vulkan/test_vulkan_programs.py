@@ -35,7 +35,7 @@ def test_binary_is_the_drivers_cache_and_is_given_back_to_it(
     )
     loaded = backend.load(kernel, program.binary)
     assert loaded.binary == program.binary and caches == [program.binary[32:]]
-    assert caches[0][16:32] == bytes(backend._device.physical.properties.uuid)
+    assert caches[0][16:32] == bytes(backend.device.physical.properties.uuid)
 
 
 def test_binaries_of_other_kernels_and_drivers_are_rejected(backend: Any) -> None:
@@ -75,14 +75,14 @@ def test_build_error_shows_the_kernel_and_its_instructions(
     def refuse(*_: Any) -> None:
         raise VulkanError("vulkan: vkCreateComputePipelines failed: VK_ERROR_UNKNOWN", -13)
 
-    monkeypatch.setattr(backend._device.functions, "CreateComputePipelines", refuse, raising=False)
+    monkeypatch.setattr(backend.device.functions, "CreateComputePipelines", refuse, raising=False)
     with pytest.raises(CompileError, match=r"(?s)rejected a kernel.*kernel add\(.*entry_point"):
         compile_text(backend, ADD)
 
 
 def test_pipelines_end_with_their_program(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     destroyed: list[Any] = []
-    call = backend._device.functions
+    call = backend.device.functions
     destroy = call.DestroyPipeline
     monkeypatch.setattr(
         call, "DestroyPipeline", lambda *a: (destroyed.append(a[1]), destroy(*a)), raising=False
@@ -139,4 +139,4 @@ def test_validation_layer_reports_a_group_that_is_too_large() -> None:
 def opened_memory_is_shared() -> bool:
     """Return True if the first device shares its memory with the host."""
     with opened(DEVICES[0]) as (_, backend):
-        return bool(backend._memory.shared)
+        return bool(backend.memory.shared)

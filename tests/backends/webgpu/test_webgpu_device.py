@@ -50,9 +50,9 @@ def test_kernel_at_ten_places_is_bound_once(
     dev, backend = device
     x, bound = dt.arange(1000, dtype=dt.float32, device=dev), []
     dt.evaluate(x)
-    bind = type(backend).bound
+    bind = type(backend).bind
     monkeypatch.setattr(
-        type(backend), "bound", lambda *args: bound.append(args[1].kernel.name) or bind(*args)
+        type(backend), "bind", lambda *args: bound.append(args[1].kernel.name) or bind(*args)
     )
     found = [(x[first : first + 100] * 3).tolist() for first in range(1, 11)]
     assert found == [[3.0 * (first + i) for i in range(100)] for first in range(1, 11)]
@@ -134,9 +134,9 @@ def test_allocation_above_the_binding_names_both_sizes(backend: Any) -> None:
 def test_freed_memory_leaves_no_bind_group(backend: Any) -> None:
     launch, handle = backend.bind(compile_add(backend), [1, 0, 0], [1]), backend.allocate(4)
     launch((handle, 0, handle, 0), [1.0], None)
-    assert (handle, handle) in backend._memory._groups
+    assert (handle, handle) in backend.memory._groups
     backend.free(handle, 4)
-    assert (handle, handle) not in backend._memory._groups
+    assert (handle, handle) not in backend.memory._groups
     backend.synchronize()
 
 
@@ -159,10 +159,10 @@ def test_threads_that_write_bytes_of_a_word_keep_all(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second thread writes its byte while the first one has read the word."""
-    handle, copy_out, threads = backend.allocate(8), backend._memory.copy_out, list[Thread]()
+    handle, copy_out, threads = backend.allocate(8), backend.memory.copy_out, list[Thread]()
     backend.copy_in(handle, 0, memoryview(bytes(8)))
 
-    def copy_out_then_write(target: Any, block: Any, offset: int) -> None:
+    def copy_out_then_write(target: Any, block: Any, offset: int, *stream: None) -> None:
         copy_out(target, block, offset)
         if not threads:  # the first of two words is read
             write = partial(backend.copy_in, handle, 0, memoryview(b"\x01"))
@@ -170,7 +170,7 @@ def test_threads_that_write_bytes_of_a_word_keep_all(
             threads[0].start()
             threads[0].join(0.5)
 
-    monkeypatch.setattr(backend._memory, "copy_out", copy_out_then_write)
+    monkeypatch.setattr(backend.memory, "copy_out", copy_out_then_write)
     backend.copy_in(handle, 1, memoryview(b"\x02" * 6))
     threads[0].join()
     out = bytearray(8)
