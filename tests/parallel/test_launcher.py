@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import multiprocessing
 import os
 import random
@@ -126,6 +128,31 @@ def test_worker_killed_at_a_random_instant_is_named_by_all_others(
         assert not any(is_running(int(p.read_text())) for p in pids)
 
 
+@pytest.mark.parametrize("others", ["wait", "return"])
+def test_killed_worker_is_named_while_a_process_that_it_forked_lives(others: str) -> None:
+    """That process has the pipe of the result, and would keep it open."""
+    started = monotonic()
+    with pytest.raises(dt.parallel.WorkerError, match="killed by signal SIGKILL") as caught:
+        dt.parallel.run(
+            worker_programs.fork_and_be_killed, [others], workers=2, start_method="forkserver"
+        )
+    assert caught.value.rank == 1 and monotonic() - started < 60
+
+
+def test_signal_without_a_name_is_named_by_its_number() -> None:
+    with pytest.raises(dt.parallel.WorkerError, match="was killed by signal 37"):
+        dt.parallel.run(worker_programs.end_by_signal, [37], workers=2, start_method="forkserver")
+
+
+def test_objects_that_pickle_cannot_send_are_refused() -> None:
+    with pytest.raises(dt.ArgumentTypeError, match="at its top level"):
+        dt.parallel.run(lambda: 1, workers=2)
+    with pytest.raises(dt.ArgumentTypeError, match="the result of function must be an object that"):
+        dt.parallel.run(worker_programs.return_lock, workers=2, start_method="forkserver")
+    with pytest.raises(dt.ArgumentTypeError, match="args must be a list or tuple"):
+        dt.parallel.run(worker_programs.describe, 3, workers=2)  # type: ignore[arg-type]  # wrong
+
+
 @pytest.mark.skipif(not Path("/proc").exists(), reason="the states of processes are in /proc")
 def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     code = (
@@ -136,7 +163,10 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(code)
     paths = os.pathsep.join(sys.path)
-    program = subprocess.Popen([sys.executable, script], env={**os.environ, "PYTHONPATH": paths})
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environ = {**os.environ, "PYTHONPATH": paths, "TMPDIR": str(temporary)}
+    program = subprocess.Popen([sys.executable, script], env=environ)
     files = [tmp_path / "pid0", tmp_path / "pid1"]
     wait_for(lambda: all(f.exists() and f.read_text() for f in files))
     pids = [int(f.read_text()) for f in files]
@@ -144,6 +174,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     program.kill()
     program.wait()
     wait_for(lambda: not any(map(is_running, pids)), 20)
+    assert not [*temporary.iterdir()]
 
 
 SCRIPT = """
@@ -206,6 +237,8 @@ def set_variables(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
          dt.ArgumentError, "RANK must be a whole number, got 'x'"),
         ({"WORLD_SIZE": "2", "RANK": "2", "MASTER_ADDR": "::1", "MASTER_PORT": "1"},
          dt.ArgumentError, "RANK must be below WORLD_SIZE=2, got 2"),
+        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "::1", "MASTER_PORT": "65536"},
+         dt.ArgumentError, "MASTER_PORT must be at most 65,535, got 65536"),
         ({"WORLD_SIZE": "3", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"},
          dt.parallel.WorkerError, "ranks 1, 2 did not connect to rank 0 within 0.3 seconds"),
         ({"WORLD_SIZE": "3", "RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"},
@@ -232,8 +265,24 @@ def test_init_without_variables_is_a_group_of_one(monkeypatch: pytest.MonkeyPatc
         dt.parallel.init("pigeons")
 
 
-def test_strangers_do_not_disturb_the_rendezvous() -> None:
-    """A program that looks for open ports connects first, and says something else."""
+def _message(data: bytes) -> bytes:
+    """Return a message of the rendezvous."""
+    return len(data).to_bytes(4, "little") + data
+
+
+HELLO = {"protocol": "dovetail.parallel 1", "size": 2}
+STRANGERS: dict[str, list[bytes]] = {
+    "another protocol": [b"GET / HTTP/1.1\r\n\r\n" * 9],
+    "silent": [b""] * 200,
+    "slow": [b"\x40"],
+    "deep": [_message(b"[" * 4000)],
+    "no rank": [_message(json.dumps({**HELLO, "rank": [1]}).encode())],
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_strangers_do_not_disturb_the_rendezvous(stranger: str) -> None:
+    """Programs that look for open ports connect first, stay, and say nothing or something else."""
     from dovetail.parallel.rendezvous import meet
 
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -245,16 +294,46 @@ def test_strangers_do_not_disturb_the_rendezvous() -> None:
     ]
     threads[0].start()
     wait_for(lambda: not _is_refused(port))
-    with socket.create_connection(("127.0.0.1", port)) as stranger:
-        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 9)
+    started = monotonic()
+    with contextlib.ExitStack() as stack:
+        for data in STRANGERS[stranger]:
+            connection = socket.create_connection(("127.0.0.1", port))
+            stack.enter_context(connection).sendall(data)
         threads[1].start()
         for thread in threads:
             thread.join(60)
+    assert monotonic() - started < 20
     met[0][1].sendall(b"hello")
     assert met[1][0].recv(5) == b"hello"
     for sockets in met.values():
         for each in sockets.values():
             each.close()
+
+
+@pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request", b"", None])
+def test_program_that_listens_as_rank_0_is_no_worker(data: bytes | None) -> None:
+    from dovetail.parallel.rendezvous import meet
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            while data is None and monotonic() < end:  # a byte now and then, without end
+                with contextlib.suppress(OSError):
+                    peer.send(b"\x00" * 4 if monotonic() > end else b"\x01")
+                sleep(0.1)
+            peer.sendall(data or b"")
+            peer.close()
+
+        end = monotonic() + 5
+        thread = Thread(target=answer)
+        thread.start()
+        with pytest.raises((ConnectionError, TimeoutError), match="rank 0") as caught:
+            meet(1, 2, "127.0.0.1", server.getsockname()[1], 1.0)
+        assert monotonic() < end
+        thread.join()
+    if data:
+        assert "is no worker of dovetail" in str(caught.value)
 
 
 def _is_refused(port: int) -> bool:

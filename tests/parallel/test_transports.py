@@ -111,6 +111,19 @@ def test_another_length_is_an_error_and_the_next_message_arrives(pair: Any, n: i
         requests[0].wait(30)
     requests[1].wait(30)
     assert right == buffer(6, 1)
+    with pytest.raises(ValueError, match=f"{n} bytes, expected 4"):
+        requests[0].wait(0)
+
+
+def test_many_requests_are_complete_when_the_last_one_is(pair: Any) -> None:
+    a, b = pair
+    buffers = [buffer(4) for _ in range(2000)]
+    requests = [b.receive(each, 0, 4) for each in buffers]
+    for k in range(len(buffers)):
+        a.send(buffer(4, k % 251), 1, 4)
+    for request in reversed(requests):
+        request.wait(30)
+    assert buffers == [buffer(4, k % 251) for k in range(len(buffers))]
 
 
 def test_messages_of_a_rank_that_is_gone_arrive_before_the_error(pair: Any) -> None:

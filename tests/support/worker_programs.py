@@ -82,3 +82,30 @@ def wait_for_ever(folder: str) -> None:
     """Write the process id to a file, and sleep."""
     Path(folder, f"pid{dt.parallel.current().rank}").write_text(str(os.getpid()))
     sleep(600)
+
+
+def fork_and_be_killed(others: str) -> None:
+    """Kill rank 1, which has forked a process that goes on; the other rank waits or returns."""
+    group = dt.parallel.current()
+    group.barrier()
+    if group.rank == 1:
+        if os.fork() == 0:
+            sleep(30)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if others == "wait":
+        group.barrier()
+
+
+def end_by_signal(number: int) -> None:
+    """End rank 1 by a signal."""
+    group = dt.parallel.current()
+    group.barrier()
+    if group.rank == 1:
+        os.kill(os.getpid(), number)
+    group.barrier()
+
+
+def return_lock() -> Any:
+    """Return an object that cannot be pickled."""
+    return threading.Lock()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from typing import NamedTuple, NoReturn
 
 from dovetail.extend import Request, Transport
 
-from .agreement import CONTENT_BYTES_MAX, Record, empty_record, unpack
+from .agreement import Record, empty_record, unpack
 from .host_buffers import Buffer, bytes_of
 from .worker_errors import WorkerError
 
 CONTROL_TAG, AGREEMENT_TAG, DATA_TAG, REDUCED_TAG = range(4)  # the transport's tags
 USER_TAG = 1 << 20  # that of a user's tag 0
 POLL_SECONDS_MIN, POLL_SECONDS_MAX = 0.001, 0.05  # between looks at the control messages
-CONTROL_TEXT_MAX = 500  # characters of an error in a control message
+CONTROL_TEXT_BYTES_MAX = 600  # of an error in a control message; JSON adds some
 LEFT_SECONDS = 2.0  # for messages that a rank sent before it left
 LEFT, FAILED = "left", "failed"
 
@@ -42,22 +44,48 @@ class Communicator:
         self._number = 0  # collective calls so far
         self._call = "no collective call"  # the last one
         self._error: WorkerError | None = None
-        self._is_closed = False
+        self._started = 0  # messages so far
+        self.is_closing, self._is_closed = False, False
+        self._process = os.getpid()
         self._heard: tuple[str, int] | None = None  # why the group has failed, and at which rank
         self._left: dict[int, Departure] = {}  # the ranks that left the group
         self._control = {p: self._receive_control(p) for p in self.peers}
 
-    # --- steps of collectives
+    # --- steps of calls
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Fail the group if an error, such as an interrupt, ends a call after its first message.
+
+        The other ranks would wait for the rest of the call, or take it for that of the next one.
+        """
+        started = self._started
+        try:
+            yield
+        except BaseException as error:
+            if self._started != started:
+                self.abort(describe_error(self.rank, error))
+            raise
+
     def start_send(self, buffer: Buffer, to: int, tag: int = DATA_TAG) -> Request:
         """Start to send a flat array to a rank. Raises: WorkerError."""
-        try:
-            return self.transport.send(bytes_of(buffer), to, tag)
-        except ConnectionError:
-            self.fail_lost(self._call, to)
+        return self.send(bytes_of(buffer), to, tag, self._call)
 
     def start_receive(self, buffer: Buffer, source: int, tag: int = DATA_TAG) -> Request:
         """Start to receive a flat array of a rank."""
-        return self.transport.receive(bytes_of(buffer), source, tag)
+        return self.receive(bytes_of(buffer), source, tag)
+
+    def send(self, buffer: memoryview, to: int, tag: int, call: str) -> Request:
+        """Start to send bytes to a rank. Raises: WorkerError."""
+        self._started += 1
+        try:
+            return self.transport.send(buffer, to, tag)
+        except ConnectionError:
+            self.fail_lost(call, to)
+
+    def receive(self, buffer: memoryview, source: int, tag: int) -> Request:
+        """Start to receive bytes of a rank."""
+        self._started += 1
+        return self.transport.receive(buffer, source, tag)
 
     def complete(
         self,
@@ -83,19 +111,23 @@ class Communicator:
             except TimeoutError:
                 pass
             except ConnectionError:
+                self._raise_if_ended(call)
                 self.fail_lost(call, peer)
             except ValueError as error:
                 self.fail(f"{call}: the message of rank {peer}: {error}", peer)
+            self._raise_if_ended(call)
             self._listen(call)
             if self._heard is not None:
                 if is_complete(request):  # it came before the other rank failed
                     continue
                 self.fail(*self._heard)
-            if peer in self._left:  # what it sent before may be on its way
-                end = min(end, self._left[peer].moment + LEFT_SECONDS)
+            needed = pending or {peer: request}
+            gone = [p for p in self._left if p in needed and not has_arrived(needed[p])]
+            if gone:  # what it sent before may be on its way
+                end = min(end, self._left[gone[0]].moment + LEFT_SECONDS)
             if monotonic() >= end:
-                if peer in self._left:
-                    self.fail_lost(call, peer)
+                if gone:
+                    self.fail_lost(call, gone[0])
                 late = [p for p, r in (pending or {}).items() if not is_complete(r)]
                 self._fail_late(call, late or [peer], limit)
             pause = min(2 * pause, POLL_SECONDS_MAX)
@@ -111,13 +143,8 @@ class Communicator:
         packed = Record(call, self._number, bytes(content)).pack()
         own = unpack(packed)
         received = {p: empty_record() for p in self.peers}
-        receives = {p: self.transport.receive(b, p, AGREEMENT_TAG) for p, b in received.items()}
-        sends = {}
-        for p in self.peers:
-            try:
-                sends[p] = self.transport.send(packed, p, AGREEMENT_TAG)
-            except ConnectionError:
-                self.fail_lost(call, p)
+        receives = {p: self.receive(b, p, AGREEMENT_TAG) for p, b in received.items()}
+        sends = {p: self.send(packed, p, AGREEMENT_TAG, call) for p in self.peers}
         for p, request in receives.items():
             self.complete(request, p, pending=receives)
         for p, request in sends.items():
@@ -136,13 +163,20 @@ class Communicator:
 
     def raise_if_unusable(self, call: str) -> None:
         """Raise WorkerError if the group is closed, has failed, or another rank says so."""
-        if self._is_closed:
-            raise WorkerError(f"{call}: this rank has closed the group", self.rank)
-        if self._error is not None:
-            raise WorkerError(str(self._error), self._error.rank) from self._error
+        if os.getpid() != self._process:
+            text = f"{call}: this process is a fork of rank {self.rank}, and no rank itself"
+            raise WorkerError(text, self.rank)
+        self._raise_if_ended(call)
         self._listen(call)
         if self._heard is not None:
             self.fail(*self._heard)
+
+    def _raise_if_ended(self, call: str) -> None:
+        """Raise WorkerError if this rank has failed, or another thread of it closes the group."""
+        if self._error is not None:
+            raise WorkerError(str(self._error), self._error.rank) from self._error
+        if self.is_closing:
+            self.fail(f"{call}: rank {self.rank} has closed the group", self.rank)
 
     def _listen(self, call: str) -> None:
         """Read the control messages that have arrived, and notice ranks that are lost."""
@@ -196,7 +230,7 @@ class Communicator:
 
     def _tell(self, kind: str, text: str, rank: int) -> None:
         """Send a control message to all ranks that can still be reached, without waiting."""
-        content = json.dumps([rank, text[:CONTROL_TEXT_MAX]]).encode()[:CONTENT_BYTES_MAX]
+        content = to_json([rank, cut_text(text)])
         packed = Record(kind, 0, content).pack()
         for p in self.peers:
             try:
@@ -207,17 +241,34 @@ class Communicator:
     # --- the end
     def close(self) -> None:
         """Tell the other ranks that this one leaves, and free the connection."""
-        if not self._is_closed:
-            self._is_closed = True
+        if not self._is_closed and os.getpid() == self._process:
+            self.is_closing = self._is_closed = True
             if self._error is None:
                 self._tell(LEFT, self._call, self.rank)
             self.transport.close()
 
     def abort(self, reason: str) -> None:
         """Tell the other ranks that this one has failed."""
-        if self._error is None and not self._is_closed:
+        if self._error is None and not self.is_closing and os.getpid() == self._process:
             self._error = WorkerError(reason, self.rank)
             self._tell(FAILED, reason, self.rank)
+
+
+def describe_error(rank: int, error: BaseException) -> str:
+    """Return the text about the error of a rank for the other ranks."""
+    return f"rank {rank} raised {type(error).__name__}: {error}".removesuffix(": ")
+
+
+def cut_text(text: str) -> str:
+    """Return the begin of a text that fits into a control message as JSON."""
+    while len(to_json(text)) > CONTROL_TEXT_BYTES_MAX:
+        text = text[: 9 * len(text) // 10]
+    return text
+
+
+def to_json(value: object) -> bytes:
+    """Return a value as JSON, with few bytes for text of any language."""
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace")
 
 
 def describe_loss(call: str, p: int) -> str:
@@ -226,6 +277,17 @@ def describe_loss(call: str, p: int) -> str:
         f"{call}: rank {p} is lost: its connection was closed without a word; it was killed, or it "
         "crashed"
     )
+
+
+def has_arrived(request: Request) -> bool:
+    """Return True if a request is complete, and its rank was not lost before; never block."""
+    try:
+        request.wait(0)
+    except (TimeoutError, ConnectionError):
+        return False
+    except ValueError:  # of another length
+        return True
+    return True
 
 
 def is_complete(request: Request) -> bool:

@@ -26,6 +26,7 @@ from .host_buffers import (
 __all__ = ["MessageRequest", "ProcessGroup"]
 
 TIMEOUT_SECONDS = 300.0  # the default limit of each step of a call
+TIMEOUT_SECONDS_MAX = 365 * 86_400
 TAG_MAX = (1 << 20) - 1
 
 
@@ -40,9 +41,9 @@ class ProcessGroup:
     - `transport`: the connection of this worker with the others.
     - `timeout`: the longest time in seconds that a step of a call waits for another rank.
 
-    Raises: ArgumentError for a limit of 0 or less. The methods raise WorkerError, on every rank, if
-    a rank is lost or too late, raises an error, or makes another call than the others. After that,
-    the group cannot be used any more, and each call raises WorkerError.
+    Raises: ArgumentError for a limit of 0 or less, or above a year. The methods raise WorkerError,
+    on every rank, if a rank is lost or too late, raises an error, or makes another call than the
+    others. After that, the group cannot be used any more, and each call raises WorkerError.
 
     >>> import dovetail as dt
     >>> group = dt.parallel.current()
@@ -52,11 +53,7 @@ class ProcessGroup:
 
     def __init__(self, transport: Transport, timeout: float = TIMEOUT_SECONDS) -> None:
         self.rank, self.size = transport.rank, transport.size
-        self.timeout = arguments.real("parallel.ProcessGroup", timeout, "timeout")
-        if not self.timeout > 0:
-            raise dt.ArgumentError(
-                f"parallel.ProcessGroup: timeout must be above 0 seconds, got {timeout}"
-            )
+        self.timeout = check_timeout("parallel.ProcessGroup", timeout)
         self._lock = Lock(waited=False)
         self._communicator = Communicator(transport, self.timeout)
 
@@ -69,7 +66,7 @@ class ProcessGroup:
 
         Raises: WorkerError.
         """
-        with self._lock:
+        with self._lock, self._communicator.call():
             self._communicator.agree("barrier()")
 
     def broadcast(self, tensor: Value, src: int = 0) -> Any:
@@ -84,7 +81,7 @@ class ProcessGroup:
         """
         x = check_value("broadcast", tensor)
         root = self._check_rank("broadcast", src, "src")
-        with self._lock:
+        with self._lock, self._communicator.call():
             call = f"broadcast({spec_of(x)}, src={root})"
             own = read_buffer(x) if self.rank == root else None
             result = Result(x)
@@ -114,7 +111,7 @@ class ProcessGroup:
         """
         x = check_value("all_reduce", tensor)
         reduction = Reduction("all_reduce", op, x)
-        with self._lock:
+        with self._lock, self._communicator.call():
             own, result = read_buffer(x), Result(x)
             call = f"all_reduce({spec_of(x)}, op={op!r})"
             if self._is_small(own):
@@ -137,7 +134,7 @@ class ProcessGroup:
         """
         xs = self._check_list("reduce_scatter", tensors)
         reduction = Reduction("reduce_scatter", op, xs[0])
-        with self._lock:
+        with self._lock, self._communicator.call():
             self._communicator.agree(f"reduce_scatter({self.size} of {spec_of(xs[0])}, op={op!r})")
             result = Result(xs[0])
             buffers = [read_buffer(x) for x in xs]
@@ -152,7 +149,7 @@ class ProcessGroup:
         Raises: WorkerError; ArgumentTypeError, DTypeError, LayoutError, GradientError.
         """
         x = check_value("all_gather", tensor)
-        with self._lock:
+        with self._lock, self._communicator.call():
             own, call = read_buffer(x), f"all_gather({spec_of(x)})"
             results = [Result(x) for _ in range(self.size)]
             buffers = [r.buffer for r in results]
@@ -177,7 +174,7 @@ class ProcessGroup:
         """
         x = check_value("gather", tensor)
         root = self._check_rank("gather", dst, "dst")
-        with self._lock:
+        with self._lock, self._communicator.call():
             self._communicator.agree(f"gather({spec_of(x)}, dst={root})")
             own = read_buffer(x)
             if self.rank != root:
@@ -206,7 +203,7 @@ class ProcessGroup:
                 f"scatter: tensors must have {self.size} tensors on the rank src={root}, got None"
             )
         xs = None if self.rank != root or tensors is None else self._check_list("scatter", tensors)
-        with self._lock:
+        with self._lock, self._communicator.call():
             content = b"" if xs is None else json.dumps(spec_of(xs[0])).encode()
             contents = self._communicator.agree(f"scatter(src={root})", content)
             if xs is not None:
@@ -235,7 +232,7 @@ class ProcessGroup:
         """
         x = check_value("send", tensor)
         to, number = self._check_peer("send", dst, "dst"), self._check_tag("send", tag)
-        with self._lock:
+        with self._lock, self._communicator.call():
             self._communicator.raise_if_unusable("send")
             own = read_buffer(x)
             is_small = self._is_small(own)
@@ -243,12 +240,7 @@ class ProcessGroup:
             record = Record(str(spec_of(x)), number, content).pack()
             buffers = [record] if is_small else [record, bytes_of(own)]
             what = f"send({spec_of(x)}, dst={to}, tag={number})"
-            try:
-                requests = [
-                    self._communicator.transport.send(b, to, USER_TAG + number) for b in buffers
-                ]
-            except ConnectionError:
-                self._communicator.fail_lost(what, to)
+            requests = [self._communicator.send(b, to, USER_TAG + number, what) for b in buffers]
             return MessageRequest(self._communicator, to, what, requests)
 
     def receive(self, like: Value, src: int, tag: int = 0) -> MessageRequest:
@@ -264,14 +256,12 @@ class ProcessGroup:
         """
         x = check_value("receive", like.detach() if isinstance(like, dt.Tensor) else like, "like")
         source, number = self._check_peer("receive", src, "src"), self._check_tag("receive", tag)
-        with self._lock:
+        with self._lock, self._communicator.call():
             self._communicator.raise_if_unusable("receive")
             arrival = Arrival(x)
             is_small = self._is_small(arrival.result.buffer)
             buffers = [arrival.record] + ([] if is_small else [bytes_of(arrival.result.buffer)])
-            requests = [
-                self._communicator.transport.receive(b, source, USER_TAG + number) for b in buffers
-            ]
+            requests = [self._communicator.receive(b, source, USER_TAG + number) for b in buffers]
             what = f"receive({spec_of(x)}, src={source}, tag={number})"
             return MessageRequest(self._communicator, source, what, requests, arrival)
 
@@ -280,6 +270,7 @@ class ProcessGroup:
 
         It happens at the end of the process, too.
         """
+        self._communicator.is_closing = True  # a thread that waits in a call stops waiting
         with self._lock:
             self._communicator.close()
 
@@ -288,8 +279,7 @@ class ProcessGroup:
 
         - `reason`: the text of their errors.
         """
-        with self._lock:
-            self._communicator.abort(reason)
+        self._communicator.abort(reason)
 
     # --- arguments
     def _check_rank(self, op: str, rank: int, name: str) -> int:
@@ -332,6 +322,17 @@ class ProcessGroup:
     def _is_small(buffer: Buffer) -> bool:
         """Return True if an array fits into a record."""
         return buffer.nbytes <= CONTENT_BYTES_MAX
+
+
+def check_timeout(op: str, timeout: float) -> float:
+    """Return a limit in seconds. Raises: ArgumentTypeError, ArgumentError."""
+    limit = arguments.real(op, timeout, "timeout")
+    if not 0 < limit <= TIMEOUT_SECONDS_MAX:
+        raise dt.ArgumentError(
+            f"{op}: timeout must be above 0 seconds, and at most {TIMEOUT_SECONDS_MAX:,} (a year), "
+            f"got {timeout}"
+        )
+    return limit
 
 
 class Arrival:
@@ -380,6 +381,8 @@ class MessageRequest:
         if self._value is not None:
             return self._value
         communicator, arrival = self._communicator, self._arrival
+        if timeout is not None:
+            arguments.real("MessageRequest.wait", timeout, "timeout")
         for k, request in enumerate(self._requests):
             communicator.complete(request, self._peer, self._what, timeout)
             if k == 0 and arrival is not None and not arrival.is_expected():

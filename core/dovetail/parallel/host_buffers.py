@@ -39,13 +39,20 @@ class Spec(NamedTuple):
 
 def check_value(op: str, x: object, name: str = "tensor") -> Value:
     """Return a value. Raises: ArgumentTypeError, and GradientError if it requires a gradient."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise dt.ArgumentTypeError(
+            f"{op}: {name} must not be a masked array, because masks are not sent; send x.data and "
+            "x.mask"
+        )
     if isinstance(x, np.ndarray):
         if x.dtype.hasobject or x.dtype.kind not in "biufc" or not x.dtype.isnative:
             raise dt.DTypeError(
                 f"{op}: {name} must have numbers in this machine's byte order, got {x.dtype}"
             )
         return x
-    tensor = arguments.instance(op, x, name, dt.Tensor)
+    if not isinstance(x, dt.Tensor):
+        raise arguments.refused(op, name, "a Tensor or a NumPy array", x)
+    tensor = x
     if tensor.layout is not dt.strided:
         raise dt.LayoutError(
             f"{op}: {name} must be strided, got {tensor.layout}; send its parts, or x.to_dense()"

@@ -22,16 +22,20 @@ from dovetail.extend import arguments
 
 from ..data.source_check import main_names
 from ..data.workers import WorkerFailure
-from .group import TIMEOUT_SECONDS, ProcessGroup
+from .communicator import describe_error
+from .group import TIMEOUT_SECONDS, ProcessGroup, check_timeout
 from .membership import init, of_thread
+from .rendezvous import UNIX_PREFIX
 from .thread_transport import Hub
 from .worker_errors import WorkerError
 
 __all__ = ["run"]
 
+EXIT_POLL_SECONDS = 0.5  # between looks whether the processes still run
 GRACE_SECONDS = 10.0  # for the other workers to end, after one has failed
 TERMINATE_SECONDS = 2.0  # from SIGTERM to SIGKILL
 SOCKET_PATH_BYTES_MAX = 90  # of the folder; the system's limit of a path is 104 or 108
+_SIGNALS = {s.value: s for s in signal.Signals}  # the real-time ones have no names
 MAIN_GUARD_HINT = (
     'a script must call dt.parallel.run below `if __name__ == "__main__":`, because each worker '
     "imports the script"
@@ -87,6 +91,9 @@ def run(
     count = arguments.integer("parallel.run", workers, "workers", 1)
     arguments.choice("parallel.run", transport, "transport", ("sockets", "threads"))
     arguments.choice("parallel.run", start_method, "start_method", ("spawn", "forkserver"))
+    if not isinstance(args, Sequence):
+        raise arguments.refused("parallel.run", "args", "a list or tuple of arguments", args)
+    check_timeout("parallel.run", timeout)
     if threads is not None:
         threads = arguments.integer("parallel.run", threads, "threads", 1)
     if transport == "threads":
@@ -97,7 +104,13 @@ def run(
             'import; define it in a module, or pass transport="threads"'
         )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    work = ForkingPickler.dumps((function, tuple(args), dict(kwargs or {})))
+    try:
+        work = ForkingPickler.dumps((function, tuple(args), dict(kwargs or {})))
+    except Exception as error:
+        raise dt.ArgumentTypeError(
+            "parallel.run: function, args and kwargs must be objects that pickle can send to "
+            f"workers: {error}; define functions in a module, at its top level"
+        ) from error
     environ = {
         "WORLD_SIZE": str(count),
         "DOVETAIL_NUM_THREADS": str(threads or max(1, (cores or 1) // count)),
@@ -157,25 +170,25 @@ def _run_threads(
             results[rank] = function(*args, **kwargs)
         except BaseException as error:
             errors.append((rank, error))
-            groups[rank].abort(_describe(rank, error))
+            groups[rank].abort(describe_error(rank, error))
         finally:
             groups[rank].close()
 
     threads = [threading.Thread(target=work, args=(r,), daemon=True) for r in range(count)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException as error:  # Ctrl-C
+        for r, group in enumerate(groups):
+            group.abort(f"parallel.run: {describe_error(r, error)}")
+        raise
     if errors:
         rank, error = _choose_cause(errors)
         error.add_note(f"parallel.run: raised by rank {rank} of {count}")
         raise error
     return results
-
-
-def _describe(rank: int, error: BaseException) -> str:
-    """Return the text about a worker's error for the other workers."""
-    return f"rank {rank} raised {type(error).__name__}: {error}"
 
 
 def _choose_cause(errors: Sequence[tuple[int, Any]]) -> tuple[int, Any]:
@@ -211,8 +224,9 @@ class _Workers:
         failures: list[tuple[int, WorkerFailure]] = []
         end: float | None = None
         while self.pipes and (end is None or monotonic() < end):
-            limit = None if end is None else max(0.0, end - monotonic())
-            for pipe in connection.wait([*self.pipes], limit):
+            ended = [p for p, r in self.pipes.items() if not self.processes[r].is_alive()]
+            limit = 0.0 if ended else EXIT_POLL_SECONDS
+            for pipe in connection.wait([*self.pipes], limit) or ended:
                 rank = self.pipes.pop(pipe)
                 answer = self._read(rank, pipe)
                 if isinstance(answer, WorkerFailure):
@@ -228,6 +242,8 @@ class _Workers:
     def _read(self, rank: int, pipe: Any) -> Any:
         """Return the result of a worker in a tuple, or its failure."""
         try:
+            if not pipe.poll():  # its process has ended, but one that it has forked has the pipe
+                raise EOFError
             return pickle.loads(pipe.recv_bytes())
         except (EOFError, OSError):
             return WorkerFailure(None, self._describe_exit(rank))
@@ -241,7 +257,8 @@ class _Workers:
         process.join(GRACE_SECONDS)
         code = process.exitcode
         if code is not None and code < 0:
-            return f"its process {process.pid} was killed by signal {signal.Signals(-code).name}"
+            name = getattr(_SIGNALS.get(-code), "name", -code)
+            return f"its process {process.pid} was killed by signal {name}"
         hint = f"; its output is above; {MAIN_GUARD_HINT}" if code == 1 else ""
         return f"its process {process.pid} ended with exit status {code}{hint}"
 
@@ -279,11 +296,12 @@ def run_worker(environ: dict[str, str], work: tuple[bytes, float, str], pipe: An
     rank, group = int(environ["RANK"]), None
     try:
         group = init(transport, timeout)
+        _remove_folder(environ["MASTER_ADDR"])
         function, args, kwargs = pickle.loads(pickled)
-        answer = ForkingPickler.dumps((function(*args, **kwargs),))
+        answer = _pickle_result(function(*args, **kwargs))
     except BaseException as error:
         if group is not None:
-            group.abort(_describe(rank, error))
+            group.abort(describe_error(rank, error))
         failure = WorkerFailure.from_error(error)
         if isinstance(error, SystemExit):  # would end the parent, too
             failure = WorkerFailure(None, f"it ended by sys.exit({error.code!r})")
@@ -293,6 +311,23 @@ def run_worker(environ: dict[str, str], work: tuple[bytes, float, str], pipe: An
     with contextlib.suppress(OSError):  # the parent has ended
         pipe.send_bytes(answer)
     pipe.close()
+
+
+def _remove_folder(address: str) -> None:
+    """Remove the folder of the rendezvous if it is empty, also if the first process was killed."""
+    if address.startswith(UNIX_PREFIX):
+        with contextlib.suppress(OSError):
+            os.rmdir(address.removeprefix(UNIX_PREFIX))
+
+
+def _pickle_result(result: Any) -> Any:
+    """Return a result in a tuple, pickled. Raises: ArgumentTypeError."""
+    try:
+        return ForkingPickler.dumps((result,))
+    except Exception as error:
+        raise dt.ArgumentTypeError(
+            f"parallel.run: the result of function must be an object that pickle can send: {error}"
+        ) from error
 
 
 def _exit_with_parent() -> None:

@@ -9,7 +9,7 @@ import threading
 
 from dovetail.extend import Request, Transport, arguments, find_transport
 
-from .group import TIMEOUT_SECONDS, ProcessGroup
+from .group import TIMEOUT_SECONDS, ProcessGroup, check_timeout
 from .worker_errors import WorkerError
 
 __all__ = ["current", "init"]
@@ -78,12 +78,12 @@ def init(transport: str = "sockets", timeout: float = TIMEOUT_SECONDS) -> Proces
     >>> dt.parallel.init()
     <ProcessGroup: rank 0 of 1>
     """
+    name = arguments.instance("parallel.init", transport, "transport", str)
+    limit = check_timeout("parallel.init", timeout)
     if of_thread.group is not None:
         return of_thread.group
     if _of_process:
         return _of_process[-1]
-    name = arguments.instance("parallel.init", transport, "transport", str)
-    limit = arguments.real("parallel.init", timeout, "timeout")
     info = find_transport(name, TRANSPORTS)
     if name == "sockets" and not os.environ.get("WORLD_SIZE"):
         return _lone

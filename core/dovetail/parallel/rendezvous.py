@@ -11,9 +11,10 @@ import contextlib
 import errno
 import json
 import os
+import selectors
 import socket
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic, sleep
 from typing import Any, TypeAlias
 
@@ -24,6 +25,9 @@ LENGTH = struct.Struct("<I")
 MESSAGE_BYTES_MAX = 1 << 20
 RETRY_SECONDS = 0.02
 HELLO_SECONDS = 5.0  # for a connected program to say which rank it is
+HELLO_BYTES_MAX = 1 << 12
+POLL_SECONDS, SECONDS_MIN = 0.5, 0.001
+BACKLOG_MIN = 128  # connections that wait to be accepted, also those of other programs
 
 
 class Meeting:
@@ -70,7 +74,7 @@ class Meeting:
                 self.listener = listener = socket.socket(family, socket.SOCK_STREAM)
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.bind(where)
-            listener.listen(self.size)
+            listener.listen(max(self.size, BACKLOG_MIN))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 reason = "it is in use; is there another worker with this rank, or another program?"
@@ -101,6 +105,7 @@ class Meeting:
                     f"rank {rank} cannot be reached at {address_text(address)}: {e.strerror or e}"
                 )
                 raise ConnectionError(text) from e
+        self.sockets[rank] = peer
         hello: dict[str, Any] = {"protocol": PROTOCOL, "rank": self.rank, "size": self.size}
         if listen:
             self.listen((peer.getsockname()[0], 0))
@@ -108,7 +113,6 @@ class Meeting:
             hello["address"] = self.listener.getsockname()[:2]
         write_message(peer, hello)
         self._check_hello(self._read(peer, rank, self._remaining()), [rank])
-        self.sockets[rank] = peer
         return peer
 
     def accept(self, ranks: Iterable[int]) -> dict[int, Any]:
@@ -118,30 +122,13 @@ class Meeting:
         connected get the text of the error.
         """
         missing, addresses = {*ranks}, {}
-        assert self.listener is not None
         try:
-            while missing:
-                self.listener.settimeout(self._remaining())
-                try:
-                    peer, _ = self.listener.accept()
-                except TimeoutError:
-                    names = ", ".join(map(str, sorted(missing)))
-                    raise TimeoutError(
-                        f"{'rank' if len(missing) == 1 else 'ranks'} {names} did not connect to "
-                        f"rank {self.rank} within {self.timeout:g} seconds"
-                    ) from None
-                try:
-                    hello = self._read(peer, -1, min(HELLO_SECONDS, self._remaining()))
-                except (OSError, ValueError):  # another program, which looks for open ports
-                    peer.close()
-                    continue
-                if hello.get("protocol") != PROTOCOL:
-                    peer.close()
-                    continue
+            for peer, hello in self._visitors(missing):
                 try:
                     self._check_hello(hello, missing)
                 except ConnectionError as error:
                     write_message(peer, {"error": str(error)})
+                    peer.close()
                     raise
                 rank = hello["rank"]
                 write_message(peer, {"protocol": PROTOCOL, "rank": self.rank, "size": self.size})
@@ -155,8 +142,51 @@ class Meeting:
             raise
         return addresses
 
+    def _visitors(self, missing: set[int]) -> Iterator[tuple[socket.socket, dict[str, Any]]]:
+        """Yield workers that connect, with what they say first, until no rank is missing.
+
+        Other programs, which look for open ports, may connect, and say nothing or anything else.
+        Raises: TimeoutError.
+        """
+        assert self.listener is not None
+        self.listener.setblocking(False)
+        hellos: dict[socket.socket, Hello] = {}
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.listener, selectors.EVENT_READ)
+            try:
+                while missing:
+                    if monotonic() >= self._end:
+                        names = ", ".join(map(str, sorted(missing)))
+                        raise TimeoutError(
+                            f"{'rank' if len(missing) == 1 else 'ranks'} {names} did not connect "
+                            f"to rank {self.rank} within {self.timeout:g} seconds"
+                        )
+                    ready = selector.select(min(self._remaining(), POLL_SECONDS))
+                    for key, _ in ready:
+                        if key.fileobj is self.listener:
+                            with contextlib.suppress(OSError):  # it has gone again
+                                peer, _ = self.listener.accept()
+                                peer.setblocking(False)
+                                selector.register(peer, selectors.EVENT_READ)
+                                hellos[peer] = Hello()
+                    for peer, hello in [*hellos.items()]:
+                        if not hello.read(peer):
+                            selector.unregister(peer)
+                            del hellos[peer]
+                            if hello.message is None:
+                                peer.close()
+                            else:
+                                peer.settimeout(HELLO_SECONDS)
+                                yield peer, hello.message
+            finally:
+                for peer in hellos:
+                    peer.close()
+
     def close(self, is_failed: bool) -> None:
         """Close the listener, and all connections if the meeting has failed."""
+        if self.listener is not None and isinstance(path := self.listener.getsockname(), str):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
         for each in [self.listener, *(self.sockets.values() if is_failed else ())]:
             if each is not None:
                 each.close()
@@ -176,18 +206,20 @@ class Meeting:
 
     def _remaining(self) -> float:
         """Return the seconds until the limit, above 0, because sockets take 0 for "at once"."""
-        return max(0.001, self._end - monotonic())
+        return max(SECONDS_MIN, self._end - monotonic())
 
     def _read(self, peer: socket.socket, rank: int, limit: float) -> dict[str, Any]:
         """Return the message of a rank. Raises: TimeoutError, ConnectionError, ValueError."""
-        peer.settimeout(limit)
         try:
-            return read_message(peer)
+            return read_message(peer, monotonic() + limit)
         except TimeoutError:
             text = f"rank {rank} did not answer rank {self.rank} within {self.timeout:g} seconds"
             raise TimeoutError(text) from None
         except OSError as error:
             raise ConnectionError(f"rank {rank} is lost: {error}") from error
+        except (ValueError, RecursionError) as error:
+            text = f"the program that listens as rank {rank} is no worker of dovetail: {error}"
+            raise ConnectionError(text) from error
 
     def _check_hello(self, hello: Mapping[str, Any], expected: Iterable[int]) -> None:
         """Raise ConnectionError unless another worker is an expected rank of this group."""
@@ -204,6 +236,37 @@ class Meeting:
                 f"rank {rank} has connected to rank {self.rank} twice; each worker must have a "
                 "RANK of its own"
             )
+
+
+class Hello:
+    """The first message of a program that has connected, as far as it has arrived."""
+
+    def __init__(self) -> None:
+        self.message: dict[str, Any] | None = None
+        self._data = bytearray()
+        self._end = monotonic() + HELLO_SECONDS
+
+    def read(self, peer: socket.socket) -> bool:
+        """Read what has arrived; return False if the message is complete or none of a worker."""
+        try:
+            part = peer.recv(HELLO_BYTES_MAX)
+        except BlockingIOError:
+            return monotonic() < self._end
+        except OSError:
+            return False
+        self._data += part
+        if not part or monotonic() >= self._end:
+            return False
+        if len(self._data) < LENGTH.size:
+            return True
+        (length,) = LENGTH.unpack_from(self._data)
+        if len(self._data) < LENGTH.size + length <= HELLO_BYTES_MAX:
+            return True
+        with contextlib.suppress(ValueError, RecursionError):
+            message = json.loads(self._data[LENGTH.size :])
+            if isinstance(message, dict) and message.get("protocol") == PROTOCOL:
+                self.message = message if isinstance(message.get("rank"), int) else None
+        return False
 
 
 def meet(rank: int, size: int, host: str, port: int, timeout: float) -> dict[int, socket.socket]:
@@ -230,25 +293,31 @@ def write_message(peer: socket.socket, message: Mapping[str, Any]) -> None:
     peer.sendall(LENGTH.pack(len(data)) + data)
 
 
-def read_message(peer: socket.socket) -> dict[str, Any]:
-    """Receive a message of the rendezvous. Raises: OSError; ValueError for other bytes."""
-    (length,) = LENGTH.unpack(read_exactly(peer, LENGTH.size))
+def read_message(peer: socket.socket, end: float) -> dict[str, Any]:
+    """Receive a message of the rendezvous. Raises: OSError; ValueError for other bytes.
+
+    `end`: the moment at which it must have arrived.
+    """
+    (length,) = LENGTH.unpack(read_exactly(peer, LENGTH.size, end))
     if length > MESSAGE_BYTES_MAX:
         raise ValueError(f"a message of {length} bytes")
-    message = json.loads(read_exactly(peer, length))
+    message = json.loads(read_exactly(peer, length, end))
     if not isinstance(message, dict):
         raise ValueError("a message that is no object")
     return message
 
 
-def read_exactly(peer: socket.socket, count: int) -> bytes:
-    """Receive so many bytes. Raises: ConnectionError at an earlier end."""
+def read_exactly(peer: socket.socket, count: int, end: float) -> bytes:
+    """Receive so many bytes. Raises: ConnectionError at an earlier end; TimeoutError."""
     data = bytearray()
     while len(data) < count:
+        peer.settimeout(max(SECONDS_MIN, end - monotonic()))
         part = peer.recv(count - len(data))
         if not part:
             raise ConnectionError("the connection was closed")
         data += part
+        if monotonic() >= end and len(data) < count:
+            raise TimeoutError
     return bytes(data)
 
 

@@ -36,6 +36,8 @@ IDLE_SECONDS = 0.005  # without a wait, after which the thread moves data
 POLL_MILLISECONDS = 1000
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CLOSE_SECONDS = 2.0
+PORT_MAX = (1 << 16) - 1
+INTERRUPTED = "an interrupt has ended a transfer"
 READ, WRITE = getattr(select, "POLLIN", 1), getattr(select, "POLLOUT", 4)  # Windows lacks them
 
 
@@ -96,6 +98,7 @@ class Link:
             first = [self.unsent[k] for k in range(min(len(self.unsent), BUFFERS_MAX))]
             try:
                 sent = self.socket.sendmsg(first)
+                self._drop_sent(sent)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -105,7 +108,9 @@ class Link:
                 self.unsent.clear()
                 self.senders.clear()
                 return
-            self._drop_sent(sent)
+            except BaseException:  # Ctrl-C: how many bytes were sent is unknown
+                self.lose(ConnectionError(INTERRUPTED))
+                raise
 
     def _drop_sent(self, sent: int) -> None:
         """Remove bytes from the queue, and finish the frames that are sent."""
@@ -160,6 +165,9 @@ class Link:
             except OSError as error:
                 self.lose(ConnectionError(f"rank {self.rank} is lost: {error}"))
                 return
+            except BaseException:  # Ctrl-C: bytes may be lost
+                self.lose(ConnectionError(INTERRUPTED))
+                raise
 
     def _read_some(self) -> bool:
         """Read bytes once, or take some from the stage; return False at the end of the stream."""
@@ -449,6 +457,10 @@ def open_sockets(environ: Mapping[str, str], timeout: float) -> Transport:
         if not text.isdecimal():
             raise dt.ArgumentError(f"parallel.init: {name} must be a whole number, got {text!r}")
     rank, size, port = (int(numbers[name]) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
+    if port > PORT_MAX:
+        raise dt.ArgumentError(
+            f"parallel.init: MASTER_PORT must be at most {PORT_MAX:,}, got {port}"
+        )
     if rank >= size:
         raise dt.ArgumentError(f"parallel.init: RANK must be below WORLD_SIZE={size}, got {rank}")
     return SocketTransport(rank, size, meet(rank, size, environ["MASTER_ADDR"], port, timeout))

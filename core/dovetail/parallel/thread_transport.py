@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter
 from threading import Condition
 from time import monotonic
 
@@ -12,12 +12,12 @@ __all__: list[str] = []
 
 
 class Hub:
-    """The mailboxes of all ranks: messages by sender, receiver and tag."""
+    """The mailbox of all ranks: messages by sender, receiver, tag and number."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.changed = Condition()
-        self.messages: dict[tuple[int, int, int], deque[bytes]] = {}
+        self.messages: dict[tuple[int, int, int, int], bytes] = {}
         self.lost: set[int] = set()
 
     def transport(self, rank: int) -> ThreadTransport:
@@ -32,31 +32,26 @@ class Hub:
 
 
 class SentRequest(Request):
-    """A message that was copied into a mailbox, so that it is complete."""
+    """A message that was copied into the mailbox, so that it is complete."""
 
     def wait(self, timeout: float | None = None) -> None:
         """Return at once."""
 
 
 class MailboxRequest(Request):
-    """A message that is taken from a mailbox when it arrives."""
+    """A message that is taken from the mailbox when it arrives."""
 
-    def __init__(self, hub: Hub, key: tuple[int, int, int], buffer: memoryview) -> None:
+    def __init__(self, hub: Hub, key: tuple[int, int, int, int], buffer: memoryview) -> None:
         self._hub, self._key, self._buffer = hub, key, buffer
-        self.earlier: MailboxRequest | None = None
-        self.is_complete = False
+        self._is_complete = False
+        self._error: ValueError | None = None
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait for the message and copy it into the buffer, after those of earlier requests."""
-        if self.earlier is not None:
-            self.earlier.wait(timeout)
-            self.earlier = None
-        if self.is_complete:
-            return
-        (source, own, _), hub = self._key, self._hub
+        """Wait for the message and copy it into the buffer; overrides `Request.wait`."""
+        (source, own, *_), hub = self._key, self._hub
         end = None if timeout is None else monotonic() + timeout
         with hub.changed:
-            while not (waiting := hub.messages.get(self._key)):
+            while not self._is_complete and self._key not in hub.messages:
                 for rank in (source, own):
                     if rank in hub.lost:
                         raise ConnectionError(f"rank {rank} is lost")
@@ -64,11 +59,17 @@ class MailboxRequest(Request):
                 if left is not None and left <= 0:
                     raise TimeoutError
                 hub.changed.wait(left)
-            message = waiting.popleft()
-        self.is_complete = True
-        if len(message) != len(self._buffer):
-            raise ValueError(f"got {len(message)} bytes, expected {len(self._buffer)}")
-        self._buffer[:] = message
+            if not self._is_complete:
+                message = hub.messages[self._key]
+                if len(message) == len(self._buffer):
+                    self._buffer[:] = message
+                else:
+                    text = f"it has {len(message)} bytes, expected {len(self._buffer)}"
+                    self._error = ValueError(text)
+                self._is_complete = True
+                del hub.messages[self._key]
+        if self._error is not None:
+            raise ValueError(*self._error.args)
 
 
 class ThreadTransport(Transport):
@@ -76,28 +77,27 @@ class ThreadTransport(Transport):
 
     def __init__(self, hub: Hub, rank: int) -> None:
         self.rank, self.size, self._hub = rank, hub.size, hub
-        self._last: dict[tuple[int, int, int], MailboxRequest] = {}
+        self._sent: Counter[tuple[int, int]] = Counter()  # by rank and tag
+        self._received: Counter[tuple[int, int]] = Counter()
 
     def send(self, buffer: memoryview, to: int, tag: int) -> Request:
-        """Copy the message into the receiver's mailbox; overrides `Transport.send`."""
+        """Copy the message into the mailbox; overrides `Transport.send`."""
         hub = self._hub
         with hub.changed:
             for rank in (to, self.rank):
                 if rank in hub.lost:
                     raise ConnectionError(f"rank {rank} is lost")
-            hub.messages.setdefault((self.rank, to, tag), deque()).append(bytes(buffer))
+            hub.messages[self.rank, to, tag, self._sent[to, tag]] = bytes(buffer)
+            self._sent[to, tag] += 1
             hub.changed.notify_all()
         return SentRequest()
 
     def receive(self, buffer: memoryview, source: int, tag: int) -> Request:
-        """Return a request for the next message in the mailbox; overrides `Transport.receive`."""
-        key = (source, self.rank, tag)
-        request = MailboxRequest(self._hub, key, buffer)
-        last = self._last.get(key)
-        if last is not None and not last.is_complete:
-            request.earlier = last
-        self._last[key] = request
-        return request
+        """Return a request for the next message; overrides `Transport.receive`."""
+        with self._hub.changed:
+            number = self._received[source, tag]
+            self._received[source, tag] += 1
+        return MailboxRequest(self._hub, (source, self.rank, tag, number), buffer)
 
     def close(self) -> None:
         """Mark this rank as lost; overrides `Transport.close`."""
