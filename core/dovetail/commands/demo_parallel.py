@@ -123,19 +123,31 @@ TASKS = {
 
 
 def train(
-    task: Task, steps: int, groups: int = GROUPS, batch: int = BATCH, device: str | None = None
+    task: Task,
+    steps: int,
+    groups: int = GROUPS,
+    batch: int = BATCH,
+    device: str | None = None,
+    path: Path | None = None,
 ) -> Outcome:
-    """Train in each worker of the current group, and return the worker's outcome."""
+    """Train in each worker of the current group, and return the worker's outcome.
+
+    `steps`: the total, with those of an earlier run. `path`: a checkpoint, from which the training
+    resumes if it exists, and in which it is saved at the end.
+    """
     device = device or str(dt.default_device())
+    workers = dt.parallel.current()
     rows = dt.data.TensorDataset(*[dt.asarray(x, device=device) for x in task.data()])
     model = task.network().to(device)
-    dt.parallel.current().barrier()  # workers that are threads share the random generator
+    workers.barrier()  # workers that are threads share the random generator
     optimizer = dt.optim.Adam(model.parameters(), lr=LEARNING_RATE)
-    step = dt.parallel.value_and_grad(
-        task.loss, groups=groups, jit=True, generator=dt.random.default_rng(SEED)
-    )
+    generator = dt.random.default_rng(SEED)
     sampler = dt.parallel.DealtSampler(rows, batch, groups=groups, seed=SEED)
+    states = {"model": model, "optimizer": optimizer, "generator": generator, "sampler": sampler}
     losses: list[float] = []
+    if path is not None and path.exists():
+        losses += dt.checkpoint.load(path, **states, random=False)["losses"]
+    step = dt.parallel.value_and_grad(task.loss, groups=groups, jit=True, generator=generator)
     started = time.perf_counter()
     while len(losses) < steps:
         for share in dt.data.DataLoader(rows, batch_sampler=sampler):
@@ -145,7 +157,10 @@ def train(
             losses.append(loss.item())
             if len(losses) == steps:
                 break
-    return Outcome(hash_weights(model), losses, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    if path is not None:
+        dt.checkpoint.save(path, **states, losses=losses, random=False, group=workers)
+    return Outcome(hash_weights(model), losses, seconds)
 
 
 def hash_weights(model: nn.Module) -> str:
@@ -156,11 +171,13 @@ def hash_weights(model: nn.Module) -> str:
     return hasher.hexdigest()
 
 
-def train_by_name(name: str, steps: int) -> Outcome:
+def train_by_name(
+    name: str, steps: int, device: str | None = None, path: Path | None = None
+) -> Outcome:
     """Train the network of a task in this worker; products have the bits of all devices."""
     dt.random.manual_seed(SEED)
     with dt.vendor_products(False):
-        return train(TASKS[name], steps)
+        return train(TASKS[name], steps, device=device, path=path)
 
 
 # --- the command ----------------------------------------------------------------------------------
