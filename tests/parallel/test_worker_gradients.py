@@ -264,11 +264,6 @@ def test_groups_must_be_enough_for_all_workers() -> None:
         run_threads(lambda: dt.parallel.value_and_grad(plain_loss, groups=2), workers=3)
 
 
-def test_statistics_over_all_groups_are_refused() -> None:
-    with pytest.raises(dt.ArgumentError, match='statistics="all" is not supported'):
-        dt.parallel.value_and_grad(plain_loss, groups=2, statistics="all")
-
-
 def test_call_in_a_captured_function_is_refused() -> None:
     step = dt.parallel.value_and_grad(plain_loss, groups=1)
     with pytest.raises(dt.CaptureError, match="pass jit=True"):

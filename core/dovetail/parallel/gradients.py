@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,8 +12,9 @@ import dovetail as dt
 from dovetail.extend import Lock, arguments, is_capturing
 
 from .dealing import check_groups, deal
+from .lockstep import GroupThread, compute_in_lockstep
 from .membership import current
-from .reduction_tree import plan_reduction
+from .reduction_tree import list_groups, plan_reduction
 
 if TYPE_CHECKING:
     from .group import ProcessGroup
@@ -52,7 +54,10 @@ def value_and_grad(
     - `jit`: capture the computation of a group by `dt.jit`.
     - `generator`: the source of the random states of groups; None is the default generator. It is
       advanced by `groups` elements at each call, and must be in the same state on all workers.
-    - `statistics`: "group" normalises each group by itself in layers such as `nn.BatchNorm2d`.
+    - `statistics`: of layers such as `nn.BatchNorm2d`. "group" normalises each group by its own
+      mean and variance. "all" takes those of the whole batch: in each layer the groups wait for
+      each other, and the workers exchange sums. It excludes `jit`; captured functions in `loss`
+      run uncaptured.
 
     `params` is a tree of tensors, or a module. The gradient is a tree like `params`; of a module it
     is a dict by name, whose tensors replace the `grad` of the parameters. A parameter that the loss
@@ -76,17 +81,17 @@ def value_and_grad(
     (44.0, 44.0)
     """
     arguments.function(OP, loss, "loss")
-    if statistics != "group":
-        arguments.choice(OP, statistics, "statistics", ("group", "all"))
+    arguments.choice(OP, statistics, "statistics", ("group", "all"))
+    if arguments.flag(OP, jit, "jit") and statistics == "all":
         raise dt.ArgumentError(
-            f'{OP}: statistics="all" is not supported, because each layer would wait for all '
-            'workers; pass statistics="group", or use a layer such as nn.GroupNorm'
+            f'{OP}: jit must be False with statistics="all", because groups wait for each other in '
+            "loss; pass jit=False, or use a layer such as nn.GroupNorm"
         )
     if generator is not None:
         arguments.instance(OP, generator, "generator", dt.random.Generator)
     workers = current() if group is None else group
     check_groups(OP, groups, workers.size)
-    return _GroupedGradient(loss, groups, workers, arguments.flag(OP, jit, "jit"), generator)
+    return _GroupedGradient(loss, groups, workers, jit, generator, statistics == "all")
 
 
 class _GroupedGradient:
@@ -99,8 +104,10 @@ class _GroupedGradient:
         workers: ProcessGroup,
         jit: bool,
         generator: dt.random.Generator | None,
+        shares_statistics: bool,
     ) -> None:
         self.groups, self.workers, self.generator = groups, workers, generator
+        self.shares_statistics = shares_statistics
 
         def compute(params: Any, examples: Any, buffers: Vectors) -> Vectors:
             """Return the packed result of one group."""
@@ -122,21 +129,34 @@ class _GroupedGradient:
         dt.evaluate(*before)
 
         def compute(g: int) -> Vectors:
+            """Return the packed result of group `g`."""
+            vectors: Vectors = self.compute(params, share.of_group(g), before)
+            dt.evaluate(*vectors)
+            return vectors
+
+        def compute_alone(g: int) -> Vectors:
             """Return the packed result of group `g`, computed from the random state of `g`."""
-            examples = share.of_group(g)
             with _DRAWING:
                 outer = dt.random.get_state()
                 dt.random.set_state(states[g])
                 try:
-                    vectors = self.compute(params, examples, before)
+                    return compute(g)
                 finally:
                     dt.random.set_state(outer)
-            dt.evaluate(*vectors)
-            return vectors
 
+        reduction = _Reduction(self.workers, self.groups, header)
         with dt.no_grad():
             try:
-                total = self._reduce(compute, share.size, header, _likes(inputs, before))
+                if self.shares_statistics:
+                    threads = {
+                        g: GroupThread(partial(compute, g), states[g], changing)
+                        for g in list_groups(self.groups, self.workers.size, self.workers.rank)
+                        if g < share.size
+                    }
+                    results = compute_in_lockstep(threads, reduction.sum_of_addends, _DRAWING)
+                    total = reduction.sum_on_all(results.pop, _likes(inputs, before))
+                else:
+                    total = reduction.sum_on_all(compute_alone, _likes(inputs, before))
             except BaseException:
                 for b, x in zip(changing, before, strict=True):
                     b.copy_(x)
@@ -160,19 +180,50 @@ class _GroupedGradient:
             dt.random.set_state(source.state)
         return states, header
 
-    def _reduce(
-        self,
-        compute: Callable[[int], Vectors],
-        size: int,
-        header: np.ndarray,
-        likes: Sequence[dt.Tensor],
+
+class _Reduction:
+    """Sums over all groups, in the tree.
+
+    - `header`: numbers that must be equal on all workers; see `_check_header`.
+    """
+
+    def __init__(self, workers: ProcessGroup, groups: int, header: np.ndarray) -> None:
+        self.workers, self.groups, self.header = workers, groups, header
+        self.filled = min(int(header[1]), groups)
+
+    def sum_on_all(
+        self, compute: Callable[[int], Vectors], likes: Sequence[dt.Tensor]
     ) -> Vectors:
-        """Return the sum of the packed results of all groups, on every worker."""
-        workers, filled = self.workers, min(size, self.groups)
+        """Return the sum of the packed results of all groups, on every worker.
+
+        - `compute`: a function that returns the result of a group of this worker.
+        - `likes`: tensors with the shapes and dtypes of the packed ones.
+        """
         empty = _empty_vectors(likes)
-        subtrees: dict[int, Vectors] = {}
-        sends = []
-        for kind, r, other in plan_reduction(self.groups, workers.size, workers.rank, filled):
+        total = self._sum_on_first(compute, empty)
+        if self.workers.size > 1:
+            total = [self.workers.broadcast(x, 0) for x in total]
+        return total
+
+    def sum_of_addends(self, addends: dict[int, dt.Tensor]) -> dt.Tensor:
+        """Return the sum of a tensor of each group, on each worker that has examples."""
+        workers, like = self.workers, next(iter(addends.values()))
+        tag = TAGS_START  # the tags of group 0, which is not sent
+        (total,) = self._sum_on_first(lambda g: [addends[g]], [like])
+        if workers.rank:
+            total = workers.receive(like, 0, tag).wait()
+        else:
+            sends = [workers.send(total, r, tag) for r in range(1, min(workers.size, self.filled))]
+            for request in sends:
+                request.wait()
+        return total
+
+    def _sum_on_first(self, compute: Callable[[int], Vectors], empty: Vectors) -> Vectors:
+        """Return the sum of the results of all groups on worker 0, and `empty` on the others."""
+        workers, subtrees, sends = self.workers, dict[int, Vectors](), []
+        for kind, r, other in plan_reduction(
+            self.groups, workers.size, workers.rank, self.filled
+        ):
             tag = TAGS_START + TAGS_PER_SUBTREE * r
             if kind == "compute":
                 subtrees[r] = compute(r)
@@ -181,20 +232,17 @@ class _GroupedGradient:
                     x.add_(y)
                 dt.evaluate(*subtrees[r])
             elif kind == "send":
-                sends.append(workers.send(header, other, tag + TAGS_PER_SUBTREE - 1))
+                sends.append(workers.send(self.header, other, tag + TAGS_PER_SUBTREE - 1))
                 for i, x in enumerate(subtrees.pop(r)):
                     sends.append(workers.send(x, other, tag + i))
             else:
-                theirs = workers.receive(header, other, tag + TAGS_PER_SUBTREE - 1)
+                theirs = workers.receive(self.header, other, tag + TAGS_PER_SUBTREE - 1)
                 requests = [workers.receive(x, other, tag + i) for i, x in enumerate(empty)]
-                _check_header(header, theirs.wait(), workers.rank, other)
+                _check_header(self.header, theirs.wait(), workers.rank, other)
                 subtrees[r] = [request.wait() for request in requests]
-        total = subtrees.get(0, empty)
-        if workers.size > 1:
-            total = [workers.broadcast(x, 0) for x in total]
         for request in sends:
             request.wait()
-        return total
+        return subtrees.get(0, empty)
 
 
 def _check_header(mine: np.ndarray, theirs: np.ndarray, rank: int, other: int) -> None:

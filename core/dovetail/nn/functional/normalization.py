@@ -6,7 +6,8 @@ float16 and bfloat16 are computed in float32 and rounded once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import TypeAlias
 
 import dovetail as dt
@@ -25,6 +26,12 @@ __all__ = [
 
 Tensor: TypeAlias = dt.Tensor
 Axes: TypeAlias = int | tuple[int, ...]
+
+# While a batch is computed in groups that share their statistics (`dt.parallel`): a function that
+# returns the sum of a tensor over all groups.
+sum_over_groups: ContextVar[Callable[[Tensor], Tensor] | None] = ContextVar(
+    "the sum over all groups of a batch", default=None
+)
 
 
 def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -223,16 +230,25 @@ def _batch_statistics(
     Raises: ArgumentError if a channel has only one value.
     """
     count = x.size // max(x.shape[1], 1)
+    total = sum_over_groups.get()
+    if total is None:
+        mean = _channel_means(x, True)
+        var = _channel_means(dt.square(x - mean), True)  # one expression: no squares are stored
+    else:
+        axes = tuple([k for k in range(x.ndim) if k != 1])
+        size = dt.full((1,), count, dtype=x.dtype, device=x.device)
+        added = total(dt.concat([dt.sum(x, axis=axes), size]))
+        count = round(added[-1].item())
+        mean = _along_channels(x, added[:-1] / count)
+        var = _along_channels(x, total(dt.sum(dt.square(x - mean), axis=axes)) / count)
     if count == 1:
         raise dt.ArgumentError(
             f"{op}: training needs more than one value in each channel to compute a variance, got "
             f"an input of shape {x.shape}"
         )
-    mean = _channel_means(x, True)
-    var = _channel_means(dt.square(x - mean), True)  # one expression, so the squares are not stored
-    if running_mean is not None and x.size:
+    if running_mean is not None and count:
         _update_running(running_mean, mean.detach().reshape((-1,)), momentum)
-    if running_var is not None and x.size:
+    if running_var is not None and count:
         _update_running(
             running_var, var.detach().reshape((-1,)) * (count / max(count - 1, 1)), momentum
         )
