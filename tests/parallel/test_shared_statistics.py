@@ -76,9 +76,9 @@ def test_bits_do_not_depend_on_the_number_of_workers(workers: int, n: int) -> No
 
 
 def test_bits_of_processes_are_those_of_threads() -> None:
-    assert dt.parallel.run(compute, [21, 8, 0.5], workers=2, timeout=60) == [
-        compute(21, 8, 0.5)
-    ] * 2
+    assert (
+        dt.parallel.run(compute, [21, 8, 0.5], workers=2, timeout=60) == [compute(21, 8, 0.5)] * 2
+    )
 
 
 def test_other_statistics_give_another_result() -> None:

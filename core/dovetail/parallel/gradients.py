@@ -191,9 +191,7 @@ class _Reduction:
         self.workers, self.groups, self.header = workers, groups, header
         self.filled = min(int(header[1]), groups)
 
-    def sum_on_all(
-        self, compute: Callable[[int], Vectors], likes: Sequence[dt.Tensor]
-    ) -> Vectors:
+    def sum_on_all(self, compute: Callable[[int], Vectors], likes: Sequence[dt.Tensor]) -> Vectors:
         """Return the sum of the packed results of all groups, on every worker.
 
         - `compute`: a function that returns the result of a group of this worker.
@@ -221,9 +219,7 @@ class _Reduction:
     def _sum_on_first(self, compute: Callable[[int], Vectors], empty: Vectors) -> Vectors:
         """Return the sum of the results of all groups on worker 0, and `empty` on the others."""
         workers, subtrees, sends = self.workers, dict[int, Vectors](), []
-        for kind, r, other in plan_reduction(
-            self.groups, workers.size, workers.rank, self.filled
-        ):
+        for kind, r, other in plan_reduction(self.groups, workers.size, workers.rank, self.filled):
             tag = TAGS_START + TAGS_PER_SUBTREE * r
             if kind == "compute":
                 subtrees[r] = compute(r)

@@ -7,7 +7,7 @@ worker adds what they ask for, with the other workers, and lets each group go on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from queue import SimpleQueue
 from threading import Thread
@@ -108,7 +108,7 @@ class GroupThread:
         sum_over_groups.set(SumOverGroups.apply)
         try:
             # hooks keep captured functions from a replay, which has no sums over groups
-            with dt.autograd.saved_tensors_hooks(_unchanged, _unchanged):
+            with dt.autograd.saved_tensors_hooks(_identity, _identity):
                 self._stops.put(("complete", self._compute()))
         except BaseException as error:
             self._stops.put(("failed", error))
@@ -120,7 +120,7 @@ class GroupThread:
             self._thread.join()
 
 
-def _unchanged(x: dt.Tensor) -> dt.Tensor:
+def _identity(x: dt.Tensor) -> dt.Tensor:
     """Return a saved value."""
     return x
 
