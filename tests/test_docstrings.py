@@ -29,7 +29,7 @@ OF_NETWORKS: dict[str, Any] = {
     "dt.data": dt.data, "dt.metrics": dt.metrics,
     "dt.distributions": dt.distributions, "dt.onnx": dt.onnx, "dt.checkpoint": dt.checkpoint,
     "dt.tensorboard": dt.tensorboard, "dt.comm": dt.comm, "dt.extension": dt.extension,
-    "dt.amp": dt.amp, "dt.parallel": dt.parallel,
+    "dt.amp": dt.amp, "dt.parallel": dt.parallel, "dt.chunked": dt.chunked,
 }  # fmt: skip
 SPACES |= OF_NETWORKS
 NETWORKS = tuple([f"{space}." for space in OF_NETWORKS])

@@ -188,7 +188,7 @@ DOORS = {"__init__", "__main__", "extend", "random", "wiring"}
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
 # nothing of the core; the core imports none of them.
 OUTSIDE_CORE = {
-    "sparse": "", "nn": "", "comm": "", "extension": "", "jax": "", "torch": "",
+    "sparse": "", "nn": "", "chunked": "", "comm": "", "extension": "", "jax": "", "torch": "",
     **dict.fromkeys(
         ("amp", "optim", "data", "metrics", "distributions", "onnx", "checkpoint", "tensorboard"),
         "nn",

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 NAMES_FILE = ROOT / "tests" / "public_names.txt"
 RECORDS = "dovetail.records"  # the module of internal bases
 PACKAGES = (  # packages of `dt` that are loaded on first access, and their modules
-    "amp", "checkpoint", "comm", "data", "distributions", "extension", "jax",
+    "amp", "checkpoint", "chunked", "comm", "data", "distributions", "extension", "jax",
     "jax.flatten_util", "jax.lax", "jax.nn", "jax.numpy", "jax.random", "jax.scipy.linalg",
     "jax.tree", "jax.tree_util", "metrics", "nn",
     "nn.functional", "nn.init", "nn.utils", "onnx", "optim", "optim.lr_scheduler",

@@ -8,7 +8,7 @@
 - gradients and transforms: `grad`, `no_grad`, `autograd`, `func`, `vmap`, `jit`, `cond`, `scan`
 - networks: `nn`, `optim`, `amp`, `data`, `metrics`, `distributions`, `checkpoint`, `tensorboard`,
   `onnx`
-- several processes: `parallel`
+- several processes: `parallel`; arrays larger than memory: `chunked`
 - devices and memory: `device`, `devices`, `Stream`, `memory`, `comm`, `plugins`
 - kernels of one's own: `elementwise`, `kernel`, `custom_op`, `raw_kernel`, `extension`
 - what happens: `explain`, `profile`, `show`, `draw_graph`, `debug_nans`
@@ -469,6 +469,7 @@ __version__ = "0.1.0"  # the only source of the version: tools/metadata.py
 _PACKAGES = [
     "amp",
     "checkpoint",
+    "chunked",
     "comm",
     "data",
     "distributions",
@@ -502,6 +503,7 @@ def __dir__() -> list[str]:  # no other submodules, which importing them puts he
 if _typing.TYPE_CHECKING:
     from . import amp as amp
     from . import checkpoint as checkpoint
+    from . import chunked as chunked
     from . import comm as comm
     from . import data as data
     from . import distributions as distributions

@@ -47,7 +47,11 @@ def warn_once(text: str, kind: type[DovetailWarning] = DovetailWarning) -> None:
 
 
 def warn_user(text: str, kind: type[Warning]) -> None:
-    """Warn at the user's line."""
+    """Warn at the user's line.
+
+    - `text`: the message.
+    - `kind`: the class of the warning, such as `dt.DovetailWarning`.
+    """
     warnings.warn(text, kind, stacklevel=_find_user_stack_level())
 
 

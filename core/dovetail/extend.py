@@ -50,7 +50,8 @@ A LAYOUT (docs/writing-a-layout.md)
         write_together; halves: widen_halves; under autocast: callbacks
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     functions that a gradient runs again: ClosureSnapshot
-    what users see of its package: publish_all, hide_internal_frames, format_bytes
+    what users see of its package: publish_all, hide_internal_frames, format_bytes,
+        warn_user
     types: DTypeLike, DeviceLike
 
 A DTYPE (docs/adding-a-dtype.md)
@@ -154,6 +155,7 @@ from .engine.tracer_api import current as _recorder
 from .engine.tracer_api import recorded_by
 from .environment import read_int as whole_setting
 from .environment import read_word as word_setting
+from .environment import warn_user
 from .errors import (
     ArgumentError,
     CompileError,
@@ -508,6 +510,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "varies_along",
         "verify",
         "walk",
+        "warn_user",
         "whole_setting",
         "widen_halves",
         "word_setting",
