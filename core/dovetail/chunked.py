@@ -44,6 +44,8 @@ def sum(x: Array, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = F
       else the dtype of `x`.
     - `keepdims`: keep the axes with size 1.
 
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all, as for `dt.sum`.
     Chunks: kept if each border along the first reduced axis is a multiple of 4096 elements of the
     reduced axes, in row-major order, and the other reduced axes have one chunk. Others are
     rechunked with a DovetailWarning.
@@ -70,6 +72,8 @@ def prod(x: Array, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = 
     - `dtype`: the elements are cast to it first. Default: as for `sum`.
     - `keepdims`: keep the axes with size 1.
 
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all, as for `dt.sum`.
     Raises: as `sum`.
     See also: `sum`, `dt.prod`.
 
@@ -95,6 +99,8 @@ def mean(x: Array, /, axis: Axis = None, *, keepdims: bool = False) -> Array:
     - `axis`: an int, a tuple of different ints, or None for all axes.
     - `keepdims`: keep the axes with size 1.
 
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32.
     Chunks: as for `sum`.
     Raises: as `sum`.
     See also: `var`, `dt.mean`.
@@ -120,6 +126,8 @@ def var(
     - `correction`: c in the divisor n - c.
     - `keepdims`: keep the axes with size 1.
 
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32.
     Chunks: as for `sum`.
     Raises: as `sum`; ArgumentError for a `correction` that is not a number.
     See also: `std`, `dt.var`.
@@ -141,6 +149,8 @@ def std(
     - `correction`: c in the divisor n - c.
     - `keepdims`: keep the axes with size 1.
 
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32.
     Chunks: as for `sum`. The elements are read twice.
     Raises: as `var`.
     See also: `var`, `dt.std`.
@@ -181,6 +191,8 @@ def vector_norm(
     - `ord`: 2 is Euclid's, inf and -inf are the largest and the smallest absolute value, 0 counts
       the non-zero elements, another p gives `sum(abs(x) ** p) ** (1 / p)`.
 
+    Shapes: any; the axes are removed, or have size 1 with `keepdims`.
+    Dtypes: floats and complex; the result is real.
     Chunks: as for `sum`.
     Raises: as `sum`; ArgumentTypeError for another `ord`.
     See also: `dt.linalg.vector_norm`.
@@ -346,6 +358,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     - `x1`, `x2`: arrays of Dask or Cubed.
 
     Shapes: (..., m, k) and (..., k, n) give (..., m, n); a vector is a row of x1 or a column of x2.
+    Dtypes: all; the result has the promoted dtype.
     Chunks: kept if each border along k is a multiple of 256. Others are rechunked with a
     DovetailWarning.
     Raises: ArgumentTypeError for arrays of another library, ArgumentError for chunks of unknown
@@ -368,6 +381,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     - `axis`: the axis of the vectors, in both arrays, counted from the end (-1, -2, ...).
 
     Shapes: the axis is removed; the others broadcast.
+    Dtypes: all; the result has the promoted dtype.
     Chunks: as for `matmul`.
     Raises: as `matmul`; AxisError, ArgumentError for an axis that is not negative.
     See also: `matmul`, `dt.vecdot`.
