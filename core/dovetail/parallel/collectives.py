@@ -86,9 +86,21 @@ def receive(communicator: Communicator, out: Buffer, source: int) -> None:
 
 def all_gather(communicator: Communicator, own: Buffer, results: Sequence[Buffer]) -> None:
     """Write the array of each rank into one of the results."""
-    receives = [(communicator.start_receive(results[p], p), p) for p in communicator.peers]
-    sends = [(communicator.start_send(own, p), p) for p in communicator.peers]
-    results[communicator.rank][:] = own
+    all_to_all(communicator, [own] * communicator.size, results)
+
+
+def all_to_all(
+    communicator: Communicator, buffers: Sequence[Buffer], results: Sequence[Buffer]
+) -> None:
+    """Send one array to each rank, and write that of each rank into one of the results.
+
+    Arrays without elements are not sent.
+    """
+    senders = [p for p in communicator.peers if results[p].size]
+    receivers = [p for p in communicator.peers if buffers[p].size]
+    receives = [(communicator.start_receive(results[p], p), p) for p in senders]
+    sends = [(communicator.start_send(buffers[p], p), p) for p in receivers]
+    results[communicator.rank][:] = buffers[communicator.rank]
     complete_all(communicator, receives)
     complete_all(communicator, sends)
 

@@ -34,9 +34,10 @@ class ProcessGroup:
     """All workers of a program, each with its `rank` from 0 to `size` - 1.
 
     Every rank makes the same collective calls in the same order: `barrier`, `broadcast`,
-    `all_reduce`, `reduce_scatter`, `all_gather`, `gather`, `scatter`. Arguments are tensors of any
-    device, which are copied through host memory, or NumPy arrays. Results are new, of the same
-    kind, on the same device. Gradients do not flow through messages.
+    `all_reduce`, `reduce_scatter`, `all_gather`, `all_to_all`, `gather`, `scatter`. Arguments are
+    tensors of any device, which are copied through host memory, or NumPy arrays. Results are new,
+    of the same kind, on the same device. Gradients do not flow through messages; they do through
+    tensors of `shard`.
 
     - `transport`: the connection of this worker with the others.
     - `timeout`: the longest time in seconds that a step of a call waits for another rank.
@@ -141,19 +142,26 @@ class ProcessGroup:
             collectives.reduce_scatter(self._communicator, buffers, reduction, result.buffer)
             return result.value()
 
-    def all_gather(self, tensor: Value) -> tuple[Any, ...]:
+    def all_gather(
+        self, tensor: Value, shapes: Sequence[Sequence[int]] | None = None
+    ) -> tuple[Any, ...]:
         """Return the tensors of all ranks, in their order, on all ranks.
 
-        - `tensor`: a tensor or array, of the same shape and dtype on all ranks.
+        - `tensor`: a tensor or array, of the same dtype on all ranks.
+        - `shapes`: the shape of each rank's tensor; None if all have that of `tensor`.
 
-        Raises: WorkerError; ArgumentTypeError, DTypeError, LayoutError, GradientError.
+        Raises: WorkerError; ArgumentError for `shapes` that do not fit, ArgumentTypeError,
+        DTypeError, LayoutError, GradientError.
         """
         x = check_value("all_gather", tensor)
+        expected = self._check_shapes("all_gather", shapes, x)
+        self._require_shape("all_gather", x, expected[self.rank])
         with self._lock, self._communicator.call():
-            own, call = read_buffer(x), f"all_gather({spec_of(x)})"
-            results = [Result(x) for _ in range(self.size)]
+            own, listed = read_buffer(x), ", ".join(map(str, map(list, expected)))
+            call = f"all_gather({spec_of(x) if shapes is None else f'{x.dtype.name} {listed}'})"
+            results = [Result(x, s) for s in expected]
             buffers = [r.buffer for r in results]
-            if self._is_small(own):
+            if all(map(self._is_small, buffers)):
                 for buffer, content in zip(
                     buffers, self._communicator.agree(call, bytes_of(own)), strict=True
                 ):
@@ -161,6 +169,28 @@ class ProcessGroup:
             else:
                 self._communicator.agree(call)
                 collectives.all_gather(self._communicator, own, buffers)
+            return tuple([r.value() for r in results])
+
+    def all_to_all(
+        self, tensors: Sequence[Value], shapes: Sequence[Sequence[int]] | None = None
+    ) -> tuple[Any, ...]:
+        """Return one tensor of each rank: from rank r its tensor for this rank.
+
+        - `tensors`: a list of a tensor for each rank, all of one dtype, the same on all ranks.
+        - `shapes`: the shape of the tensor that each rank sends here; None if all tensors of all
+          ranks have one shape.
+
+        Raises: WorkerError; ArgumentError for another number of tensors or `shapes` that do not
+        fit, ArgumentTypeError, DTypeError, LayoutError, GradientError.
+        """
+        xs = self._check_list("all_to_all", tensors, same_shape=shapes is None)
+        expected = self._check_shapes("all_to_all", shapes, xs[self.rank])
+        self._require_shape("all_to_all", xs[self.rank], expected[self.rank])
+        with self._lock:
+            spec = spec_of(xs[0])
+            self._communicator.agree(f"all_to_all({spec if shapes is None else spec.dtype})")
+            own, results = [read_buffer(x) for x in xs], [Result(xs[0], s) for s in expected]
+            collectives.all_to_all(self._communicator, own, [r.buffer for r in results])
             return tuple([r.value() for r in results])
 
     def gather(self, tensor: Value, dst: int = 0) -> tuple[Any, ...] | None:
@@ -305,18 +335,42 @@ class ProcessGroup:
             raise dt.ArgumentError(f"{op}: tag must be from 0 to {TAG_MAX:,}, got {number}")
         return number
 
-    def _check_list(self, op: str, tensors: Sequence[Value]) -> list[Value]:
+    def _check_list(
+        self, op: str, tensors: Sequence[Value], same_shape: bool = True
+    ) -> list[Value]:
         """Return a list of a value for each rank. Raises: ArgumentError, ArgumentTypeError, ..."""
         if isinstance(tensors, dt.Tensor) or not isinstance(tensors, Sequence):
             raise arguments.refused(op, "tensors", "a list of tensors", tensors)
         xs = [check_value(op, x, "tensors") for x in tensors]
-        specs = {spec_of(x) for x in xs}
+        specs = {spec_of(x) if same_shape else spec_of(x).dtype for x in xs}
         if len(xs) != self.size or len(specs) > 1:
+            kind = "one shape and dtype" if same_shape else "one dtype"
             raise dt.ArgumentError(
-                f"{op}: tensors must have {self.size} tensors of one shape and dtype, one for each "
+                f"{op}: tensors must have {self.size} tensors of {kind}, one for each "
                 f"rank, got {len(xs)}: {', '.join(map(str, specs))}"
             )
         return xs
+
+    def _check_shapes(
+        self, op: str, shapes: Sequence[Sequence[int]] | None, x: Value
+    ) -> list[tuple[int, ...]]:
+        """Return the shape of each rank's tensor, that of `x` for None. Raises: ArgumentError."""
+        if shapes is None:
+            return [tuple(x.shape)] * self.size
+        expected = [tuple([arguments.integer(op, n, "shapes") for n in s]) for s in shapes]
+        if len(expected) != self.size:
+            raise dt.ArgumentError(
+                f"{op}: shapes must have {self.size} shapes, one for each rank, got {len(expected)}"
+            )
+        return expected
+
+    def _require_shape(self, op: str, x: Value, shape: tuple[int, ...]) -> None:
+        """Raise ArgumentError unless a tensor has the shape that `shapes` has for this rank."""
+        if tuple(x.shape) != shape:
+            raise dt.ArgumentError(
+                f"{op}: shapes[{self.rank}] must be that of this rank's tensor, {tuple(x.shape)}, "
+                f"got {shape}"
+            )
 
     @staticmethod
     def _is_small(buffer: Buffer) -> bool:

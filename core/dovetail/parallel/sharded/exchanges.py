@@ -1,0 +1,162 @@
+"""The steps in which sharded tensors send messages, each with its gradient.
+
+A strided tensor next to sharded ones is *replicated*: each rank has all of it, with the same
+elements, and so is its gradient. Each step sends at once, so all ranks must make the same steps in
+the same order; their backward passes do.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+from dovetail.extend import is_capturing
+
+from .sharding import Messenger, Shape, Sharding
+
+Tensor = dt.Tensor
+Context = Any  # what `forward` hands to `backward`
+
+
+def _require_uncaptured(group: Messenger) -> None:
+    """Raise CaptureError in a captured function, whose replay could not send messages."""
+    if is_capturing() and group.size > 1:
+        raise dt.CaptureError(
+            "sharded: a captured function cannot send messages to other ranks; call it without "
+            "dt.jit, or capture functions of x.local()"
+        )
+
+
+def slice_own(x: Tensor, sharding: Sharding) -> Tensor:
+    """Return this rank's part of a replicated tensor, as a view."""
+    return x[(*[slice(None)] * sharding.axis, slice(sharding.start, sharding.stop))]
+
+
+class _Gather(dt.autograd.Function):
+    """All shards, joined on all ranks."""
+
+    @staticmethod
+    def forward(ctx: Context, local: Tensor, sharding: Sharding) -> Tensor:
+        """Exchange and join the shards."""
+        ctx.sharding = sharding
+        shards = sharding.group.all_gather(local, sharding.shapes(local.shape))
+        return shards[0] if len(shards) == 1 else dt.concat(shards, axis=sharding.axis)
+
+    @staticmethod
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None]:
+        """Return the own part: the gradient is replicated."""
+        return cut(g, ctx.sharding), None
+
+
+class _Cut(dt.autograd.Function):
+    """The part of a replicated tensor that this rank has."""
+
+    @staticmethod
+    def forward(ctx: Context, x: Tensor, sharding: Sharding) -> Tensor:
+        """Return the part as a view."""
+        ctx.sharding = sharding
+        return slice_own(x, sharding)
+
+    @staticmethod
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None]:
+        """Return the gradients of all parts, joined."""
+        return gather(g, ctx.sharding), None
+
+
+class _AddRanks(dt.autograd.Function):
+    """The sum of one tensor of each rank, on all ranks."""
+
+    @staticmethod
+    def forward(ctx: Context, x: Tensor, group: Messenger) -> Tensor:
+        """Add the tensors in the order of the ranks."""
+        ctx.group = group
+        return group.all_reduce(x)  # type: ignore[no-any-return]  # of the kind of its argument
+
+    @staticmethod
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient, which is that of each summand."""
+        return replicate(g, ctx.group), None
+
+
+class _Replicate(dt.autograd.Function):
+    """A replicated tensor that each rank uses for its own shard."""
+
+    @staticmethod
+    def forward(ctx: Context, x: Tensor, group: Messenger) -> Tensor:
+        """Return the tensor."""
+        ctx.group = group
+        return x
+
+    @staticmethod
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None]:
+        """Return the sum of the gradients of all uses."""
+        return add_ranks(g, ctx.group), None
+
+
+class _Reshard(dt.autograd.Function):
+    """A shard along another axis or at other borders, of parts that all ranks have sent."""
+
+    @staticmethod
+    def forward(ctx: Context, local: Tensor, old: Sharding, new: Sharding) -> Tensor:
+        """Send each rank its part of this shard, and join what arrives."""
+        ctx.old, ctx.new = old, new
+        rank, along = old.group.rank, (slice(None),) * new.axis
+        if old.axis == new.axis:
+            kept = [_overlap(old, rank, new, p) for p in range(old.group.size)]
+            parts = [local[(*along, slice(a - old.start, b - old.start))] for a, b in kept]
+            arriving = [_overlap(old, p, new, rank) for p in range(old.group.size)]
+            lengths = [b - a for a, b in arriving]
+            shapes = [(*local.shape[: new.axis], n, *local.shape[new.axis + 1 :]) for n in lengths]
+        else:
+            limits = pairwise(new.borders)
+            parts = [local[(*along, slice(a, b))] for a, b in limits]
+            shapes = old.shapes(parts[rank].shape)
+        return dt.concat(old.group.all_to_all(parts, shapes), axis=old.axis)
+
+    @staticmethod
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
+        """Return the gradient along the old axis."""
+        return reshard(g, ctx.new, ctx.old), None, None
+
+
+def _overlap(old: Sharding, source: int, new: Sharding, to: int) -> tuple[int, int]:
+    """Return the positions of the elements that one rank has and another one will have."""
+    start = max(old.borders[source], new.borders[to])
+    return start, max(start, min(old.borders[source + 1], new.borders[to + 1]))
+
+
+def gather(local: Tensor, sharding: Sharding) -> Tensor:
+    """Return all shards, joined; the gradient is replicated."""
+    _require_uncaptured(sharding.group)
+    return _Gather.apply(local, sharding)
+
+
+def cut(x: Tensor, sharding: Sharding) -> Tensor:
+    """Return this rank's part of a replicated tensor; its gradient is gathered."""
+    return _Cut.apply(x, sharding) if x.requires_grad else slice_own(x, sharding)
+
+
+def add_ranks(x: Tensor, group: Messenger) -> Tensor:
+    """Return the sum of one tensor of each rank, in the order of the ranks."""
+    _require_uncaptured(group)
+    return _AddRanks.apply(x, group)
+
+
+def replicate(x: Tensor, group: Messenger) -> Tensor:
+    """Return a replicated tensor for use with this rank's shard; its gradients are added."""
+    return _Replicate.apply(x, group) if x.requires_grad else x
+
+
+def reshard(local: Tensor, old: Sharding, new: Sharding) -> Tensor:
+    """Return this rank's shard along another axis, or at other borders."""
+    _require_uncaptured(old.group)
+    return _Reshard.apply(local, old, new)
+
+
+def gather_shapes(group: Messenger, shape: Shape) -> list[Shape]:
+    """Return the shape of each rank's tensor. Raises: WorkerError for other numbers of axes."""
+    rows = group.all_gather(np.asarray(shape, np.int64))
+    return [tuple(row.tolist()) for row in rows]

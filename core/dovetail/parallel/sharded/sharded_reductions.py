@@ -1,0 +1,144 @@
+"""Reductions of sharded tensors. Along the sharded axis, ranks exchange partial results.
+
+A sum has a canonical order: chunks of 4096 elements, then the sums of the chunks in the same way.
+Where borders are between chunks, ranks exchange the sums of chunks, and each rank adds them in that
+order: so the bits are those of a strided tensor. Elsewhere each rank has one partial result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import dovetail as dt
+from dovetail.extend import CHUNK, Op, reduce
+
+from . import exchanges
+from .sharded_tensor import ShardedTensor
+from .sharding import Messenger, Shape, Sharding
+
+Tensor = dt.Tensor
+Function = Callable[..., Tensor]
+
+COMBINES: dict[str, Function] = {
+    "sum": dt.sum,
+    "mean": dt.sum,
+    "count_nonzero": dt.sum,
+    "prod": dt.prod,
+    "max": dt.max,
+    "min": dt.min,
+    "any": dt.any,
+    "all": dt.all,
+}
+
+
+def reduction(op: Op, x: ShardedTensor, axes: Shape, keepdims: bool, attrs: Any) -> Tensor:
+    """Reduce over axes; over the sharded one the result is strided, on every rank."""
+    if x.axis not in axes:
+        local = reduce(op, x.local(), axes, keepdims, attrs)
+        return x.with_local(local, x.axis if keepdims else x.axis - sum(d < x.axis for d in axes))
+    if op.name in ("argmax", "argmin"):
+        result = _find_extreme(op, x, axes)
+    else:
+        result = _reduce_all(op, x, axes, attrs)
+    shape = tuple([1 if d in axes else n for d, n in enumerate(x.shape)])
+    return dt.reshape(result, shape) if keepdims else result
+
+
+class _Ordered(NamedTuple):
+    """A shard with its reduced axes last, as two: those before the sharded one, and the others.
+
+    `starts`: the borders along the last axis. `rest`: the number of axes that are not reduced.
+    """
+
+    local: Tensor
+    borders: Shape
+    rest: int
+
+
+def _order(x: ShardedTensor, axes: Shape) -> _Ordered:
+    """Return the shard with its reduced axes last."""
+    rest = [d for d in range(x.ndim) if d not in axes]
+    before = math.prod(x.shape[d] for d in axes if d < x.axis)
+    inner = math.prod(x.shape[d] for d in axes if d > x.axis)
+    length = (x.sharding.stop - x.sharding.start) * inner
+    moved = dt.permute_dims(x.local(), (*rest, *axes))
+    local = dt.reshape(moved, (*[x.shape[d] for d in rest], before, length))
+    return _Ordered(local, tuple([b * inner for b in x.borders]), len(rest))
+
+
+def _reduce_all(op: Op, x: ShardedTensor, axes: Shape, attrs: Any) -> Tensor:
+    """Reduce over axes with the sharded one; halves are added in float32 and rounded once."""
+    (compute, *_), dtype = op.dtypes(op.name, [x.dtype], attrs)
+    combine, local = COMBINES[op.name], x.local().astype(compute)
+    if op.name == "count_nonzero":
+        local = local.astype(dtype)
+    ordered = _order(x.with_local(local), axes)
+    partial, counts = _combine_chunks(combine, ordered)
+    gathered = _gather_last(partial, counts, x.sharding.group)
+    result = combine(gathered, axis=(ordered.rest, ordered.rest + 1))
+    if op.name == "mean":
+        result = result / math.prod(x.shape[d] for d in axes)
+    return result.astype(dtype)
+
+
+def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:
+    """Reduce each chunk of this rank, or all its elements if a border is within a chunk.
+
+    Return the partial results along the last axis, and their number on each rank.
+    """
+    *shape, before, length = x.local.shape
+    lengths = [b - a for a, b in pairwise(x.borders)]
+    total = x.borders[-1]
+    if any(b % CHUNK for b in x.borders if b != total or before > 1):
+        flat = dt.reshape(x.local, (*shape, 1, before * length))
+        partial = combine(flat, axis=-1, keepdims=True) if length else flat
+        return partial, [int(n > 0) for n in lengths]
+    full = length // CHUNK
+    parts = []
+    if full:
+        chunks = dt.reshape(x.local[..., : full * CHUNK], (*shape, before, full, CHUNK))
+        parts.append(combine(chunks, axis=-1))
+    if length > full * CHUNK:
+        parts.append(combine(x.local[..., full * CHUNK :], axis=-1, keepdims=True))
+    counts = [-(-n // CHUNK) for n in lengths]
+    return (dt.concat(parts, axis=-1) if parts else x.local), counts
+
+
+def _gather_last(partial: Tensor, counts: list[int], group: Messenger) -> Tensor:
+    """Return the partial results of all ranks, along the last axis."""
+    borders = tuple(accumulate(counts, initial=0))
+    return exchanges.gather(partial, Sharding(partial.ndim - 1, borders, group))
+
+
+def _find_extreme(op: Op, x: ShardedTensor, axes: Shape) -> Tensor:
+    """Return the position of the first extreme element."""
+    local, borders, rest = _order(x, axes)
+    group, length = x.sharding.group, local.shape[-1]
+    if local.shape[-2] > 1:
+        raise dt.LayoutError(
+            f"{op.name}: axis {x.axis} is sharded, and is not the first of axes {axes}; use "
+            f"x.reshard({axes[0]})"
+        )
+    if x.dtype is dt.bool:
+        local = local.astype(dt.uint8)
+    position, extreme = local.astype(dt.int64), local  # of an empty shard
+    if length:
+        position = reduce(op, local, (rest + 1,), True) + borders[group.rank]
+        extreme = (dt.max if op.name == "argmax" else dt.min)(local, axis=-1, keepdims=True)
+    counts = [int(b > a) for a, b in pairwise(borders)]
+    extremes = _gather_last(extreme.detach(), counts, group)
+    positions = _gather_last(position, counts, group)
+    chosen = reduce(op, extremes, (rest + 1,), True)
+    return dt.take_along_axis(positions, chosen, axis=-1)[..., 0, 0]
+
+
+def variance(x: ShardedTensor, axes: Shape, correction: float, keepdims: bool) -> Tensor:
+    """Return the variance, by the steps of strided tensors."""
+    wide = x.astype(dt.mean(x.local()[..., :1]).dtype if x.dtype.kind in "biu" else x.dtype.compute)
+    away = wide - dt.mean(wide, axis=axes, keepdims=True)
+    squared = dt.square(away) if away.dtype.kind != "c" else dt.real(away * dt.conj(away))
+    left = math.prod(x.shape[d] for d in axes) - correction
+    return dt.sum(squared, axis=axes, keepdims=keepdims) / (left if left > 0 else 0.0)

@@ -1,0 +1,430 @@
+"""Sharded tensors of 1 to 4 workers against the same functions of strided tensors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+run_threads = partial(dt.parallel.run, transport="threads", timeout=60)
+WORKERS = [1, 2, 3, 4]
+Tensor = Any
+
+
+def numbers(*shape: int, seed: int = 0, dtype: str = "float32") -> Tensor:
+    values = np.random.default_rng(seed).standard_normal(shape)
+    return dt.asarray((4 * values).astype("float32")).astype(dtype)
+
+
+def bits(x: Tensor) -> tuple[Any, ...]:
+    x = x.full() if isinstance(x, dt.parallel.ShardedTensor) else x
+    flat = x.detach().reshape(-1)
+    return (
+        x.shape,
+        x.dtype.name,
+        (flat.astype("float32") if x.dtype is dt.bfloat16 else flat).numpy().tobytes(),
+    )
+
+
+def check_equal(
+    function: Callable[..., Tensor], *operands: Tensor, axes: Any, workers: int
+) -> None:
+    """Check that a function of sharded operands has the bits of that of strided ones.
+
+    `axes`: for each operand the axis along which it is cut, or None.
+    """
+    expected = bits(function(*operands))
+
+    def work() -> Any:
+        cut = [
+            x if axis is None else dt.parallel.shard(x, axis)
+            for x, axis in zip(operands, axes, strict=True)
+        ]
+        return bits(function(*cut))
+
+    assert run_threads(work, workers=workers) == [expected] * workers
+
+
+# --- functions without messages -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_elementwise_functions_cut_replicated_operands(workers: int, axis: int) -> None:
+    x, row = numbers(7, 5, 6), numbers(6, seed=1)
+    column, full = numbers(5, 1, seed=2), numbers(7, 5, 6, seed=3)
+    check_equal(
+        lambda x, r, c, f: dt.where(x > 0, x * r - c / 3, dt.exp(-x)) + f,
+        *(x, row, column, full),
+        axes=(axis, None, None, axis),
+        workers=workers,
+    )
+    check_equal(lambda x, f: 2 - f * x, x, full, axes=(axis, None), workers=workers)
+    check_equal(lambda x, f: f[0] * x, x, full, axes=(axis, None), workers=workers)
+
+
+MOVES: dict[str, Callable[[Tensor], Tensor]] = {
+    "permute": lambda x: dt.permute_dims(x, (2, 0, 1)),
+    "flip": lambda x: dt.flip(x, axis=1),
+    "slice": lambda x: x[2:7:2, 1:, :4],
+    "empty slice": lambda x: x[3:3],
+    "integer": lambda x: x[5, 1],
+    "new axis": lambda x: x[:, None],
+    "expand": lambda x: dt.broadcast_to(x, (3, 8, 5, 6)),
+    "merge": lambda x: x.reshape(8, 30),
+    "merge all": lambda x: x.reshape(-1),
+    "split": lambda x: x.reshape(4, 2, 5, 6),
+    "squeeze": lambda x: x[:1].squeeze(0),
+    "concat": lambda x: dt.concat([x, x + 1], axis=2),
+    "stack": lambda x: dt.stack([x, x * 2], axis=1),
+    "softmax": lambda x: dt.softmax(x, axis=2),
+    "log_softmax": lambda x: dt.log_softmax(x, axis=1),
+    "sort": lambda x: dt.sort(x, axis=1, descending=True),
+    "tril": lambda x: dt.tril(x, k=1),
+    "triu": dt.triu,
+    "zeros_like": dt.zeros_like,
+    "astype": lambda x: x.astype("int32"),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_along_the_first_axis_equal_those_of_strided_tensors(name: str, workers: int) -> None:
+    check_equal(MOVES[name], numbers(8, 5, 6), axes=(0,), workers=workers)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_triangle_follows_the_diagonal_over_the_shards(
+    axis: int, upper: bool, workers: int
+) -> None:
+    function = dt.triu if upper else dt.tril
+    for k in (-2, 0, 3):
+        check_equal(partial(function, k=k), numbers(3, 7, 6), axes=(axis,), workers=workers)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_slices_along_each_axis_keep_their_elements(workers: int) -> None:
+    x = numbers(11, 10)
+    for axis in (0, 1):
+        for start in (0, 1, 4, 9):
+            for step in (1, 2, 3, 7):
+                key = (slice(start, None, step), slice(start, 8, step))
+                check_equal(operator.itemgetter(key), x, axes=(axis,), workers=workers)
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+EXACT = ["sum", "mean", "prod", "max", "min", "any", "all", "count_nonzero"]
+REDUCTIONS = [*EXACT, "var", "std", "argmax", "argmin"]
+AXES = [None, 0, 1, (0, 1), (0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_equal_those_of_strided_tensors(name: str, workers: int) -> None:
+    values = np.random.default_rng(3).integers(-3, 4, (5, 3, 4)).astype("float32")
+    x, function = dt.asarray(values), getattr(dt, name)  # sums of small integers have no error
+    for axis in AXES[:3] if name.startswith("arg") else AXES:
+        for keepdims in (False, True):
+            for cut in (0, 1):
+                if name.startswith("arg") and (axis, cut) == (None, 1):
+                    continue
+                function_of = partial(function, axis=axis, keepdims=keepdims)
+                if name in ("var", "std"):
+                    expected = function_of(x).numpy()
+
+                    def close(x: Tensor, f: Any = function_of, e: Any = expected) -> Tensor:
+                        result = f(x)
+                        y = result.full() if result.layout is not dt.strided else result
+                        return dt.asarray(bool(np.allclose(y.numpy(), e, rtol=1e-5)))
+
+                    check_equal(close, x, axes=(cut,), workers=workers)
+                else:
+                    check_equal(function_of, x, axes=(cut,), workers=workers)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "complex64", "bool"])
+def test_sums_at_borders_of_chunks_have_the_bits_of_one_worker(dtype: str) -> None:
+    x = numbers(40_000, 3, dtype=dtype)
+    for workers in (2, 3, 4):
+        check_equal(partial(dt.sum, axis=0), x, axes=(0,), workers=workers)
+        check_equal(partial(dt.mean, axis=0), x, axes=(0,), workers=workers)
+        check_equal(dt.sum, x, axes=(0,), workers=workers)
+        check_equal(
+            partial(dt.sum, dtype="float64" if dtype != "complex64" else None),
+            x,
+            axes=(0,),
+            workers=workers,
+        )
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "var", "std"])
+def test_reductions_at_borders_of_chunks_have_the_bits_of_one_worker(name: str) -> None:
+    x, function = 1 + numbers(50_001) / 4096, getattr(dt, name)
+    wide = numbers(3, 8192, 4)
+    for workers in (2, 3, 4):
+        check_equal(function, x, axes=(0,), workers=workers)
+    check_equal(function, wide, axes=(1,), workers=2)
+    check_equal(partial(function, axis=(0, 1)), wide, axes=(1,), workers=2)
+
+
+def test_sum_at_other_borders_adds_one_partial_sum_of_each_rank() -> None:
+    x = numbers(1000)
+    parts = [x[a:b].sum() for a, b in ((0, 333), (333, 666), (666, 1000))]
+    expected = dt.sum(dt.stack(parts)).item()
+    assert run_threads(lambda: dt.parallel.shard(x).sum().item(), workers=3) == [expected] * 3
+
+
+def test_extremes_of_tensors_shorter_than_the_group_ignore_empty_shards() -> None:
+    x = dt.asarray([[-1.0, -7.0], [-5.0, -7.0]])
+    for name in ("max", "min", "argmax", "argmin", "sum"):
+        check_equal(partial(getattr(dt, name), axis=0), x, axes=(0,), workers=4)
+    nan = dt.asarray([1.0, 2.0, dt.nan, 5.0, dt.nan])
+    check_equal(dt.argmax, nan, axes=(0,), workers=3)
+
+
+# --- products -------------------------------------------------------------------------------------
+
+PRODUCTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int | None, int | None]]] = {
+    "rows": ((7, 5), (5, 4), (0, None)),
+    "columns": ((7, 5), (5, 6), (None, 1)),
+    "rows of a batch": ((3, 7, 5), (3, 5, 4), (1, None)),
+    "matrices": ((6, 7, 5), (6, 5, 4), (0, 0)),
+    "matrices by one": ((6, 7, 5), (5, 4), (0, None)),
+    "one by matrices": ((7, 5), (6, 5, 4), (None, 0)),
+    "matrices by replicated": ((6, 7, 5), (6, 5, 4), (0, None)),
+    "vector by columns": ((5,), (5, 6), (None, 1)),
+    "rows by vector": ((7, 5), (5,), (0, None)),
+}
+CONTRACTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int | None, int | None]]] = {
+    "both": ((7, 9), (9, 4), (1, 0)),
+    "first": ((7, 9), (9, 4), (1, None)),
+    "second": ((7, 9), (9, 4), (None, 0)),
+    "vectors": ((9,), (9,), (0, 0)),
+    "batch": ((2, 7, 9), (2, 9, 4), (2, 1)),
+}
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_have_the_bits_of_strided_tensors(name: str, workers: int) -> None:
+    left, right, axes = PRODUCTS[name]
+    check_equal(dt.matmul, numbers(*left), numbers(*right, seed=1), axes=axes, workers=workers)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("name", CONTRACTIONS)
+def test_sharded_contraction_adds_the_products_of_the_ranks(name: str, workers: int) -> None:
+    left, right, axes = CONTRACTIONS[name]
+    whole = [dt.round(numbers(*left)), dt.round(numbers(*right, seed=1))]  # no error
+    check_equal(dt.matmul, *whole, axes=axes, workers=workers)
+
+
+# --- resharding -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "complex64"])
+def test_reshard_moves_each_element_once(workers: int, dtype: str) -> None:
+    x = numbers(9, 2, 300, dtype=dtype)
+    for old in range(3):
+        for new in range(3):
+
+            def work(old: int = old, new: int = new) -> Any:
+                moved = dt.parallel.shard(x, old).reshard(new)
+                assert moved.axis == new
+                assert dt.array_equal(moved.local(), dt.parallel.shard(x, new).local())
+                return bits(moved)
+
+            assert run_threads(work, workers=workers) == [bits(x)] * workers
+
+
+def test_reshard_to_other_borders_sends_what_is_needed() -> None:
+    x = numbers(10, 3)
+
+    def work() -> Any:
+        moved = dt.parallel.shard(x).reshard(0, (0, 1, 9, 10))
+        return moved.local().shape, bits(moved)
+
+    results = run_threads(work, workers=3)
+    assert [shape for shape, _ in results] == [(1, 3), (8, 3), (1, 3)]
+    assert [b for _, b in results] == [bits(x)] * 3
+
+
+def test_from_local_joins_parts_of_any_sizes() -> None:
+    def work() -> Any:
+        rank = dt.parallel.current().rank
+        x = dt.parallel.from_local(dt.full((rank, 2), float(rank)))
+        return x.shape, x.borders, x.full().tolist()
+
+    rows = [[1.0, 1.0], [2.0, 2.0], [2.0, 2.0]]
+    assert run_threads(work, workers=3) == [((3, 2), (0, 0, 1, 3), rows)] * 3
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+def normalized(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    h = dt.tanh(x @ w + b)
+    return dt.sum(dt.square((h - h.mean(axis=0)) / (1 + h.var(axis=0))))
+
+
+def contracted(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return dt.sum(dt.exp(0.1 * (x.mT @ (x @ w)) + b))
+
+
+def resharded(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    y = x * x
+    y = y.reshard(1) if isinstance(y, dt.parallel.ShardedTensor) else y
+    return dt.sum(dt.max(y, axis=0) * dt.softmax(y, axis=0)) + dt.sum(w * w) + dt.sum(b)
+
+
+def selected(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    y = x[1:6:2]
+    return dt.sum(dt.concat([y, y * y], axis=1).T @ y) + dt.sum(x[4] @ w) * dt.sum(b)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("loss", [normalized, contracted, resharded, selected])
+def test_gradients_equal_those_of_strided_tensors(loss: Any, workers: int) -> None:
+    operands = [numbers(8, 5) / 8, numbers(5, 3, seed=1) / 8, numbers(3, seed=2)]
+    leaves = [x.detach().requires_grad_() for x in operands]
+    loss(*leaves).backward()
+    zero = [dt.zeros_like(x) for x in operands]
+    expected = [
+        (z if x.grad is None else x.grad).numpy() for x, z in zip(leaves, zero, strict=True)
+    ]
+
+    def work() -> Any:
+        x = dt.parallel.shard(operands[0]).requires_grad_()
+        own = [x, *[y.detach().requires_grad_() for y in operands[1:]]]
+        loss(*own).backward()
+        assert x.grad.axis == 0 and x.grad.shape == x.shape
+        return [y.grad.to_dense().numpy() if y is x else y.grad.numpy() for y in own]
+
+    for gradients in run_threads(work, workers=workers):
+        for g, e in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(g, e, rtol=2e-4, atol=1e-5)
+
+
+def test_gradient_of_a_gradient_flows_through_messages() -> None:
+    def second(x: Tensor) -> Any:
+        y = x.requires_grad_()
+        (g,) = dt.autograd.grad(
+            dt.sum(dt.sum(y**3, axis=0) ** 2),
+            [y.parts[0] if hasattr(y, "parts") else y],
+            create_graph=True,
+        )
+        g = g if x.layout is dt.strided else x.with_local(g)
+        dt.sum(g * g).backward()
+        return x.grad.to_dense() if x.layout is not dt.strided else x.grad
+
+    a = numbers(6, 2) / 8
+    expected = second(a.detach()).numpy()
+    for result in run_threads(lambda: second(dt.parallel.shard(a)).numpy(), workers=3):
+        np.testing.assert_allclose(result, expected, rtol=1e-4)
+
+
+# --- errors, text ---------------------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "other axis": (lambda x: x + dt.parallel.shard(dt.ones((6, 4)), 1), r"reshard\(axis\)"),
+    "other borders": (
+        lambda x: x + dt.parallel.shard(dt.ones((6, 4)), 0, (0, 1, 6)),
+        r"reshard\(axis, borders\)",
+    ),
+    "size 1": (lambda x: dt.ones((6, 4)) + x[:1], r"x.full\(\)"),
+    "softmax": (lambda x: dt.softmax(x, axis=0), r"reshard\(axis\)"),
+    "sort": (lambda x: dt.sort(x, axis=0), r"reshard\(axis\)"),
+    "flip": (lambda x: x[::-1], r"reshard\(axis\)"),
+    "concat": (lambda x: dt.concat([x, x]), r"reshard\(axis\)"),
+    "reshape": (lambda x: x.T.reshape(24), r"reshard\(axis\) or x.full\(\)"),
+    "product": (lambda x: x @ dt.parallel.shard(dt.ones((4, 2))), r"contraction and rows"),
+    "array": (lambda x: x[[0, 1]], r"to_dense\(\)"),
+    "backward": (lambda x: x.backward(), r"x.full\(\)"),
+    "numpy": (lambda x: x.numpy(), "sharded"),
+    "twice": (dt.parallel.shard, r"reshard\(axis\)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_unsupported_functions_say_what_to_write(name: str) -> None:
+    call, text = REFUSED[name]
+
+    def work() -> None:
+        with pytest.raises(dt.LayoutError, match=text):
+            call(dt.parallel.shard(dt.ones((6, 4))))
+
+    run_threads(work, workers=2)
+
+
+@pytest.mark.parametrize("borders", [(0, 6), (0, 7, 6), (1, 2, 6), (0, 2, 5)])
+def test_wrong_borders_are_refused(borders: tuple[int, ...]) -> None:
+    def work() -> None:
+        with pytest.raises(dt.ArgumentError, match="3 ascending positions from 0 to 6"):
+            dt.parallel.shard(dt.ones((6, 4)), 0, borders)
+
+    run_threads(work, workers=2)
+
+
+def test_ranks_with_other_programs_raise_within_the_time_limit() -> None:
+    def other_axis() -> None:
+        x = dt.parallel.shard(dt.ones((6, 4)))
+        x.sum(axis=0) if dt.parallel.current().rank else x.full()
+
+    with pytest.raises(dt.parallel.WorkerError, match="all ranks must make the same calls"):
+        run_threads(other_axis, workers=2)
+
+    def missing() -> None:
+        if dt.parallel.current().rank:
+            dt.parallel.shard(dt.ones((6, 4))).full()
+
+    with pytest.raises(dt.parallel.WorkerError, match="rank 0"):
+        dt.parallel.run(missing, workers=2, transport="threads", timeout=1)
+
+
+def test_captured_functions_refuse_messages() -> None:
+    def work() -> None:
+        x = dt.parallel.shard(dt.ones((6, 4)))
+        with pytest.raises(dt.CaptureError, match="cannot send messages"):
+            dt.jit(lambda: x.sum())()
+
+    run_threads(work, workers=2)
+
+
+def test_text_shows_the_shard_and_its_place() -> None:
+    first, second = run_threads(lambda: repr(dt.parallel.shard(dt.asarray([1, 2, 3]))), workers=2)
+    assert "tensor([1]" in first and "rank 0 of 2: positions 0 to 1 along axis 0" in first
+    assert "tensor([2, 3]" in second and "shape=(3,)" in second
+
+
+def test_reads_gather_the_elements() -> None:
+    x = dt.asarray([[1, 2], [3, 4], [5, 6]])
+
+    def work() -> Any:
+        y = dt.parallel.shard(x)
+        return y.tolist(), y.sum().item(), y[2, 1].item(), float(y[0].max())
+
+    assert run_threads(work, workers=2) == [(x.tolist(), 21, 6, 2.0)] * 2
+
+
+def multiply_in_a_process() -> Any:
+    x = dt.parallel.shard(numbers(100, 30))
+    w = numbers(30, 20, seed=1).requires_grad_()
+    loss = dt.sum(dt.tanh(x @ w).reshard(1) ** 2)
+    loss.backward()
+    return x.full().numpy(), loss.item(), w.grad.numpy()
+
+
+def test_processes_have_the_results_of_threads() -> None:
+    ours = dt.parallel.run(multiply_in_a_process, workers=2, timeout=120)
+    theirs = run_threads(multiply_in_a_process, workers=2)
+    for own, other in zip(ours, theirs, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(own, other, strict=True))
