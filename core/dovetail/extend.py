@@ -48,6 +48,7 @@ A LAYOUT (docs/writing-a-layout.md)
     what its rules are written in: apply, reduce, required, make_node, gather_at, rows_at,
         scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
         write_together; halves: widen_halves; under autocast: callbacks
+    what `dt.explain` tells of messages: MessageReport
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     functions that a gradient runs again: ClosureSnapshot
     what users see of its package: publish_all, hide_internal_frames, format_bytes,
@@ -264,6 +265,7 @@ if TYPE_CHECKING:
     from .capture.jit import look_up_again
     from .func.export_graph import Composite, Graph, GraphNode, composite, graph_of
     from .functions.indexing.index_arrays import in_range, read_at
+    from .insight.explain_report import MessageReport
     from .plugins.transport_registry import Request, Transport, TransportInfo, find_transport
 else:  # few plugins need these
     __getattr__ = late(
@@ -278,6 +280,7 @@ else:  # few plugins need these
             ),
             **dict.fromkeys(("in_range", "read_at"), ".functions.indexing.index_arrays"),
             "look_up_again": ".capture.jit",
+            "MessageReport": ".insight.explain_report",
         },
     )
 
@@ -373,6 +376,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "Lock",
         "Loop",
         "LoopStep",
+        "MessageReport",
         "Op",
         "PluginError",
         "Process",

@@ -10,6 +10,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.parallel.agreement import unpack
+from dovetail.parallel.communicator import AGREEMENT_TAG
 
 run_threads = partial(dt.parallel.run, transport="threads", timeout=60)
 WORKERS = [1, 2, 3, 4]
@@ -330,6 +332,68 @@ def test_gradient_of_a_gradient_flows_through_messages() -> None:
     expected = second(a.detach()).numpy()
     for result in run_threads(lambda: second(dt.parallel.shard(a)).numpy(), workers=3):
         np.testing.assert_allclose(result, expected, rtol=1e-4)
+
+
+# --- explain --------------------------------------------------------------------------------------
+
+
+def train(x: Tensor, w: Tensor) -> Tensor:
+    """Send large and small tensors in each way, also in the backward pass."""
+    y = dt.tanh(x @ w).reshard(1)
+    loss = dt.sum(dt.exp(y - y.mean(axis=1, keepdims=True)) ** 2) + dt.sum(x.T @ x) + x[3, 2]
+    loss.backward()
+    return loss
+
+
+def count_sent_bytes(function: Callable[[], object]) -> tuple[dict[int, int], int]:
+    """Return the bytes that this rank sends while `function` runs, by rank, and its calls."""
+    group: Any = dt.parallel.current()
+    transport, sent = group._communicator.transport, dict.fromkeys(range(group.size), 0)
+    records, send = [], transport.send
+
+    def count(buffer: memoryview, to: int, tag: int) -> Any:
+        if tag == AGREEMENT_TAG:
+            records.append(unpack(buffer))
+            sent[to] += len(records[-1].content)
+        else:
+            sent[to] += len(buffer)
+        return send(buffer, to, tag)
+
+    transport.send = count
+    function()
+    del sent[group.rank]
+    return sent, len(records) // max(group.size - 1, 1)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_explain_tells_the_bytes_that_are_sent(workers: int) -> None:
+    def work() -> None:
+        x = dt.parallel.shard(numbers(64, 30)).requires_grad_()
+        w = numbers(30, 17, seed=1).requires_grad_()
+        report = dt.explain(train, x, w)
+        assert x.grad is None and w.grad is None
+        told = dict.fromkeys(set(range(workers)) - {dt.parallel.current().rank}, 0)
+        for m in report.messages:
+            for p, n in m.sent:
+                told[p] += n
+        sent, calls = count_sent_bytes(lambda: train(x, w))
+        assert told == sent and report.sent == sum(sent.values())
+        assert workers == 1 or len(report.messages) == calls
+        assert report.launches and "gradient of matmul: all_reduce sends" in report.text()
+
+    run_threads(work, workers=workers)
+
+
+def test_explain_of_a_function_sends_nothing_and_names_ranks() -> None:
+    def work() -> str:
+        x = dt.parallel.shard(dt.ones((6, 2)))
+        text = str(dt.explain(lambda x: x.sum(axis=0), x)) if dt.parallel.current().rank else ""
+        with pytest.raises(dt.ArgumentError, match="cannot call barrier"):
+            dt.explain(lambda x: dt.parallel.current().barrier(), x)
+        assert dt.explain(x * 2).launches
+        return text
+
+    assert "sum: all_gather sends 8 bytes to each of ranks 0, 2" in run_threads(work, workers=3)[1]
 
 
 # --- errors, text ---------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeGuard, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeGuard, cast, overload
 
 from ..argument_checks import flag
 from ..capture.program import CapturedProgram, HostAct
@@ -19,8 +19,16 @@ from ..engine import programs
 from ..fusion.plan import PlannedCall, PlannedLaunch
 from ..graph.expr import Spec
 from ..plugins.device_handle import OpenedDevice
-from ..tensor.tensor import Tensor, strided
-from .explain_report import Explanation, LaunchReport, PlanReport, ReplayReport, ReplayReports
+from ..tensor.c_fields import is_strided
+from ..tensor.tensor import OtherLayout, Tensor, parts_of, required
+from .explain_report import (
+    Explanation,
+    LaunchReport,
+    MessageReport,
+    PlanReport,
+    ReplayReport,
+    ReplayReports,
+)
 
 __all__ = ["explain"]
 
@@ -51,6 +59,10 @@ def explain(*tensors: Tensor, source: bool = False, verbose: bool = False) -> Ex
 def explain(
     f: CapturedFunction, /, *args: object, source: bool = False, verbose: bool = False
 ) -> ReplayReports: ...
+@overload
+def explain(
+    f: Callable[..., object], /, *args: object, source: bool = False, verbose: bool = False
+) -> Explanation: ...
 def explain(
     *tensors: object, source: bool = False, verbose: bool = False
 ) -> Explanation | ReplayReports:
@@ -60,7 +72,9 @@ def explain(
     `fresh`), or printed. A notebook draws it as a graph, with the times of launches that
     `dt.profile` has seen; `save` writes that to a file.
 
-    - `tensors`: tensors with pending work, or a function that `dt.jit` gave; then the programs for
+    - `tensors`: tensors with pending work; or a function and its arguments, some of them sharded
+      (docs/sharded-tensors.md): it is called, but sends and computes nothing, and `messages` and
+      `sent` tell what it would send; or a function that `dt.jit` gave: then the programs for
       each kind of arguments are reported, as `captures`, each with `launches` and the bytes of its
       `arena`. Arguments after it select the program for their kind alone, or the reasons why there
       is none (`reasons`).
@@ -90,7 +104,13 @@ def explain(
         return ReplayReports(f.__name__, replays, tuple(reasons))
     launches: list[LaunchReport] = []
     plans = []
-    sketches = run.sketch_plans([strided("explain", x)._expr for x in tensors])
+    messages: Sequence[MessageReport] = ()
+    others = [x for x in tensors[1:] if isinstance(x, Tensor) and not is_strided(x)]
+    if others and callable(f := tensors[0]) and not isinstance(f, Tensor):
+        traced: Any = cast(OtherLayout, others[0]).run_rule("trace", "explain", f, tensors[1:])
+        tensors, messages = traced
+    parts = [p for x in tensors for p in parts_of(required("explain", x))]
+    sketches = run.sketch_plans([p._expr for p in parts])
     for s in sketches:
         first = len(launches)
         launches += [_explain_launch(s.opened, step, source) for step in s.plan.steps]
@@ -100,7 +120,7 @@ def explain(
         outputs = tuple((slot, _format_spec(x)) for slot, x in s.stored_specs)
         plans.append(PlanReport(first, len(launches), inputs, outputs))
     stored = tuple(f"{m.op} {m.spec}: {m.reason}" for s in sketches for m in s.plan.materialised)
-    return Explanation(tuple(launches), stored, plans, verbose)
+    return Explanation(tuple(launches), stored, plans, verbose, tuple(messages))
 
 
 def _format_spec(x: Spec) -> str:

@@ -106,11 +106,42 @@ class PlanReport(NamedTuple):
     outputs: tuple[tuple[int, str], ...]
 
 
+class MessageReport(NamedTuple):
+    """A step in which this worker sends elements to others.
+
+    - `name`: the function that sends, "gradient of NAME" in a backward pass.
+    - `step`: the collective operation.
+    - `sent`: pairs of a rank and the bytes that it gets.
+    """
+
+    name: str
+    step: str
+    sent: tuple[tuple[int, int], ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes sent to all ranks."""
+        return sum(n for _, n in self.sent)
+
+    def __str__(self) -> str:
+        ranks: dict[int, list[int]] = {}
+        for rank, n in self.sent:
+            ranks.setdefault(n, []).append(rank)
+        receivers = [f"{format_bytes(n)} to {_name_ranks(rs)}" for n, rs in ranks.items() if n]
+        return f"{self.name}: {self.step} sends {', '.join(receivers) or 'nothing'}"
+
+
+def _name_ranks(ranks: Sequence[int]) -> str:
+    """Return ranks as text."""
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"each of ranks {', '.join(map(str, ranks))}"
+
+
 class Explanation:
     """The pending work, in the order in which it would run. `print` it, or inspect its parts.
 
     `launches`: kernels and vendor routines. `stored`: a line for each value that will be kept in
     memory, with the reason; any other value is computed where it is used, never stored.
+    `messages`: the steps that send elements to other workers, for a function of sharded tensors.
     `text()` has all of it, with the kernels; a notebook draws it, and `save` writes the drawing.
     """
 
@@ -120,8 +151,9 @@ class Explanation:
         stored: tuple[str, ...],
         plans: Sequence[PlanReport] = (),
         verbose: bool = False,
+        messages: tuple[MessageReport, ...] = (),
     ) -> None:
-        self.launches, self.stored = launches, stored
+        self.launches, self.stored, self.messages = launches, stored, messages
         self._plans, self._verbose = tuple(plans), verbose
 
     @property
@@ -133,6 +165,11 @@ class Explanation:
     def copied(self) -> int:
         """Return the bytes copied to a companion and back, for work a device rejects."""
         return sum(step.copied for step in self.launches)
+
+    @property
+    def sent(self) -> int:
+        """Return the bytes that this worker sends to others."""
+        return sum(m.nbytes for m in self.messages)
 
     @property
     def fresh(self) -> int:
@@ -152,8 +189,9 @@ class Explanation:
     def summary(self) -> str:
         """Return the number of launches, their bytes, the largest launches and stored values."""
         if not self.launches:
-            return NOTHING_PENDING
+            return "\n".join([NOTHING_PENDING, *self._describe_messages()])
         lines = [self._describe_totals(), *_summarize_largest(self.launches)]
+        lines += self._describe_messages()
         count = len(self.stored)
         lines += [f"  stores {line}" for line in self.stored[:SUMMARY_LAUNCHES_MAX]]
         if count > SUMMARY_LAUNCHES_MAX:
@@ -163,8 +201,9 @@ class Explanation:
     def text(self) -> str:
         """Return every launch with its kernel, and every value that is stored."""
         if not self.launches:
-            return NOTHING_PENDING
+            return "\n".join([NOTHING_PENDING, *self._describe_messages()])
         lines = [self._describe_totals(), *_format_launches(self.launches)]
+        lines += self._describe_messages()
         return "\n".join([*lines, "", "Stored:", *(f"  {line}" for line in self.stored)])
 
     def _describe_totals(self) -> str:
@@ -177,6 +216,12 @@ class Explanation:
             "has run."
         )
 
+    def _describe_messages(self) -> list[str]:
+        """Return a line with all bytes sent, and one for each step that sends."""
+        if not self.messages:
+            return []
+        return [f"Sends {format_bytes(self.sent)}:", *(f"  {m}" for m in self.messages)]
+
     def svg(self) -> str:
         """Draw the launches as a graph in SVG, with bytes and times."""
         boxes, arrows = _build_graph(self.launches, self._plans)
@@ -186,14 +231,17 @@ class Explanation:
 
     def html(self) -> str:
         """Render the summary, the graph, and the folded kernels as HTML."""
+        lines = "\n".join(self._describe_messages())
+        messages = svg_boxes.preformatted(lines) if lines else ""
         if not self.launches:
-            return svg_boxes.frame(svg_boxes.head("explain", NOTHING_PENDING))
+            return svg_boxes.frame(svg_boxes.head("explain", NOTHING_PENDING) + messages)
         stored = svg_boxes.collapsible(
             f"{len(self.stored)} stored", svg_boxes.preformatted("\n".join(self.stored))
         )
         return svg_boxes.frame(
             svg_boxes.head("explain", self._describe_totals())
             + svg_boxes.make_scrollable(self.svg())
+            + messages
             + _render_launch_table(self.launches)
             + stored
         )

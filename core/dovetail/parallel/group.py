@@ -98,7 +98,7 @@ class ProcessGroup:
                 collectives.broadcast(self._communicator, result.buffer, root)
             return result.value()
 
-    def all_reduce(self, tensor: Value, op: str = "sum") -> Any:
+    def all_reduce(self, tensor: Value, op: str = "sum", *, name: str = "") -> Any:
         """Return the sum, or another reduction, of the tensors of all ranks, on all ranks.
 
         They are combined in the order of the ranks, so results have the same bits on all ranks and
@@ -106,6 +106,7 @@ class ProcessGroup:
 
         - `tensor`: a tensor or array, of the same shape and dtype on all ranks.
         - `op`: "sum", "prod", "min", "max" or "mean".
+        - `name`: the function that errors name, of a caller that makes several such calls.
 
         Raises: WorkerError; ArgumentError for another `op`, DTypeError for one that the dtype does
         not have, ArgumentTypeError, LayoutError, GradientError.
@@ -114,7 +115,7 @@ class ProcessGroup:
         reduction = Reduction("all_reduce", op, x)
         with self._lock, self._communicator.call():
             own, result = read_buffer(x), Result(x)
-            call = f"all_reduce({spec_of(x)}, op={op!r})"
+            call = f"{_prefix(name)}all_reduce({spec_of(x)}, op={op!r})"
             if self._is_small(own):
                 contents = self._communicator.agree(call, bytes_of(own))
                 arrays = [collectives.array_like(own, c) for c in contents]
@@ -143,12 +144,13 @@ class ProcessGroup:
             return result.value()
 
     def all_gather(
-        self, tensor: Value, shapes: Sequence[Sequence[int]] | None = None
+        self, tensor: Value, shapes: Sequence[Sequence[int]] | None = None, *, name: str = ""
     ) -> tuple[Any, ...]:
         """Return the tensors of all ranks, in their order, on all ranks.
 
         - `tensor`: a tensor or array, of the same dtype on all ranks.
         - `shapes`: the shape of each rank's tensor; None if all have that of `tensor`.
+        - `name`: the function that errors name; see `all_reduce`.
 
         Raises: WorkerError; ArgumentError for `shapes` that do not fit, ArgumentTypeError,
         DTypeError, LayoutError, GradientError.
@@ -157,8 +159,9 @@ class ProcessGroup:
         expected = self._check_shapes("all_gather", shapes, x)
         self._require_shape("all_gather", x, expected[self.rank])
         with self._lock, self._communicator.call():
-            own, listed = read_buffer(x), ", ".join(map(str, map(list, expected)))
-            call = f"all_gather({spec_of(x) if shapes is None else f'{x.dtype.name} {listed}'})"
+            own, listed = read_buffer(x), " ".join(map(str, map(list, expected)))
+            kind = str(spec_of(x)) if shapes is None else f"{x.dtype.name} {listed}"
+            call = f"{_prefix(name)}all_gather({kind})"
             results = [Result(x, s) for s in expected]
             buffers = [r.buffer for r in results]
             if all(map(self._is_small, buffers)):
@@ -172,13 +175,18 @@ class ProcessGroup:
             return tuple([r.value() for r in results])
 
     def all_to_all(
-        self, tensors: Sequence[Value], shapes: Sequence[Sequence[int]] | None = None
+        self,
+        tensors: Sequence[Value],
+        shapes: Sequence[Sequence[int]] | None = None,
+        *,
+        name: str = "",
     ) -> tuple[Any, ...]:
         """Return one tensor of each rank: from rank r its tensor for this rank.
 
         - `tensors`: a list of a tensor for each rank, all of one dtype, the same on all ranks.
         - `shapes`: the shape of the tensor that each rank sends here; None if all tensors of all
           ranks have one shape.
+        - `name`: the function that errors name; see `all_reduce`.
 
         Raises: WorkerError; ArgumentError for another number of tensors or `shapes` that do not
         fit, ArgumentTypeError, DTypeError, LayoutError, GradientError.
@@ -186,9 +194,10 @@ class ProcessGroup:
         xs = self._check_list("all_to_all", tensors, same_shape=shapes is None)
         expected = self._check_shapes("all_to_all", shapes, xs[self.rank])
         self._require_shape("all_to_all", xs[self.rank], expected[self.rank])
-        with self._lock:
+        with self._lock, self._communicator.call():
             spec = spec_of(xs[0])
-            self._communicator.agree(f"all_to_all({spec if shapes is None else spec.dtype})")
+            sent = spec if shapes is None else spec.dtype
+            self._communicator.agree(f"{_prefix(name)}all_to_all({sent})")
             own, results = [read_buffer(x) for x in xs], [Result(xs[0], s) for s in expected]
             collectives.all_to_all(self._communicator, own, [r.buffer for r in results])
             return tuple([r.value() for r in results])
@@ -387,6 +396,11 @@ def check_timeout(op: str, timeout: float) -> float:
             f"got {timeout}"
         )
     return limit
+
+
+def _prefix(name: str) -> str:
+    """Return the name of a caller as the beginning of a call's text."""
+    return f"{name}: " if name else ""
 
 
 class Arrival:

@@ -18,6 +18,8 @@ supports. All public functions are composed of these verbs, so they call the plu
     variance(x, axes, correction, keepdims)  over axes as for reduce
     to_device(x, device)                 the same on another device
     to_dense(x)                          the same, strided
+    constant(x, value)                   a tensor of one value, in the layout of x
+    trace(f, args)                       for `dt.explain`, see docs/writing-a-layout.md
 
 A function that needs another verb, or one without a rule, raises LayoutError with its own name.
 So does a function on tensors of two layouts, unless they are `related`: then the first one's rule

@@ -1,6 +1,6 @@
 """The layout `sharded`: a tensor whose parts along one axis are on the ranks of a group."""
 
-from . import sharded_products, sharded_reductions, sharded_rules
+from . import planned_group, sharded_products, sharded_reductions, sharded_rules
 from .sharded_tensor import ShardedTensor, from_local, shard
 
 __all__ = ["ShardedTensor", "from_local", "shard"]
@@ -17,6 +17,7 @@ ShardedTensor.rules = {
     "sort": sharded_rules.sort,
     "triangle": sharded_rules.triangle,
     "constant": sharded_rules.constant,
+    "trace": planned_group.trace,
     "to_device": sharded_rules.to_device,
     "to_dense": sharded_rules.to_dense,
 }

@@ -2,7 +2,7 @@
 
 A strided tensor next to sharded ones is *replicated*: each rank has all of it, with the same
 elements, and so is its gradient. Each step sends at once, so all ranks must make the same steps in
-the same order; their backward passes do.
+the same order; their backward passes do. `name` is the function that errors and `dt.explain` name.
 """
 
 from __future__ import annotations
@@ -21,15 +21,6 @@ Tensor = dt.Tensor
 Context = Any  # what `forward` hands to `backward`
 
 
-def _require_uncaptured(group: Messenger) -> None:
-    """Raise CaptureError in a captured function, whose replay could not send messages."""
-    if is_capturing() and group.size > 1:
-        raise dt.CaptureError(
-            "sharded: a captured function cannot send messages to other ranks; call it without "
-            "dt.jit, or capture functions of x.local()"
-        )
-
-
 def slice_own(x: Tensor, sharding: Sharding) -> Tensor:
     """Return this rank's part of a replicated tensor, as a view."""
     return x[(*[slice(None)] * sharding.axis, slice(sharding.start, sharding.stop))]
@@ -39,70 +30,70 @@ class _Gather(dt.autograd.Function):
     """All shards, joined on all ranks."""
 
     @staticmethod
-    def forward(ctx: Context, local: Tensor, sharding: Sharding) -> Tensor:
+    def forward(ctx: Context, local: Tensor, sharding: Sharding, name: str) -> Tensor:
         """Exchange and join the shards."""
-        ctx.sharding = sharding
-        shards = sharding.group.all_gather(local, sharding.shapes(local.shape))
+        ctx.sharding, ctx.name = sharding, _gradient_of(name)
+        shards = sharding.group.all_gather(local, sharding.shapes(local.shape), name=name)
         return shards[0] if len(shards) == 1 else dt.concat(shards, axis=sharding.axis)
 
     @staticmethod
-    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
         """Return the own part: the gradient is replicated."""
-        return cut(g, ctx.sharding), None
+        return cut(g, ctx.sharding, ctx.name), None, None
 
 
 class _Cut(dt.autograd.Function):
     """The part of a replicated tensor that this rank has."""
 
     @staticmethod
-    def forward(ctx: Context, x: Tensor, sharding: Sharding) -> Tensor:
+    def forward(ctx: Context, x: Tensor, sharding: Sharding, name: str) -> Tensor:
         """Return the part as a view."""
-        ctx.sharding = sharding
+        ctx.sharding, ctx.name = sharding, _gradient_of(name)
         return slice_own(x, sharding)
 
     @staticmethod
-    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
         """Return the gradients of all parts, joined."""
-        return gather(g, ctx.sharding), None
+        return gather(g, ctx.sharding, ctx.name), None, None
 
 
 class _AddRanks(dt.autograd.Function):
     """The sum of one tensor of each rank, on all ranks."""
 
     @staticmethod
-    def forward(ctx: Context, x: Tensor, group: Messenger) -> Tensor:
+    def forward(ctx: Context, x: Tensor, group: Messenger, name: str) -> Tensor:
         """Add the tensors in the order of the ranks."""
-        ctx.group = group
-        return group.all_reduce(x)  # type: ignore[no-any-return]  # of the kind of its argument
+        ctx.group, ctx.name = group, _gradient_of(name)
+        return group.all_reduce(x, name=name)  # type: ignore[no-any-return]  # as its argument
 
     @staticmethod
-    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
         """Return the gradient, which is that of each summand."""
-        return replicate(g, ctx.group), None
+        return replicate(g, ctx.group, ctx.name), None, None
 
 
 class _Replicate(dt.autograd.Function):
     """A replicated tensor that each rank uses for its own shard."""
 
     @staticmethod
-    def forward(ctx: Context, x: Tensor, group: Messenger) -> Tensor:
+    def forward(ctx: Context, x: Tensor, group: Messenger, name: str) -> Tensor:
         """Return the tensor."""
-        ctx.group = group
+        ctx.group, ctx.name = group, _gradient_of(name)
         return x
 
     @staticmethod
-    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
         """Return the sum of the gradients of all uses."""
-        return add_ranks(g, ctx.group), None
+        return add_ranks(g, ctx.group, ctx.name), None, None
 
 
 class _Reshard(dt.autograd.Function):
     """A shard along another axis or at other borders, of parts that all ranks have sent."""
 
     @staticmethod
-    def forward(ctx: Context, local: Tensor, old: Sharding, new: Sharding) -> Tensor:
-        """Send each rank its part of this shard, and join what arrives."""
-        ctx.old, ctx.new = old, new
+    def forward(ctx: Context, local: Tensor, old: Sharding, new: Sharding, name: str) -> Tensor:
+        """Send each rank its part of its new shard, and join what arrives."""
+        ctx.old, ctx.new, ctx.name = old, new, _gradient_of(name)
         rank, along = old.group.rank, (slice(None),) * new.axis
         if old.axis == new.axis:
             kept = [_overlap(old, rank, new, p) for p in range(old.group.size)]
@@ -111,15 +102,14 @@ class _Reshard(dt.autograd.Function):
             lengths = [b - a for a, b in arriving]
             shapes = [(*local.shape[: new.axis], n, *local.shape[new.axis + 1 :]) for n in lengths]
         else:
-            limits = pairwise(new.borders)
-            parts = [local[(*along, slice(a, b))] for a, b in limits]
+            parts = [local[(*along, slice(a, b))] for a, b in pairwise(new.borders)]
             shapes = old.shapes(parts[rank].shape)
-        return dt.concat(old.group.all_to_all(parts, shapes), axis=old.axis)
+        return dt.concat(old.group.all_to_all(parts, shapes, name=name), axis=old.axis)
 
     @staticmethod
-    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None, None]:
         """Return the gradient along the old axis."""
-        return reshard(g, ctx.new, ctx.old), None, None
+        return reshard(g, ctx.new, ctx.old, ctx.name), None, None, None
 
 
 def _overlap(old: Sharding, source: int, new: Sharding, to: int) -> tuple[int, int]:
@@ -128,35 +118,50 @@ def _overlap(old: Sharding, source: int, new: Sharding, to: int) -> tuple[int, i
     return start, max(start, min(old.borders[source + 1], new.borders[to + 1]))
 
 
-def gather(local: Tensor, sharding: Sharding) -> Tensor:
+def _gradient_of(name: str) -> str:
+    """Return the name of a function's backward pass."""
+    return f"gradient of {name}"
+
+
+def _require_uncaptured(group: Messenger, name: str) -> None:
+    """Raise CaptureError in a captured function, whose replay could not send messages."""
+    if is_capturing() and group.size > 1:
+        raise dt.CaptureError(
+            f"{name}: a captured function cannot send messages to other ranks; call it without "
+            "dt.jit, or capture functions of x.local()"
+        )
+
+
+def gather(local: Tensor, sharding: Sharding, name: str) -> Tensor:
     """Return all shards, joined; the gradient is replicated."""
-    _require_uncaptured(sharding.group)
-    return _Gather.apply(local, sharding)
+    _require_uncaptured(sharding.group, name)
+    return _Gather.apply(local, sharding, name)
 
 
-def cut(x: Tensor, sharding: Sharding) -> Tensor:
+def cut(x: Tensor, sharding: Sharding, name: str) -> Tensor:
     """Return this rank's part of a replicated tensor; its gradient is gathered."""
-    return _Cut.apply(x, sharding) if x.requires_grad else slice_own(x, sharding)
+    return _Cut.apply(x, sharding, name) if x.requires_grad else slice_own(x, sharding)
 
 
-def add_ranks(x: Tensor, group: Messenger) -> Tensor:
+def add_ranks(x: Tensor, group: Messenger, name: str) -> Tensor:
     """Return the sum of one tensor of each rank, in the order of the ranks."""
-    _require_uncaptured(group)
-    return _AddRanks.apply(x, group)
+    _require_uncaptured(group, name)
+    return _AddRanks.apply(x, group, name)
 
 
-def replicate(x: Tensor, group: Messenger) -> Tensor:
+def replicate(x: Tensor, group: Messenger, name: str) -> Tensor:
     """Return a replicated tensor for use with this rank's shard; its gradients are added."""
-    return _Replicate.apply(x, group) if x.requires_grad else x
+    return _Replicate.apply(x, group, name) if x.requires_grad else x
 
 
-def reshard(local: Tensor, old: Sharding, new: Sharding) -> Tensor:
+def reshard(local: Tensor, old: Sharding, new: Sharding, name: str) -> Tensor:
     """Return this rank's shard along another axis, or at other borders."""
-    _require_uncaptured(old.group)
-    return _Reshard.apply(local, old, new)
+    _require_uncaptured(old.group, name)
+    return _Reshard.apply(local, old, new, name)
 
 
-def gather_shapes(group: Messenger, shape: Shape) -> list[Shape]:
+def gather_shapes(group: Messenger, shape: Shape, name: str) -> list[Shape]:
     """Return the shape of each rank's tensor. Raises: WorkerError for other numbers of axes."""
-    rows = group.all_gather(np.asarray(shape, np.int64))
+    _require_uncaptured(group, name)
+    rows = group.all_gather(np.asarray(shape, np.int64), name=name)
     return [tuple(row.tolist()) for row in rows]

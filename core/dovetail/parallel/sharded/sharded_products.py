@@ -72,16 +72,18 @@ def _kind_of(x: ShardedTensor, operand: int) -> str:
 def _local(x: Tensor, shape: Shape, sharding: Sharding) -> Tensor:
     """Return an operand's part for this rank's shard of the result."""
     if isinstance(x, ShardedTensor) or sharding.axis < len(shape) - 2:
-        return align(x, shape, sharding)  # type: ignore[no-any-return]  # a tensor stays one
-    return exchanges.replicate(x, sharding.group)
+        return align("matmul", x, shape, sharding)  # type: ignore[no-any-return]  # a tensor stays one
+    return exchanges.replicate(x, sharding.group, "matmul")
 
 
 def _contract(x1: Tensor, x2: Tensor) -> Tensor:
     """Return the sum of the products of all ranks' parts, in the order of the ranks."""
-    s = require_equal(
-        "matmul",
-        [x.sharding.along(0) for x in (x1, x2) if isinstance(x, ShardedTensor)],
-    )
-    part1 = x1.local() if isinstance(x1, ShardedTensor) else exchanges.cut(x1, s.along(x1.ndim - 1))
-    part2 = x2.local() if isinstance(x2, ShardedTensor) else exchanges.cut(x2, s.along(x2.ndim - 2))
-    return exchanges.add_ranks(part1 @ part2, s.group)
+    operands = [x for x in (x1, x2) if isinstance(x, ShardedTensor)]
+    s = require_equal("matmul", [x.sharding.along(0) for x in operands])
+    part1, part2 = _part(x1, s.along(x1.ndim - 1)), _part(x2, s.along(x2.ndim - 2))
+    return exchanges.add_ranks(part1 @ part2, s.group, "matmul")
+
+
+def _part(x: Tensor, sharding: Sharding) -> Tensor:
+    """Return this rank's part of an operand, sharded or replicated."""
+    return x.local() if isinstance(x, ShardedTensor) else exchanges.cut(x, sharding, "matmul")

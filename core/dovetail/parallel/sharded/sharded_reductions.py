@@ -77,7 +77,7 @@ def _reduce_all(op: Op, x: ShardedTensor, axes: Shape, attrs: Any) -> Tensor:
         local = local.astype(dtype)
     ordered = _order(x.with_local(local), axes)
     partial, counts = _combine_chunks(combine, ordered)
-    gathered = _gather_last(partial, counts, x.sharding.group)
+    gathered = _gather_last(op.name, partial, counts, x.sharding.group)
     result = combine(gathered, axis=(ordered.rest, ordered.rest + 1))
     if op.name == "mean":
         result = result / math.prod(x.shape[d] for d in axes)
@@ -107,10 +107,10 @@ def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:
     return (dt.concat(parts, axis=-1) if parts else x.local), counts
 
 
-def _gather_last(partial: Tensor, counts: list[int], group: Messenger) -> Tensor:
+def _gather_last(op: str, partial: Tensor, counts: list[int], group: Messenger) -> Tensor:
     """Return the partial results of all ranks, along the last axis."""
     borders = tuple(accumulate(counts, initial=0))
-    return exchanges.gather(partial, Sharding(partial.ndim - 1, borders, group))
+    return exchanges.gather(partial, Sharding(partial.ndim - 1, borders, group), op)
 
 
 def _find_extreme(op: Op, x: ShardedTensor, axes: Shape) -> Tensor:
@@ -129,8 +129,8 @@ def _find_extreme(op: Op, x: ShardedTensor, axes: Shape) -> Tensor:
         position = reduce(op, local, (rest + 1,), True) + borders[group.rank]
         extreme = (dt.max if op.name == "argmax" else dt.min)(local, axis=-1, keepdims=True)
     counts = [int(b > a) for a, b in pairwise(borders)]
-    extremes = _gather_last(extreme.detach(), counts, group)
-    positions = _gather_last(position, counts, group)
+    extremes = _gather_last(op.name, extreme.detach(), counts, group)
+    positions = _gather_last(op.name, position, counts, group)
     chosen = reduce(op, extremes, (rest + 1,), True)
     return dt.take_along_axis(positions, chosen, axis=-1)[..., 0, 0]
 

@@ -21,7 +21,7 @@ def elementwise(op: Op, operands: Sequence[Any], attrs: object) -> ShardedTensor
     """Apply an elementwise op to the shards; replicated operands are cut as the result is."""
     shape = broadcast_shapes(op.name, *[a.shape for a in operands if isinstance(a, Tensor)])
     sharding = _common_sharding(op.name, operands, shape)
-    return wrap(apply(op, [align(a, shape, sharding) for a in operands], attrs), sharding)
+    return wrap(apply(op, [align(op.name, a, shape, sharding) for a in operands], attrs), sharding)
 
 
 def _common_sharding(op: str, operands: Sequence[Any], shape: Shape) -> Sharding:
@@ -58,16 +58,16 @@ def require_equal(op: str, shardings: Sequence[Sharding]) -> Sharding:
     return first
 
 
-def align(a: Any, shape: Shape, sharding: Sharding) -> Any:
+def align(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
     """Return an operand's part for this rank's shard of a result; numbers are unchanged."""
     if isinstance(a, ShardedTensor):
         return a.local()
     if not isinstance(a, Tensor):
         return a
     axis = sharding.axis + a.ndim - len(shape)
-    if axis >= 0 and a.shape[axis] == sharding.size and sharding.size != 1:
-        return exchanges.cut(a, sharding.along(axis))
-    return exchanges.replicate(a, sharding.group)
+    if axis >= 0 and a.shape[axis] == sharding.size:
+        return exchanges.cut(a, sharding.along(axis), op)
+    return exchanges.replicate(a, sharding.group, op)
 
 
 # --- moves ----------------------------------------------------------------------------------------
@@ -167,9 +167,7 @@ def concat(tensors: Sequence[Tensor], axis: int) -> ShardedTensor:
     for t in tensors:
         if t.ndim != len(shape) or t.shape[sharding.axis] != sharding.size:
             raise dt.ShapeError(f"concat: shapes {shape} and {t.shape} differ beside axis {axis}")
-    parts = [
-        t.local() if isinstance(t, ShardedTensor) else exchanges.cut(t, sharding) for t in tensors
-    ]
+    parts = [align("concat", t, shape, sharding) for t in tensors]
     return wrap(dt.concat(parts, axis=axis), sharding)
 
 

@@ -86,7 +86,7 @@ class ShardedTensor(LayoutTensor):
 
         Raises: WorkerError, CaptureError in a captured function.
         """
-        return exchanges.gather(self._local, self.sharding)
+        return exchanges.gather(self._local, self.sharding, "full")
 
     def reshard(self, axis: int, borders: Shape | None = None) -> ShardedTensor:
         """Return the same elements, cut along another axis or at other borders.
@@ -102,7 +102,7 @@ class ShardedTensor(LayoutTensor):
         new = _choose_sharding("reshard", self.shape, axis, borders, group)
         if new.matches(self.sharding):
             return self
-        return wrap(exchanges.reshard(self._local, self.sharding, new), new)
+        return wrap(exchanges.reshard(self._local, self.sharding, new, "reshard"), new)
 
     def with_local(self, local: Tensor, axis: int | None = None) -> ShardedTensor:
         """Return a tensor with another shard of this rank, and the same borders.
@@ -197,7 +197,7 @@ def shard(x: Tensor, axis: int = 0, borders: Shape | None = None) -> ShardedTens
             f"shard: x must be strided, got {x.layout.name}; use x.to_dense(), or x.reshard(axis)"
         )
     sharding = _choose_sharding("shard", x.shape, axis, borders, current())
-    return wrap(exchanges.cut(x, sharding), sharding)
+    return wrap(exchanges.cut(x, sharding, "shard"), sharding)
 
 
 def from_local(local: Tensor, axis: int = 0) -> ShardedTensor:
@@ -226,7 +226,7 @@ def from_local(local: Tensor, axis: int = 0) -> ShardedTensor:
         )
     along = axis_of("from_local", axis, local.ndim)
     group = current()
-    shapes = exchanges.gather_shapes(group, local.shape)
+    shapes = exchanges.gather_shapes(group, local.shape, "from_local")
     others = {(*s[:along], *s[along + 1 :]) for s in shapes}
     if len(others) > 1:
         raise dt.ShapeError(

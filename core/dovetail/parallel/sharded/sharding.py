@@ -20,14 +20,20 @@ class Messenger(Protocol):
     rank: int
     size: int
 
-    def all_reduce(self, tensor: dt.Tensor, op: str = "sum") -> Any:
+    def all_reduce(self, tensor: dt.Tensor, op: str = "sum", *, name: str = "") -> Any:
         """Return the reduction of the tensors of all ranks."""
 
-    def all_gather(self, tensor: Any, shapes: Sequence[Shape] | None = None) -> Any:
+    def all_gather(
+        self, tensor: Any, shapes: Sequence[Shape] | None = None, *, name: str = ""
+    ) -> Any:
         """Return the tensors of all ranks."""
 
     def all_to_all(
-        self, tensors: Sequence[dt.Tensor], shapes: Sequence[Shape] | None = None
+        self,
+        tensors: Sequence[dt.Tensor],
+        shapes: Sequence[Shape] | None = None,
+        *,
+        name: str = "",
     ) -> Any:
         """Return the tensor that each rank has for this one."""
 
