@@ -34,7 +34,7 @@ GROUPS: dict[str, str] = {
     "Arrays": "numpy sparse",
     "Gradients": "which-gradient autograd transforms",
     "Networks": "layers training checkpoints mixed-precision parallel parallel-training "
-    "weights-from-hugging-face attention convolutions distributions onnx",
+    "sharded-tensors weights-from-hugging-face attention convolutions distributions onnx",
     "Kernels": "kernels kernels-of-loops extensions adding-an-op adding-a-fusion-rule",
     "Devices": "writing-a-backend kernel-ir conformance writing-a-layout adding-a-dtype "
     "writing-an-allocator writing-a-transport",

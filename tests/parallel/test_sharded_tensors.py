@@ -377,7 +377,7 @@ def test_explain_tells_the_bytes_that_are_sent(workers: int) -> None:
             for p, n in m.sent:
                 told[p] += n
         sent, calls = count_sent_bytes(lambda: train(x, w))
-        assert told == sent and report.sent == sum(sent.values())
+        assert told == sent and report.bytes_sent == sum(sent.values())
         assert workers == 1 or len(report.messages) == calls
         assert report.launches and "gradient of matmul: all_reduce sends" in report.text()
 

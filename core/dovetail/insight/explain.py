@@ -74,7 +74,7 @@ def explain(
 
     - `tensors`: tensors with pending work; or a function and its arguments, some of them sharded
       (docs/sharded-tensors.md): it is called, but sends and computes nothing, and `messages` and
-      `sent` tell what it would send; or a function that `dt.jit` gave: then the programs for
+      `bytes_sent` tell what it would send; or a function that `dt.jit` gave: then the programs for
       each kind of arguments are reported, as `captures`, each with `launches` and the bytes of its
       `arena`. Arguments after it select the program for their kind alone, or the reasons why there
       is none (`reasons`).
@@ -109,8 +109,8 @@ def explain(
     if others and callable(f := tensors[0]) and not isinstance(f, Tensor):
         traced: Any = cast(OtherLayout, others[0]).run_rule("trace", "explain", f, tensors[1:])
         tensors, messages = traced
-    parts = [p for x in tensors for p in parts_of(required("explain", x))]
-    sketches = run.sketch_plans([p._expr for p in parts])
+    strided = [p for x in tensors for p in parts_of(required("explain", x))]
+    sketches = run.sketch_plans([p._expr for p in strided])
     for s in sketches:
         first = len(launches)
         launches += [_explain_launch(s.opened, step, source) for step in s.plan.steps]

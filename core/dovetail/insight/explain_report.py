@@ -167,7 +167,7 @@ class Explanation:
         return sum(step.copied for step in self.launches)
 
     @property
-    def sent(self) -> int:
+    def bytes_sent(self) -> int:
         """Return the bytes that this worker sends to others."""
         return sum(m.nbytes for m in self.messages)
 
@@ -220,7 +220,7 @@ class Explanation:
         """Return a line with all bytes sent, and one for each step that sends."""
         if not self.messages:
             return []
-        return [f"Sends {format_bytes(self.sent)}:", *(f"  {m}" for m in self.messages)]
+        return [f"Sends {format_bytes(self.bytes_sent)}:", *(f"  {m}" for m in self.messages)]
 
     def svg(self) -> str:
         """Draw the launches as a graph in SVG, with bytes and times."""

@@ -96,15 +96,15 @@ class _Reshard(dt.autograd.Function):
         ctx.old, ctx.new, ctx.name = old, new, _gradient_of(name)
         rank, along = old.group.rank, (slice(None),) * new.axis
         if old.axis == new.axis:
-            kept = [_overlap(old, rank, new, p) for p in range(old.group.size)]
-            parts = [local[(*along, slice(a - old.start, b - old.start))] for a, b in kept]
+            own = [_overlap(old, rank, new, p) for p in range(old.group.size)]
+            pieces = [local[(*along, slice(a - old.start, b - old.start))] for a, b in own]
             arriving = [_overlap(old, p, new, rank) for p in range(old.group.size)]
             lengths = [b - a for a, b in arriving]
             shapes = [(*local.shape[: new.axis], n, *local.shape[new.axis + 1 :]) for n in lengths]
         else:
-            parts = [local[(*along, slice(a, b))] for a, b in pairwise(new.borders)]
-            shapes = old.shapes(parts[rank].shape)
-        return dt.concat(old.group.all_to_all(parts, shapes, name=name), axis=old.axis)
+            pieces = [local[(*along, slice(a, b))] for a, b in pairwise(new.borders)]
+            shapes = old.shapes(pieces[rank].shape)
+        return dt.concat(old.group.all_to_all(pieces, shapes, name=name), axis=old.axis)
 
     @staticmethod
     def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None, None]:

@@ -50,23 +50,23 @@ def reduction(op: Op, x: ShardedTensor, axes: Shape, keepdims: bool, attrs: Any)
 class _Ordered(NamedTuple):
     """A shard with its reduced axes last, as two: those before the sharded one, and the others.
 
-    `starts`: the borders along the last axis. `rest`: the number of axes that are not reduced.
+    `starts`: the borders along the last axis. `outer`: the number of axes that are not reduced.
     """
 
     local: Tensor
     borders: Shape
-    rest: int
+    outer: int
 
 
 def _order(x: ShardedTensor, axes: Shape) -> _Ordered:
     """Return the shard with its reduced axes last."""
-    rest = [d for d in range(x.ndim) if d not in axes]
+    outer = [d for d in range(x.ndim) if d not in axes]
     before = math.prod(x.shape[d] for d in axes if d < x.axis)
     inner = math.prod(x.shape[d] for d in axes if d > x.axis)
     length = (x.sharding.stop - x.sharding.start) * inner
-    moved = dt.permute_dims(x.local(), (*rest, *axes))
-    local = dt.reshape(moved, (*[x.shape[d] for d in rest], before, length))
-    return _Ordered(local, tuple([b * inner for b in x.borders]), len(rest))
+    moved = dt.permute_dims(x.local(), (*outer, *axes))
+    local = dt.reshape(moved, (*[x.shape[d] for d in outer], before, length))
+    return _Ordered(local, tuple([b * inner for b in x.borders]), len(outer))
 
 
 def _reduce_all(op: Op, x: ShardedTensor, axes: Shape, attrs: Any) -> Tensor:
@@ -78,7 +78,7 @@ def _reduce_all(op: Op, x: ShardedTensor, axes: Shape, attrs: Any) -> Tensor:
     ordered = _order(x.with_local(local), axes)
     partial, counts = _combine_chunks(combine, ordered)
     gathered = _gather_last(op.name, partial, counts, x.sharding.group)
-    result = combine(gathered, axis=(ordered.rest, ordered.rest + 1))
+    result = combine(gathered, axis=(ordered.outer, ordered.outer + 1))
     if op.name == "mean":
         result = result / math.prod(x.shape[d] for d in axes)
     return result.astype(dtype)
@@ -97,14 +97,14 @@ def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:
         partial = combine(flat, axis=-1, keepdims=True) if length else flat
         return partial, [int(n > 0) for n in lengths]
     full = length // CHUNK
-    parts = []
+    pieces = []
     if full:
         chunks = dt.reshape(x.local[..., : full * CHUNK], (*shape, before, full, CHUNK))
-        parts.append(combine(chunks, axis=-1))
+        pieces.append(combine(chunks, axis=-1))
     if length > full * CHUNK:
-        parts.append(combine(x.local[..., full * CHUNK :], axis=-1, keepdims=True))
+        pieces.append(combine(x.local[..., full * CHUNK :], axis=-1, keepdims=True))
     counts = [-(-n // CHUNK) for n in lengths]
-    return (dt.concat(parts, axis=-1) if parts else x.local), counts
+    return (dt.concat(pieces, axis=-1) if pieces else x.local), counts
 
 
 def _gather_last(op: str, partial: Tensor, counts: list[int], group: Messenger) -> Tensor:
@@ -115,7 +115,7 @@ def _gather_last(op: str, partial: Tensor, counts: list[int], group: Messenger) 
 
 def _find_extreme(op: Op, x: ShardedTensor, axes: Shape) -> Tensor:
     """Return the position of the first extreme element."""
-    local, borders, rest = _order(x, axes)
+    local, borders, outer = _order(x, axes)
     group, length = x.sharding.group, local.shape[-1]
     if local.shape[-2] > 1:
         raise dt.LayoutError(
@@ -126,12 +126,12 @@ def _find_extreme(op: Op, x: ShardedTensor, axes: Shape) -> Tensor:
         local = local.astype(dt.uint8)
     position, extreme = local.astype(dt.int64), local  # of an empty shard
     if length:
-        position = reduce(op, local, (rest + 1,), True) + borders[group.rank]
+        position = reduce(op, local, (outer + 1,), True) + borders[group.rank]
         extreme = (dt.max if op.name == "argmax" else dt.min)(local, axis=-1, keepdims=True)
     counts = [int(b > a) for a, b in pairwise(borders)]
     extremes = _gather_last(op.name, extreme.detach(), counts, group)
     positions = _gather_last(op.name, position, counts, group)
-    chosen = reduce(op, extremes, (rest + 1,), True)
+    chosen = reduce(op, extremes, (outer + 1,), True)
     return dt.take_along_axis(positions, chosen, axis=-1)[..., 0, 0]
 
 

@@ -128,11 +128,11 @@ def _reshape(x: ShardedTensor, shape: Shape) -> Tensor:
     s = x.sharding
     before, inner = math.prod(x.shape[: x.axis]), math.prod(x.shape[x.axis + 1 :])
     for d, n in enumerate(shape):
-        rest = math.prod(shape[d + 1 :])
-        if math.prod(shape[:d]) != before or n == 1 != s.size or not (rest and inner):
+        after = math.prod(shape[d + 1 :])
+        if math.prod(shape[:d]) != before or n == 1 != s.size or not (after and inner):
             continue
-        if n * rest == s.size * inner and all(b * inner % rest == 0 for b in s.borders):
-            borders = tuple([b * inner // rest for b in s.borders])
+        if n * after == s.size * inner and all(b * inner % after == 0 for b in s.borders):
+            borders = tuple([b * inner // after for b in s.borders])
             new = Sharding(d, borders, s.group)
             local = (*shape[:d], new.stop - new.start, *shape[d + 1 :])
             return wrap(dt.reshape(x.local(), local), new)
@@ -167,8 +167,8 @@ def concat(tensors: Sequence[Tensor], axis: int) -> ShardedTensor:
     for t in tensors:
         if t.ndim != len(shape) or t.shape[sharding.axis] != sharding.size:
             raise dt.ShapeError(f"concat: shapes {shape} and {t.shape} differ beside axis {axis}")
-    parts = [align("concat", t, shape, sharding) for t in tensors]
-    return wrap(dt.concat(parts, axis=axis), sharding)
+    shards = [align("concat", t, shape, sharding) for t in tensors]
+    return wrap(dt.concat(shards, axis=axis), sharding)
 
 
 def require_unsharded(op: str, x: ShardedTensor, axis: int) -> Tensor:

@@ -172,7 +172,7 @@ def wrap(local: Tensor, sharding: Sharding) -> ShardedTensor:
 
 
 def shard(x: Tensor, axis: int = 0, borders: Shape | None = None) -> ShardedTensor:
-    """Return a tensor of which each rank keeps one part along an axis. Nothing is sent.
+    """Return a tensor of which each rank keeps a copy of one part along an axis; nothing is sent.
 
     By default the parts are nearly equal. If an axis is long enough, borders are multiples of 4096,
     at which the bits of sums do not depend on the number of ranks (docs/sharded-tensors.md).
@@ -197,7 +197,7 @@ def shard(x: Tensor, axis: int = 0, borders: Shape | None = None) -> ShardedTens
             f"shard: x must be strided, got {x.layout.name}; use x.to_dense(), or x.reshard(axis)"
         )
     sharding = _choose_sharding("shard", x.shape, axis, borders, current())
-    return wrap(exchanges.cut(x, sharding, "shard"), sharding)
+    return wrap(dt.copy(exchanges.cut(x, sharding, "shard")), sharding)
 
 
 def from_local(local: Tensor, axis: int = 0) -> ShardedTensor:
