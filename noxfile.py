@@ -50,6 +50,7 @@ KIT_SAMPLES = {
 LAYOUT_SAMPLES = {
     ("sparse_coo", "reference"): 16, ("sparse_coo", "cpu"): 4, ("sparse_coo", "opencl"): 16,
     ("sparse_csr", "cpu"): 16, ("sparse_csc", "cpu"): 16, ("sparse_bsr", "cpu"): 16,
+    ("sharded", "cpu"): 16,
 }  # fmt: skip
 # Devices whose kit is left out where their driver is missing: the files of PoCL and of Mesa.
 DRIVER_FILES = {

@@ -31,7 +31,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class LayoutTensor(Tensor):
 
     __slots__ = ()
 
-    rules: ClassVar[Mapping[str, Rule]] = {}
+    rules: ClassVar[Mapping[str, Callable[..., Any]]] = {}  # `trace` returns no tensor
     related: ClassVar[frozenset[Layout]] = frozenset()
     """Other layouts that the rules accept; results that this one cannot hold have one of them."""
 
@@ -182,7 +182,7 @@ class LayoutTensor(Tensor):
 
         Raises: LayoutError if it has none.
         """
-        rule = self.rules.get(verb)
+        rule: Rule | None = self.rules.get(verb)
         foreign_layout = self._find_foreign_layout(args)
         if rule is None or foreign_layout:
             raise LayoutError(
