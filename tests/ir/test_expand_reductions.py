@@ -77,9 +77,12 @@ def results(kernel: Kernel, x: np.ndarray, size: int, ints: list[int], points: i
 
 
 @pytest.mark.parametrize("combine", ("add", "max", "argmin"))
-def test_expanded_reduction_has_the_bits_of_the_canonical_order(combine: str) -> None:
+@pytest.mark.parametrize("by_group", (False, True))
+def test_expanded_reduction_has_the_bits_of_the_canonical_order(
+    combine: str, by_group: bool
+) -> None:
     whole = sum_of_rows(combine=combine)
-    expanded = expand_reductions(whole)
+    expanded = expand_reductions(whole, by_group)
     verify(expanded)
     for n in LENGTHS:
         x = np.random.default_rng(n).standard_normal(2 * max(n, 1)).astype("f4")
@@ -87,9 +90,10 @@ def test_expanded_reduction_has_the_bits_of_the_canonical_order(combine: str) ->
 
 
 @pytest.mark.parametrize(("name", "d"), CASES, ids=param_id)
-def test_both_forms_have_the_same_bits(name: str, d: DType) -> None:
+@pytest.mark.parametrize("by_group", (False, True))
+def test_both_forms_have_the_same_bits(name: str, d: DType, by_group: bool) -> None:
     kernel = reduction(name, d, "rows")
-    expanded = expand_reductions(kernel)
+    expanded = expand_reductions(kernel, by_group)
     for n in (0, 33, 200) if d is not float32 else (0, 33, CHUNK + 1):
         x = informative_values(d, max(1, 3 * n), n, name)
         both = [[x, *outputs(name, d, 3)] for _ in range(2)]
@@ -114,6 +118,20 @@ def test_constant_length_needs_fewer_rows() -> None:
         x = np.random.default_rng(n).standard_normal(max(n, 1)).astype("f4")
         whole = sum_of_rows(n)
         assert results(expand_reductions(whole), x, 1, [1], 1) == results(whole, x, 1, [1], 1)
+
+
+def test_group_shares_no_reductions_in_other_loops() -> None:
+    with pytest.raises(CompileError, match="kernel nested has reductions in loops"):
+        expand_reductions(reduction_of_reductions(), by_group=True)
+
+
+def test_arrays_of_groups_are_shared_and_stored_in_maps() -> None:
+    expanded = expand_reductions(examples.softmax_row(), by_group=True)
+    assert expanded.arrays and all(b.shared for b in expanded.arrays)
+    maps = [s for s in walk(expanded.body) if isinstance(s, Loop) and s.kind == "map"]
+    inside = [s for loop in maps for s in walk(loop.body) if isinstance(s, Store)]
+    stores = [s for s in walk(expanded.body) if isinstance(s, Store) and s.buffer.shared]
+    assert stores and set(map(id, stores)) <= set(map(id, inside))
 
 
 def test_reductions_in_a_map_take_turns() -> None:
@@ -145,9 +163,11 @@ def test_combines_of_other_passes_are_expanded(can: Capabilities) -> None:
 
 
 @pytest.mark.parametrize("make", (examples.row_sum, examples.argmax), ids=lambda f: f.__name__)
-def test_expanded_kernel_equals_its_golden_file(make: Callable[[], Kernel]) -> None:
-    path = examples.GOLDEN / "expanded" / f"{make.__name__}.txt"
-    expanded = expand_reductions(make())
+@pytest.mark.parametrize("by_group", (False, True), ids=("", "by_group"))
+def test_expanded_kernel_equals_its_golden_file(make: Callable[[], Kernel], by_group: bool) -> None:
+    name = f"{make.__name__}{'_by_group' * by_group}.txt"
+    path = examples.GOLDEN / "expanded" / name
+    expanded = expand_reductions(make(), by_group)
     verify(expanded)
     text = str(expanded) + "\n"
     assert str(parse_kernel(text)) == text.rstrip("\n")

@@ -266,9 +266,9 @@ def test_length_that_the_kernel_writes_raises() -> None:
 
 
 def test_short_loops_are_one_launch() -> None:
-    kernel = data_kernel(lambda x, a, b: reduce_loop("add", 0, 7900, lambda k: load(x, k))[0])
+    kernel = data_kernel(lambda x, a, b: reduce_loop("add", 0, 7944, lambda k: load(x, k))[0])
     launch = kit().bind(kernel, [3], (3,))
     assert not isinstance(launch, PartedLaunch)
     assert any(isinstance(s, Loop) for s in walk(kernel.body))
-    longer = data_kernel(lambda x, a, b: reduce_loop("add", 0, 7905, lambda k: load(x, k))[0])
+    longer = data_kernel(lambda x, a, b: reduce_loop("add", 0, 7945, lambda k: load(x, k))[0])
     assert isinstance(kit().bind(longer, [3], (3,)), PartedLaunch)

@@ -10,6 +10,7 @@ from dovetail.extend import (
     Handles,
     Kernel,
     Launch,
+    Loop,
     Process,
     Scalar,
     StreamHandle,
@@ -17,7 +18,9 @@ from dovetail.extend import (
     argument_packer,
     jammed_axis,
     reduces_long,
+    reductions,
     shareable,
+    walk,
 )
 
 from .compile import (
@@ -45,7 +48,8 @@ def choose_group(points: tuple[int, int, int]) -> Group:
 
 def shares_points(kernel: Kernel, ints: Sequence[int]) -> bool:
     """Return True if a group should compute a point of a launch: for reductions of long rows."""
-    if not (shareable(kernel) and along_rows(kernel)):
+    nested = sum(s.kind == "reduce" for s in walk(kernel.body) if isinstance(s, Loop))
+    if not (shareable(kernel) and along_rows(kernel)) or nested > len(reductions(kernel)):
         return False
     return reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), ITEM_ELEMENTS_MAX)
 

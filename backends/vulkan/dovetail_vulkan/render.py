@@ -17,7 +17,6 @@ from dovetail.extend import (
     Atomic,
     Block,
     Buffer,
-    Combine,
     CompileError,
     DType,
     Kernel,
@@ -26,6 +25,7 @@ from dovetail.extend import (
     Store,
     Value,
     bool_,
+    expand_reductions,
     float32,
     float64,
     settles,
@@ -36,7 +36,6 @@ from dovetail.extend import (
     walk,
 )
 
-from .reduction import ReductionWriter
 from .spirv import (
     ALIGNED,
     DEVICE_SCOPE,
@@ -117,11 +116,12 @@ def render(
 ) -> Module:
     """Return a kernel as SPIR-V. Raises: CompileError for what the device or SPIR-V lacks.
 
-    - `kernel`: the kernel, legalised.
+    - `kernel`: the kernel, legalised. Its reduce loops are expanded.
     - `can`: the features of the device.
     - `lanes`: True if a group of LANES work items does each point.
     - `strided`: True if there may be more points than a dispatch has work items, or groups.
     """
+    kernel = expand_reductions(kernel, by_group=lanes)
     layout = Module(b"", *_lay_out_arguments(kernel))
     return layout._replace(words=Renderer(kernel, can, layout, lanes, strided).render())
 
@@ -210,7 +210,7 @@ class Renderer:
         self.kernel, self.can, self.push = kernel, can, layout.push
         self.in_buffer = layout.arguments_in_buffer
         self.lanes, self.strided = lanes, strided
-        self.shared_arrays: dict[tuple[int, int], int] = {}  # by position among values, and type
+        self.has_read = False  # an array of the group, since the last barrier
         self.asm = Assembler()
         self.ids: dict[int, int] = {}  # of values, by their identity
         self.indices: dict[int, int] = {}  # of axes
@@ -223,6 +223,7 @@ class Renderer:
     def render(self) -> bytes:
         """Return the module."""
         self.declare_arguments()
+        self.arrays = {b: self.declare_array(b) for b in self.kernel.arrays}
         with self.points():
             self.write_block(self.kernel.body, by_group=self.lanes)
         return self.asm.assemble()
@@ -314,6 +315,14 @@ class Renderer:
         else:
             self.block = asm.global_variable(Storage.PUSH_CONSTANT, block)
 
+    def declare_array(self, array: Buffer) -> int:
+        """Declare an array of the work item, or of the group."""
+        length = self.asm.integer(32, array.length)
+        type = self.asm.type(Op.TYPE_ARRAY, self.type(array.dtype), length)
+        if array.shared:
+            return self.asm.global_variable(Storage.WORKGROUP, type)
+        return self.asm.variable(type)
+
     def argument(self, kind: str, name: str) -> int:
         """Return an argument, loaded in the first block."""
         if (kind, name) not in self.arguments:
@@ -404,21 +413,34 @@ class Renderer:
     # --- statements
 
     def write_block(self, block: Block, by_group: bool = False) -> None:
-        """Write the statements of a block. If `by_group`, all lanes of a group share its loops."""
+        """Write the statements of a block. If `by_group`, all lanes of a group run them together.
+
+        A map is shared then, and a store is done by the first lane. What others read is written
+        between barriers; the first one is left out if no lane has read since the one before.
+        """
         for s in block:
             if isinstance(s, Value):
                 args = [self.value_id(a) for a in s.args]
                 self.ids[id(s)] = self.load(s) if s.op == "load" else self.operation(s, args)
-            elif isinstance(s, Loop):
-                self.write_loop(s, by_group)
-            elif by_group:
-                first = self.asm.value(Op.I_EQUAL, self.bool, self.lane, self.asm.integer(32, 0))
-                with self.asm.when(first):
-                    self.write_effect(s)
+                self.has_read |= by_group and _reads_shared(s)
+            elif isinstance(s, Loop) and s.kind == "fold":
+                self.write_fold(s, by_group)
             else:
-                self.write_effect(s)
-            if by_group and not isinstance(s, Value) and _writes_readable_buffer(s):
-                self.asm.barrier()
+                synchronizes = by_group and _writes_what_others_read(s)
+                if synchronizes and self.has_read:
+                    self.asm.barrier()
+                if isinstance(s, Loop):
+                    self.write_map(s, by_group)
+                else:
+                    with self.asm.when(self.is_first()) if by_group else nullcontext():
+                        self.write_effect(s)
+                if synchronizes:
+                    self.asm.barrier()
+                    self.has_read = False
+
+    def is_first(self) -> int:
+        """Return the condition that a work item is the first one of its group."""
+        return self.asm.value(Op.I_EQUAL, self.bool, self.lane, self.asm.integer(32, 0))
 
     def value_id(self, v: Value) -> int:
         """Return the id of a value that is known at this place."""
@@ -479,11 +501,14 @@ class Renderer:
     # --- memory
 
     def element_pointer(self, buffer: Buffer, index: Value) -> int:
-        """Return the pointer to an element of a buffer."""
-        start = self.argument("buffer", buffer.name)
-        return self.asm.value(
-            Op.PTR_ACCESS_CHAIN, self.pointer_type(buffer), start, self.value_id(index)
-        )
+        """Return the pointer to an element of a buffer or an array."""
+        asm, at = self.asm, self.value_id(index)
+        if buffer not in self.arrays:
+            start = self.argument("buffer", buffer.name)
+            return asm.value(Op.PTR_ACCESS_CHAIN, self.pointer_type(buffer), start, at)
+        storage = Storage.WORKGROUP if buffer.shared else Storage.FUNCTION
+        pointer = asm.pointer_type(storage, self.type(buffer.dtype))
+        return asm.value(Op.ACCESS_CHAIN, pointer, self.arrays[buffer], at)
 
     def load(self, v: Value) -> int:
         """Return a loaded element; 0 where the load has a condition that is false."""
@@ -496,14 +521,11 @@ class Renderer:
 
     def load_element(self, v: Value) -> int:
         """Return the element that a load reads."""
-        asm, pointer, size = (
-            self.asm,
-            self.element_pointer(v.buffer, v.index),
-            v.buffer.dtype.itemsize,
-        )
-        if v.dtype is not bool_:
-            return asm.value(Op.LOAD, self.type(v.dtype), pointer, ALIGNED, size)
-        byte = asm.value(Op.LOAD, self.type(uint8), pointer, ALIGNED, size)
+        asm, pointer = self.asm, self.element_pointer(v.buffer, v.index)
+        aligned = () if v.buffer.length else (ALIGNED, v.buffer.dtype.itemsize)
+        if v.dtype is not bool_ or v.buffer.length:
+            return asm.value(Op.LOAD, self.type(v.dtype), pointer, *aligned)
+        byte = asm.value(Op.LOAD, self.type(uint8), pointer, *aligned)
         return asm.value(Op.I_NOT_EQUAL, self.bool, byte, self.constant(0, uint8))
 
     def write_effect(self, s: Store | Atomic) -> None:
@@ -515,7 +537,9 @@ class Renderer:
         """Write a store or an atomic, without its condition."""
         asm, dtype, value = self.asm, s.buffer.dtype, self.value_id(s.value)
         pointer = self.element_pointer(s.buffer, s.index)
-        if isinstance(s, Store):
+        if s.buffer.length:
+            asm.emit(Op.STORE, pointer, value)
+        elif isinstance(s, Store):
             stored = self.cast(value, bool_, uint8) if dtype is bool_ else value
             asm.emit(Op.STORE, pointer, stored, ALIGNED, dtype.itemsize)
         elif dtype.bits < 32:
@@ -565,29 +589,34 @@ class Renderer:
 
     # --- loops
 
-    def write_loop(self, s: Loop, by_group: bool) -> None:
-        """Write a loop of any kind; if `by_group`, the lanes of a group share its iterations."""
-        asm, bits = self.asm, self.kernel.index.bits
-        if s.kind == "reduce":
-            results = ReductionWriter(self, s, by_group).write()
-            self.ids.update((id(r), x) for r, x in zip(s.results, results, strict=True))
-            return
-        types = [self.type(c.dtype) for c in s.carry]
-        states = [asm.variable(t) for t in types]
+    def write_map(self, s: Loop, by_group: bool) -> None:
+        """Write a map; if `by_group`, each lane of a group runs every LANES-th iteration."""
+        start, stop = self.value_id(s.start), self.value_id(s.stop)
+        if by_group:
+            start = self.asm.value(Op.I_ADD, self.index_type, start, self.widen(self.lane))
+        bits = self.kernel.index.bits
+        step = self.asm.integer(bits, LANES if by_group else 1)
+        with self.asm.count(bits, start, stop, step) as (k, _):
+            self.ids[id(s.var)] = k
+            self.write_block(s.body)
+
+    def write_fold(self, s: Loop, by_group: bool) -> None:
+        """Write a fold; if `by_group`, all lanes run its iterations, and share the maps in them."""
+        asm, bits, had_read = self.asm, self.kernel.index.bits, self.has_read
+        by_group = by_group and any(isinstance(x, Store) for x in walk(s.body))
+        self.has_read |= by_group and any(map(_reads_shared, s.body))  # in the iteration before
+        states = [asm.variable(self.type(c.dtype)) for c in s.carry]
         self.store_all(states, s.init)
         start, stop = self.value_id(s.start), self.value_id(s.stop)
-        by_lanes = by_group and s.kind == "map"
-        if by_lanes:
-            start = asm.value(Op.I_ADD, self.index_type, start, self.widen(self.lane))
-        step = asm.integer(bits, LANES if by_lanes else 1)
-        with asm.count(bits, start, stop, step) as (k, loop):
+        with asm.count(bits, start, stop, asm.integer(bits, 1)) as (k, loop):
             self.ids[id(s.var)] = k
             self.load_all(s.carry, states)
-            self.write_block(s.body)
+            self.write_block(s.body, by_group)
             self.store_all(states, s.update)
             if s.carry and settles(s):
                 asm.leave(loop, self.equal_bits(s.carry, s.update))
         self.load_all(s.results, states)
+        self.has_read |= had_read  # there may have been no iteration
 
     def store_all(self, variables: Sequence[int], values: Sequence[Value]) -> None:
         """Store values in variables."""
@@ -612,23 +641,6 @@ class Renderer:
             equal = asm.value(Op.LOGICAL_AND, self.bool, equal, one)
         return equal
 
-    def group_arrays(self, types: Sequence[int]) -> list[int]:
-        """Return a workgroup array of LANES elements for each type; later calls reuse them."""
-        arrays, length = [], self.asm.integer(32, LANES)
-        for key in enumerate(types):
-            if key not in self.shared_arrays:
-                array = self.asm.type(Op.TYPE_ARRAY, key[1], length)
-                self.shared_arrays[key] = self.asm.global_variable(Storage.WORKGROUP, array)
-            arrays.append(self.shared_arrays[key])
-        return arrays
-
-    def combine(self, rule: Combine, left: Sequence[int], right: Sequence[int]) -> list[int]:
-        """Return two partial results combined."""
-        self.ids.update((id(v), x) for v, x in zip(rule.left, left, strict=True))
-        self.ids.update((id(v), x) for v, x in zip(rule.right, right, strict=True))
-        self.write_block(rule.body)
-        return [self.value_id(v) for v in rule.result]
-
 
 def _instruction(op: str, dtype: DType) -> Op:
     """Return the instruction of an operation that is none of the extended set."""
@@ -637,7 +649,12 @@ def _instruction(op: str, dtype: DType) -> Op:
     return instruction
 
 
-def _writes_readable_buffer(s: Statement) -> bool:
-    """Return True if a statement writes to a buffer that the kernel also reads."""
+def _reads_shared(s: Statement) -> bool:
+    """Return True for a load from an array of the group."""
+    return isinstance(s, Value) and s.op == "load" and s.buffer.shared
+
+
+def _writes_what_others_read(s: Statement) -> bool:
+    """Return True if a statement writes to a buffer that the kernel also reads, or to an array."""
     effects = (x for x in walk((s,)) if isinstance(x, (Store, Atomic)))
     return any(x.buffer.access == "rw" for x in effects)

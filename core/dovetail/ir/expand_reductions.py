@@ -3,14 +3,17 @@
 The lanes are private arrays, one for each value. Row 0 has the lanes of a chunk of elements, row 1
 those of a chunk of results of row 0, and so on. A complete row becomes lane 0 of itself by the
 tree, then a value of the next row. The combine occurs twice: for an element, and for two lanes.
+
+For a group of work items that share a point, loops over lanes are maps, and the arrays are shared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from ..dtypes import DType
+from ..errors import CompileError
 from .builder import Kernel, combine
 from .language import (
     CHUNK,
@@ -40,17 +43,23 @@ def lower_reductions(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     return kernel if capabilities.reductions else expand_reductions(kernel)
 
 
-def expand_reductions(kernel: Kernel) -> Kernel:
+def expand_reductions(kernel: Kernel, by_group: bool = False) -> Kernel:
     """Return a kernel whose reduce loops are folds over private arrays of lanes.
 
     The bits are those of the canonical order. The field `unexpanded` of the result is the given
     kernel. A kernel without reductions comes back as it is.
 
     - `kernel`: a legalised kernel, or one of real values.
+    - `by_group`: True if groups of LANES work items share each point. The lanes are then arrays of
+      the group (`Buffer.shared`), and loops over them are maps. A work item runs all statements
+      outside of maps, but a store there is run once. A barrier must follow each map and store that
+      writes what others read, and come before one that writes what was loaded outside of maps.
+
+    Raises: CompileError if groups share the points, and a reduction is in another loop.
     """
     if not _has_reductions(kernel.body):
         return kernel
-    expander = _Expander(kernel)
+    expander = _Expander(kernel, by_group)
     body = expander.block(kernel.body)
     arrays = (*kernel.arrays, *expander.arrays)
     before = kernel.before or kernel
@@ -75,9 +84,9 @@ def _count_rows(loop: Loop) -> int:
 class _Expander(Cloner):
     """A cloner that writes each reduction as folds."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, by_group: bool) -> None:
         super().__init__()
-        self.kernel = kernel
+        self.kernel, self.by_group = kernel, by_group
         self.arrays: list[Buffer] = []
         self.free: list[Buffer] = []  # arrays of complete reductions
 
@@ -85,9 +94,13 @@ class _Expander(Cloner):
         """Return the copy of a loop, or the fold that gives the results of a reduction."""
         if old.kind == "reduce":
             return self.expand(old)
+        if not _has_reductions(old.body):
+            return super().loop(old)
+        if self.by_group:
+            name = self.kernel.name
+            raise CompileError(f"kernel {name} has reductions in loops, which no group can share")
         new = super().loop(old)
-        if _has_reductions(old.body):
-            new.kind = "fold"  # iterations of a map may run at once, and would share the arrays
+        new.kind = "fold"  # iterations of a map may run at once, and would share the arrays
         return new
 
     # --- statements
@@ -98,10 +111,12 @@ class _Expander(Cloner):
         return v
 
     @contextmanager
-    def fold(self, stop: Value | int, init: Sequence[Value] = ()) -> Iterator[Loop]:
-        """Append a fold from 0 to `stop`, whose body is the statements of the context."""
+    def fold(
+        self, stop: Value | int, init: Sequence[Value] = (), kind: str = "fold"
+    ) -> Iterator[Loop]:
+        """Append a loop from 0 to `stop`, whose body is the statements of the context."""
         stop = stop if isinstance(stop, Value) else const(stop, self.kernel.index)
-        loop = Loop("fold", const(0, self.kernel.index), self.append(stop), None, tuple(init))
+        loop = Loop(kind, const(0, self.kernel.index), self.append(stop), None, tuple(init))
         loop.carry = tuple(Value("carry", v.dtype, (), (loop, i)) for i, v in enumerate(init))
         loop.results = tuple(Value("result", v.dtype, (), (loop, i)) for i, v in enumerate(init))
         outer, self.statements = self.statements, []
@@ -110,13 +125,17 @@ class _Expander(Cloner):
         outer.append(loop)
         self.statements = outer
 
+    def over_lanes(self, stop: Value | int) -> AbstractContextManager[Loop]:
+        """Append a loop over lanes, which a group shares."""
+        return self.fold(stop, kind="map" if self.by_group else "fold")
+
     def take_array(self, dtype: DType, length: int) -> Buffer:
-        """Return a private array that no open reduction uses."""
+        """Return an array that no open reduction uses."""
         for k, array in enumerate(self.free):
             if (array.dtype, array.length) == (dtype, length):
                 return self.free.pop(k)
         (name,) = fresh_names(self.kernel, [f"lanes{len(self.arrays)}"])
-        self.arrays.append(Buffer(name, dtype, "rw", length))
+        self.arrays.append(Buffer(name, dtype, "rw", length, self.by_group))
         return self.arrays[-1]
 
     # --- reductions
@@ -138,10 +157,8 @@ class _Expander(Cloner):
         with self.fold(chunks, lanes.identity) as loop:
             first = append(loop.var * CHUNK)
             offset, left = append(start + first), append(count - first)
-            with self.fold(where(left < CHUNK, left, CHUNK)) as elements:
-                self.replacements[old.var] = append(offset + elements.var)
-                self.statements += self.block(old.body)
-                lanes.combine(append(elements.var & (LANES - 1)), self.operands(old.update))
+            size = append(where(left < CHUNK, left, CHUNK))
+            (self.reduce_by_group if self.by_group else self.reduce_chunk)(old, lanes, offset, size)
             complete = self.complete_rows(loop.var + 1, chunks, top, rows)
             with self.fold(complete) as levels:
                 lanes.write_tree(loop.var, levels.var, top)
@@ -150,6 +167,24 @@ class _Expander(Cloner):
         self.replacements.update(zip(old.results, loop.results, strict=True))
         self.free += lanes.arrays
         return loop
+
+    def reduce_chunk(self, old: Loop, lanes: _Lanes, offset: Value, size: Value) -> None:
+        """Append the loop over the elements of a chunk."""
+        with self.fold(size) as elements:
+            self.replacements[old.var] = self.append(offset + elements.var)
+            self.statements += self.block(old.body)
+            lanes.combine(self.append(elements.var & (LANES - 1)), self.operands(old.update))
+
+    def reduce_by_group(self, old: Loop, lanes: _Lanes, offset: Value, size: Value) -> None:
+        """Append the map over the lanes of a chunk, which combines the elements of each."""
+        append, bits = self.append, LANES.bit_length() - 1
+        with self.over_lanes(LANES) as lane:
+            first, count = append(offset + lane.var), (size - lane.var + (LANES - 1)) >> bits
+            with self.fold(count, lanes.identity) as elements:
+                self.replacements[old.var] = append(first + elements.var * LANES)
+                self.statements += self.block(old.body)
+                elements.update = lanes.combine_values(elements.carry, self.operands(old.update))
+            lanes.store(lane.var, elements.results)
 
     def complete_rows(self, done: Value, chunks: Value | int, top: Value, rows: int) -> Value:
         """Return how many rows are complete after `done` chunks of elements."""
@@ -160,7 +195,7 @@ class _Expander(Cloner):
 
 
 class _Lanes:
-    """The lanes of a reduction, in `rows` rows of LANES elements of private arrays."""
+    """The lanes of a reduction, in `rows` rows of LANES elements of arrays."""
 
     def __init__(self, expander: _Expander, old: Loop, rows: int) -> None:
         self.expander, self.append = expander, expander.append
@@ -181,33 +216,53 @@ class _Lanes:
 
     def fill(self, first: Value, count: Value) -> None:
         """Append a loop that stores the identity in `count` lanes."""
-        with self.expander.fold(count) as loop:
+        with self.expander.over_lanes(count) as loop:
             self.store(self.append(first + loop.var), self.identity)
 
     def combine(self, at: Value, right: Sequence[Value]) -> None:
         """Append the combination of a lane with further values."""
+        self.store(at, self.combine_values(self.load(at), right))
+
+    def combine_values(self, left: Sequence[Value], right: Sequence[Value]) -> tuple[Value, ...]:
+        """Append the combination of values with further ones; return the results."""
         expander, rule = self.expander, self.rule
-        operands = (*self.shared, *self.load(at), *right)
+        operands = (*self.shared, *left, *right)
         names = rule.shared + rule.left + rule.right
         expander.replacements.update(zip(names, operands, strict=True))
         for v in rule.body:
             expander.value(v)
-        self.store(at, expander.operands(rule.result))
+        return expander.operands(rule.result)
 
     def write_tree(self, chunk: Value, row: Value, top: Value) -> None:
-        """Append the tree of a row, and the combination of lane 0 into the next row, if any.
-
-        The last step has width 0: it combines lane 0 into the next row.
-        """
-        append, fold = self.append, self.expander.fold
+        """Append the tree of a row, and the combination of lane 0 into the next row, if any."""
+        append = self.append
         first, more = append(row * LANES), append(row < top)
         lane = (chunk >> (row * CHUNK_BITS)) & (LANES - 1)
-        into = append(first + LANES + lane)
-        with fold(cast(more, row.dtype) + TREE_STEPS) as steps:
-            width = append(const(LANES // 2, row.dtype) >> steps.var)
+        into, further = append(first + LANES + lane), append(cast(more, row.dtype))
+        write = self.write_tree_by_group if self.expander.by_group else self.write_pairs
+        write(first, into, further)
+        self.fill(first, further * LANES)
+
+    def write_pairs(self, first: Value, into: Value, further: Value) -> None:
+        """Append the tree of the row from lane `first` on, and its combination into a lane.
+
+        Lane j takes lane j + w for j < w, w = 16, 8, 4, 2, 1: these j + w count down from 31 to 1.
+        """
+        append, half = self.append, const(LANES // 2, first.dtype)
+        with self.expander.fold(further + (LANES - 1), [half]) as pairs:
+            far, wide = append((LANES - 1) - pairs.var), pairs.carry[0]
+            width = append(where(far < wide, wide >> 1, wide))
+            pairs.update = (width,)
+            near = append(where(eq(far, 0), into, first + far - width))
+            self.combine(near, self.load(append(first + far)))
+
+    def write_tree_by_group(self, first: Value, into: Value, further: Value) -> None:
+        """Append the tree for a group, a map for each width; width 0 is the combination above."""
+        append = self.append
+        with self.expander.fold(further + TREE_STEPS) as steps:
+            width = append(const(LANES // 2, first.dtype) >> steps.var)
             ends = append(eq(width, 0))
-            with fold(where(ends, 1, width)) as pairs:
+            with self.expander.over_lanes(where(ends, 1, width)) as pairs:
                 near = append(first + pairs.var)
                 far = self.load(append(near + width))
                 self.combine(append(where(ends, into, near)), far)
-        self.fill(first, where(more, const(LANES, row.dtype), 0))

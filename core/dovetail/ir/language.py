@@ -94,22 +94,27 @@ OPERANDS = ("const", "param", "index", "loopvar", "carry", "result", "arg")
 
 
 class Buffer:
-    """A buffer parameter, or a private array of each point; indices are in elements from its start.
+    """A buffer parameter, or an array of each point; indices are in elements from its start.
 
     - `name`: the name of the parameter or array.
     - `dtype`: the dtype of the elements.
     - `access`: "r", "w" or "rw".
-    - `length`: the elements of a private array; 0 for a parameter.
+    - `length`: the elements of an array; 0 for a parameter.
+    - `shared`: True for an array that the work items of a group share; others are private.
     """
 
-    __slots__ = ("access", "dtype", "length", "name")
+    __slots__ = ("access", "dtype", "length", "name", "shared")
 
-    def __init__(self, name: str, dtype: DType, access: str, length: int = 0) -> None:
+    def __init__(
+        self, name: str, dtype: DType, access: str, length: int = 0, shared: bool = False
+    ) -> None:
         self.name, self.dtype, self.access, self.length = name, dtype, access, length
+        self.shared = shared
 
     def __repr__(self) -> str:
         if self.length:
-            return f"<private array {self.name}: {self.dtype.code}[{self.length}]>"
+            kind = "shared" if self.shared else "private"
+            return f"<{kind} array {self.name}: {self.dtype.code}[{self.length}]>"
         return f"<buffer {self.name}: {self.access} {self.dtype.code}>"
 
 

@@ -14,7 +14,7 @@ _CONST = re.compile(r"(\w+)\(([^()]*)\)")
 _INDEX = re.compile(r"i([0-9]{1,3})")
 _HEAD = re.compile(
     r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*?)\)"
-    r"(?: private\(([^()]*)\))?(?: index (\w+))?( fast)? \{"
+    r"(?: private\(([^()]*)\))?(?: shared\(([^()]*)\))?(?: index (\w+))?( fast)? \{"
 )
 _ARRAY = re.compile(r"(\w+)\[([0-9]{1,9})\]")
 _VALUE = re.compile(r"(\w+): (\w+) = (\w+) (.*)")
@@ -95,13 +95,14 @@ class _Parser:
             raise self.syntax_error(
                 "expected 'kernel name(buffers; ints; scalars) grid(extents) {'"
             )
-        name, buffers, ints, scalars, grid, private, index, fast = head.groups()
+        name, buffers, ints, scalars, grid, private, shared, index, fast = head.groups()
         self.index = self.find_dtype(index or int64.code)
         for piece in _split_commas(buffers):
             self.declare_buffer(*self.split_declaration(piece))
         arrays = [
-            self.declare_array(*self.split_declaration(piece))
-            for piece in _split_commas(private or "")
+            self.declare_array(*self.split_declaration(piece), is_shared)
+            for text, is_shared in ((private, False), (shared, True))
+            for piece in _split_commas(text or "")
         ]
         for piece in _split_commas(ints):
             self.names[piece] = Value("param", self.index, (), piece)
@@ -132,12 +133,13 @@ class _Parser:
         access, _, code = access_and_code.partition(" ")
         self.buffers[name] = Buffer(name, self.find_dtype(code), access)
 
-    def declare_array(self, name: str, code_and_length: str) -> Buffer:
-        """Declare a private array from a text such as "f32[96]" after its name, and return it."""
+    def declare_array(self, name: str, code_and_length: str, is_shared: bool) -> Buffer:
+        """Declare an array from a text such as "f32[96]" after its name, and return it."""
         match = _ARRAY.fullmatch(code_and_length)
         if match is None:
             raise self.syntax_error(f"expected 'dtype[length]', got {code_and_length!r}")
-        array = self.buffers[name] = Buffer(name, self.find_dtype(match[1]), "rw", int(match[2]))
+        dtype, length = self.find_dtype(match[1]), int(match[2])
+        array = self.buffers[name] = Buffer(name, dtype, "rw", length, is_shared)
         return array
 
     def parse_operand(self, text: str) -> Value:

@@ -13,7 +13,7 @@ v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows 
 that replace a reduction's identity as ` from (v8)`.
 A kernel whose indices are int32 says so in its first line: `grid(n0) index i32 {`; a kernel that
 may be compiled with `fast_math`, by `grid(n0) fast {`. Private arrays stand behind the grid:
-`grid(n0) private(lanes0: f32[96]) {`.
+`grid(n0) private(lanes0: f32[96]) {`. So do arrays that a group shares, behind `shared`.
 `parser.py` reads it back.
 """
 
@@ -119,9 +119,11 @@ def print_kernel(kernel: Kernel) -> str:
     ]
     printer.print_block(kernel.body, "  ")
     head = f"kernel {kernel.name}({'; '.join(groups)}) grid({printer.format_operands(kernel.grid)})"
-    if kernel.arrays:
-        arrays = [f"{b.name}: {b.dtype.code}[{b.length}]" for b in kernel.arrays]
-        head += f" private({', '.join(arrays)})"
+    for word, is_shared in (("private", False), ("shared", True)):
+        arrays = [b for b in kernel.arrays if b.shared is is_shared]
+        if arrays:
+            declared = [f"{b.name}: {b.dtype.code}[{b.length}]" for b in arrays]
+            head += f" {word}({', '.join(declared)})"
     head += "" if kernel.index is int64 else f" index {kernel.index.code}"
     head += " fast {" if kernel.fast_math else " {"
     return "\n".join([head, *printer.lines, "}"])

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from ..dtypes import uint32
 from .builder import Kernel
-from .expand_reductions import TREE_STEPS
 from .language import (
     CHUNK,
     LANES,
@@ -96,9 +95,7 @@ def _count_reduction(body: LoopCount, count: int) -> LoopCount:
 
 def _count_tree(above: int) -> LoopCount:
     """Return what the loops of a tree of lanes count; `above` is 1 if there is a row above it."""
-    steps = TREE_STEPS + above
-    pairs = LoopCount().loop(LANES - 1 + above, steps)
-    return pairs.loop(steps + pairs.active) + LoopCount().repeat(above * LANES)
+    return LoopCount().repeat(LANES - 1 + above) + LoopCount().repeat(above * LANES)
 
 
 @dataclass(frozen=True)

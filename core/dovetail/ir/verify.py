@@ -201,7 +201,7 @@ class _Verifier:
             _fail("a buffer must be declared by the kernel", where)
         if letter not in buffer.access:
             _fail(f"a buffer of access {buffer.access!r} must not be accessed as {letter!r}", where)
-        if buffer.length and self.parallel_loops:
+        if buffer.length and not buffer.shared and self.parallel_loops:
             _fail("a private array must be accessed outside of map and reduce loops", where)
 
     def check_index(self, index: Value, when: Value | None, where: object) -> None:

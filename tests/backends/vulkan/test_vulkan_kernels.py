@@ -109,6 +109,18 @@ def test_groups_share_long_rows_alone() -> None:
         assert not launch.shares_points(kernel, (rows, 63))
 
 
+def test_groups_share_no_reductions_in_other_loops() -> None:
+    b = KernelBuilder("nested")
+    x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
+    i = b.axis(n)
+    (most,) = reduce_loop("max", 0, n, lambda k: load(x, k))
+    b.store(out, i, most)
+    assert launch.shares_points(b.build(), (100,))
+    row = lambda j: reduce_loop("add", 0, n, lambda k: load(x, j * n + k))[0]  # noqa: E731
+    b.effect(map_loop(0, n, lambda j: [Store(out, j, row(j))]))
+    assert not launch.shares_points(b.build(), (100,))
+
+
 def test_groups_share_maps_and_their_effects(sharing_host: DeviceHost) -> None:
     """A lane reads what the other lanes wrote in an earlier loop."""
     b = KernelBuilder("shared")
