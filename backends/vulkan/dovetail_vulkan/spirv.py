@@ -51,68 +51,41 @@ Op = IntEnum("Op", {
 class Ext(IntEnum):
     """Instructions of the extended set GLSL.std.450."""
 
-    ROUND_EVEN = 2
-    TRUNC = 3
-    FLOOR = 8
-    SQRT = 31
-    FMA = 50
-    FIND_U_MSB = 75
+    ROUND_EVEN, TRUNC, FLOOR, SQRT, FMA = 2, 3, 8, 31, 50
 
 
 class Capability(IntEnum):
     """Capabilities that a module declares."""
 
-    SHADER = 1
-    FLOAT64 = 10
-    INT64 = 11
-    INT64_ATOMICS = 12
-    INT16 = 22
-    INT8 = 39
-    STORAGE_BUFFER_16_BIT = 4433
-    STORAGE_BUFFER_8_BIT = 4448
-    DENORM_PRESERVE = 4464
-    SIGNED_ZERO_INF_NAN_PRESERVE = 4466
-    ROUNDING_MODE_RTE = 4467
+    SHADER, FLOAT64, INT64, INT64_ATOMICS, INT16, INT8 = 1, 10, 11, 12, 22, 39
+    STORAGE_BUFFER_16_BIT, STORAGE_BUFFER_8_BIT = 4433, 4448
+    DENORM_PRESERVE, SIGNED_ZERO_INF_NAN_PRESERVE, ROUNDING_MODE_RTE = 4464, 4466, 4467
     PHYSICAL_STORAGE_BUFFER_ADDRESSES = 5347
 
 
 class Mode(IntEnum):
     """Execution modes: float controls of one width. Their capabilities have the same names."""
 
-    DENORM_PRESERVE = 4459
-    SIGNED_ZERO_INF_NAN_PRESERVE = 4461
-    ROUNDING_MODE_RTE = 4462
+    DENORM_PRESERVE, SIGNED_ZERO_INF_NAN_PRESERVE, ROUNDING_MODE_RTE = 4459, 4461, 4462
 
 
 class Storage(IntEnum):
     """Storage classes of variables and pointers; BUFFER is PhysicalStorageBuffer."""
 
-    INPUT = 1
-    WORKGROUP = 4
-    FUNCTION = 7
-    PUSH_CONSTANT = 9
-    BUFFER = 5349
+    INPUT, WORKGROUP, FUNCTION, PUSH_CONSTANT, BUFFER = 1, 4, 7, 9, 5349
 
 
 class Decoration(IntEnum):
     """Decorations of ids and of the members of structs."""
 
-    SPEC_ID = 1
-    BLOCK = 2
-    ARRAY_STRIDE = 6
-    BUILT_IN = 11
-    OFFSET = 35
-    NO_CONTRACTION = 42
+    SPEC_ID, BLOCK, ARRAY_STRIDE, BUILT_IN, OFFSET, NO_CONTRACTION = 1, 2, 6, 11, 35, 42
 
 
 class BuiltIn(IntEnum):
     """Inputs of a work item."""
 
-    NUM_WORKGROUPS = 24
-    WORKGROUP_SIZE = 25
-    WORKGROUP_ID = 26
-    LOCAL_INVOCATION_INDEX = 29
-    GLOBAL_INVOCATION_ID = 28
+    NUM_WORKGROUPS, WORKGROUP_SIZE, WORKGROUP_ID = 24, 25, 26
+    GLOBAL_INVOCATION_ID, LOCAL_INVOCATION_INDEX = 28, 29
 
 
 # Of a loop. Mesa unrolls the loops over lanes, each with the combine in it: the module of a softmax
