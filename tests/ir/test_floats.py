@@ -80,7 +80,9 @@ LACKS = {
 def test_emulated_fma_is_exact(by: str) -> None:
     legal = legalize(kernel(fma), LACKS[by])
     verify(legal)
-    assert not [v for v in values(legal.body) if v.op == "fma"]
+    ops = {v.op for v in values(legal.body) if v.dtype is float32}
+    # float arithmetic would need guards on a device that flushes subnormals
+    assert "fma" not in ops and ops.isdisjoint(("add", "mul") if by != "float64" else ())
     a, b, c = (floats(k) for k in range(3))
     with np.errstate(all="ignore"):
         product = (a.astype("f8") * b.astype("f8")).astype("f4")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ..dtypes import float32, float64, int32, int64, uint32, uint64
@@ -183,8 +182,7 @@ def lower_fma(kernel: Kernel, capabilities: Capabilities) -> Kernel:
         kernel = rewrite_kernel(kernel, _soft_fma64)
     if capabilities.fma or not any(_is_fma(v) for v in values(kernel.body)):
         return kernel
-    integers = partial(_fma_in_integers, flushes=not capabilities.denormals)
-    return rewrite_kernel(kernel, _fma_in_float64 if capabilities.float64 else integers)
+    return rewrite_kernel(kernel, _fma_in_float64 if capabilities.float64 else _fma_in_integers)
 
 
 def _soft_fma64(v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -216,16 +214,13 @@ def _fma_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
     return cast(bitcast(bits + away, float64), float32)
 
 
-def _fma_in_integers(v: Value, args: tuple[Value, ...], flushes: bool) -> Value | None:
+def _fma_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
     """Return a float32 fma by 64-bit integers; None for other values."""
-    return integer_fma(args, flushes) if _is_fma(v) else None
+    return integer_fma(args) if _is_fma(v) else None
 
 
-def integer_fma(args: Sequence[Value], flushes: bool) -> Value:
-    """Return a * b + c for float32, rounded once, by 64-bit integers.
-
-    flushes: the device flushes subnormals, also those that meet an infinity.
-    """
+def integer_fma(args: Sequence[Value]) -> Value:
+    """Return a * b + c for float32, rounded once, by 64-bit integers."""
     sizes = [bitcast(x, uint32) & 0x7FFFFFFF for x in args]
     signs = [bitcast(x, uint32) >> 31 for x in args]
     (ma, ea), (mb, eb), (mc, ec) = map(_wide_significand_and_exponent, args)
@@ -239,8 +234,11 @@ def integer_fma(args: Sequence[Value], flushes: bool) -> Value:
     power = where(distance < 0, powers[1], powers[0])
     negative = signs[0] ^ signs[1], signs[2]
     differ = ne(negative[0], negative[1])
-    total = where(differ, where(a < b, b - a, a - b), a + b)
-    sign = where(differ & (a < b), negative[1], negative[0])
+    # one difference of 62 bits, whose sign tells which is larger
+    difference = cast(a - b, int64)
+    is_below = difference < 0
+    total = where(differ, cast(where(is_below, -difference, difference), uint64), a + b)
+    sign = where(differ & is_below, negative[1], negative[0])
     # The sum is 0 only if both are 0 or cancel: then it is +0 unless both are negative.
     sign = where(eq(total, 0), negative[0] & negative[1], sign)
     for k in (32, 16, 8, 4, 2, 1):
@@ -249,21 +247,14 @@ def integer_fma(args: Sequence[Value], flushes: bool) -> Value:
     has_remainder = ne(total & ((1 << 36) - 1), 0)
     significand = cast((total >> 36) | cast(has_remainder, uint64), uint32)
     bits = where(eq(total, 0), 0, assemble_float32(significand, power + 189))
-    result = bitcast(bits | (sign << 31), float32)
-    special = [size >= _INFINITY for size in sizes]
-    result = where(special[2], args[2], result)
-    a, b, c = map(normal_stand_in, args) if flushes else args
-    return where(special[0] | special[1], a * b + c, result)
-
-
-def normal_stand_in(x: Value) -> Value:
-    """Return `x` if it is zero, infinite or NaN, else 1 with its sign.
-
-    Where an operand is infinite or NaN, the other one's size does not matter.
-    """
-    bits = bitcast(x, uint32)
-    ordinary = (bits & 0x7FFFFFFF) - 1 < _INFINITY - 1
-    return bitcast(where(ordinary, (bits & 0x80000000) | 0x3F800000, bits), float32)
+    bits = bits | (sign << 31)
+    bits = where(sizes[2] < _INFINITY, bits, bitcast(args[2], uint32))
+    product_is_special = (sizes[0] >= _INFINITY) | (sizes[1] >= _INFINITY)
+    bits = where(product_is_special, (negative[0] << 31) | _INFINITY, bits)
+    is_nan = product_is_special & (product_is_zero | (differ & eq(sizes[2], _INFINITY)))
+    for size in sizes:
+        is_nan = is_nan | (size > _INFINITY)
+    return bitcast(where(is_nan, _NAN, bits), float32)
 
 
 def _shift_right_sticky(x: Value, places: Value) -> Value:

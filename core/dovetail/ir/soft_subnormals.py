@@ -19,7 +19,6 @@ from .soft_float import (
     divide_directly,
     integer_fma,
     integer_quotient,
-    normal_stand_in,
     significand_and_exponent,
 )
 from .target import Capabilities
@@ -98,7 +97,16 @@ def multiply(a: Value, b: Value) -> Value:
     exponent = ea + eb - where(long, const(126, int32), 127)
     product = assemble_float32(significand, exponent) | (sign_bit(a) ^ sign_bit(b))
     plain = _is_plain(a) & _is_plain(b)
-    return where(plain, bitcast(product, float32), normal_stand_in(a) * normal_stand_in(b))
+    return where(plain, bitcast(product, float32), _normal_stand_in(a) * _normal_stand_in(b))
+
+
+def _normal_stand_in(x: Value) -> Value:
+    """Return `x` if it is zero, infinite or NaN, else 1 with its sign.
+
+    Where an operand is infinite or NaN, the other one's size does not matter.
+    """
+    bits = bitcast(x, uint32)
+    return bitcast(where(_is_plain(x), (bits & _SIGN) | _ONE, bits), float32)
 
 
 def _is_plain(x: Value) -> Value:
@@ -160,7 +168,7 @@ def exact_operation(v: Value, args: tuple[Value, ...], capabilities: Capabilitie
     if v.op in _ARITHMETIC and v.dtype is float32:
         return _ARITHMETIC[v.op](*args)
     if v.op == "fma" and v.dtype is float32:
-        return integer_fma(args, flushes=True)
+        return integer_fma(args)
     if v.op == "div" and v.dtype is float32:
         divide = divide_directly if capabilities.int64 else divide_by_digits
         return integer_quotient(*args, divide=divide)
