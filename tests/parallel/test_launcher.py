@@ -318,12 +318,11 @@ def test_program_that_listens_as_rank_0_is_no_worker(data: bytes | None) -> None
 
         def answer() -> None:
             peer, _ = server.accept()
-            while data is None and monotonic() < end:  # a byte now and then, without end
-                with contextlib.suppress(OSError):
-                    peer.send(b"\x00" * 4 if monotonic() > end else b"\x01")
-                sleep(0.1)
-            peer.sendall(data or b"")
-            peer.close()
+            with peer, contextlib.suppress(OSError):  # the worker has gone
+                peer.sendall(data or b"")
+                while data is None and monotonic() < end:  # a byte now and then, without end
+                    peer.sendall(b"\x01")
+                    sleep(0.1)
 
         end = monotonic() + 5
         thread = Thread(target=answer)

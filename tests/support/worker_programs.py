@@ -109,3 +109,29 @@ def end_by_signal(number: int) -> None:
 def return_lock() -> Any:
     """Return an object that cannot be pickled."""
     return threading.Lock()
+
+
+def train_small_net(folder: str, steps: int) -> bytes:
+    """Train a net from the latest checkpoint of a folder; return the bytes of its weights."""
+    group = dt.parallel.current()
+    generator = dt.random.default_rng(1)
+    net = dt.nn.Sequential(dt.nn.Linear(3, 4), dt.nn.Tanh(), dt.nn.Dropout(0.2), dt.nn.Linear(4, 1))
+    for k, p in enumerate(net.parameters()):
+        p.detach().copy_(dt.random.default_rng(k).normal(p.shape))
+    optimizer = dt.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    states = {"model": net, "optimizer": optimizer, "generator": generator}
+    done = 0
+    if any(Path(folder).glob("run-*.safetensors")):
+        done = dt.checkpoint.load(folder, **states)["step"]
+    x = dt.random.default_rng(0).normal((24, 3))
+
+    def loss(net: Any, rows: Any) -> Any:
+        return ((net(rows) - rows.sum(axis=1, keepdims=True)) ** 2).sum(), len(rows)
+
+    step = dt.parallel.value_and_grad(loss, groups=4, generator=generator)
+    for k in range(done, steps):
+        step(net, x)
+        optimizer.step()
+        path = Path(folder, "run-{step:03}")
+        dt.checkpoint.save(path, group=group, step=k + 1, keep=2, **states)
+    return b"".join(p.numpy().tobytes() for p in net.parameters())

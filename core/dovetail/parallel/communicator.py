@@ -20,7 +20,15 @@ USER_TAG = 1 << 20  # that of a user's tag 0
 POLL_SECONDS_MIN, POLL_SECONDS_MAX = 0.001, 0.05  # between looks at the control messages
 CONTROL_TEXT_BYTES_MAX = 600  # of an error in a control message; JSON adds some
 LEFT_SECONDS = 2.0  # for messages that a rank sent before it left
-LEFT, FAILED = "left", "failed"
+LEFT, FAILED, LATE = "left", "failed", "late"
+
+
+class Report(NamedTuple):
+    """The error that another rank has told, the rank at fault, and FAILED or LATE."""
+
+    text: str
+    rank: int
+    kind: str = FAILED
 
 
 class Departure(NamedTuple):
@@ -47,7 +55,7 @@ class Communicator:
         self._started = 0  # messages so far
         self.is_closing, self._is_closed = False, False
         self._process = os.getpid()
-        self._heard: tuple[str, int] | None = None  # why the group has failed, and at which rank
+        self._heard: Report | None = None  # why the group has failed
         self._left: dict[int, Departure] = {}  # the ranks that left the group
         self._control = {p: self._receive_control(p) for p in self.peers}
 
@@ -120,6 +128,8 @@ class Communicator:
             if self._heard is not None:
                 if is_complete(request):  # it came before the other rank failed
                     continue
+                if self._heard.kind == LATE and self._heard.rank == self.rank:
+                    self._fail_late(call, [peer], limit - (end - monotonic()))  # it waits, too
                 self.fail(*self._heard)
             needed = pending or {peer: request}
             gone = [p for p in self._left if p in needed and not has_arrived(needed[p])]
@@ -186,15 +196,15 @@ class Communicator:
             except TimeoutError:
                 continue
             except ConnectionError:
-                self._heard = self._heard or (describe_loss(call, p), p)
+                self._heard = self._heard or Report(describe_loss(call, p), p)
                 continue
             del self._control[p]
             record = unpack(buffer)
             rank, text = json.loads(record.content)
-            if record.text == FAILED:
-                self._heard = self._heard or (text, rank)
-            else:
+            if record.text == LEFT:
                 self._left[p] = Departure(text, monotonic())
+            else:
+                self._heard = self._heard or Report(text, rank, record.text)
 
     def _receive_control(self, p: int) -> tuple[Request, memoryview]:
         """Start to receive the control message of a rank, which it sends at its end."""
@@ -206,18 +216,19 @@ class Communicator:
         self._listen(call)
         if p in self._left and self._heard is None:
             self.fail(f"{call}: rank {p} has left the group after {self._left[p].call}", p)
-        self.fail(*(self._heard or (describe_loss(call, p), p)))
+        self.fail(*(self._heard or Report(describe_loss(call, p), p)))
 
     def _fail_late(self, call: str, ranks: list[int], limit: float) -> NoReturn:
         """Raise WorkerError for ranks that did not answer in time."""
         names = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
         self.fail(
-            f"{call}: {names} did not answer rank {self.rank} within {limit:g} seconds; if that is "
-            "no fault, pass a longer timeout to dt.parallel.init or run",
+            f"{call}: {names} did not answer rank {self.rank} within {limit:.3g} seconds; if that "
+            "is no fault, pass a longer timeout to dt.parallel.init or run",
             ranks[0],
+            LATE,
         )
 
-    def fail(self, text: str, rank: int) -> NoReturn:
+    def fail(self, text: str, rank: int, kind: str = FAILED) -> NoReturn:
         """Mark the group as failed, tell the other ranks, and raise WorkerError.
 
         They are told also what another rank has told this one: else its end could be seen first.
@@ -225,7 +236,7 @@ class Communicator:
         error = WorkerError(text, rank)
         if self._error is None:
             self._error = error
-            self._tell(FAILED, text, rank)
+            self._tell(kind, text, rank)
         raise error
 
     def _tell(self, kind: str, text: str, rank: int) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.reduction import ForkingPickler
 from time import monotonic
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import dovetail as dt
 from dovetail.extend import arguments
@@ -180,21 +180,34 @@ def _run_threads(
     try:
         for thread in threads:
             thread.join()
-    except BaseException as error:  # Ctrl-C
+    except BaseException as interrupt:  # Ctrl-C
         for r, group in enumerate(groups):
-            group.abort(f"parallel.run: {describe_error(r, error)}")
+            group.abort(f"parallel.run: {describe_error(r, interrupt)}")
         raise
     if errors:
-        rank, error = _choose_cause(errors)
+        rank, error, _ = _choose_cause([(r, e, e) for r, e in errors])
         error.add_note(f"parallel.run: raised by rank {rank} of {count}")
         raise error
     return results
 
 
-def _choose_cause(errors: Sequence[tuple[int, Any]]) -> tuple[int, Any]:
-    """Return the first error that is not about another worker, or else the first one."""
-    own = [(r, e) for r, e in errors if not isinstance(e, WorkerError)]
-    return (own or errors)[0]
+Failed = TypeVar("Failed", bound="tuple[int, BaseException | None, Any]")
+
+
+def _choose_cause(failures: Sequence[Failed]) -> Failed:
+    """Return the first failure that is not about another worker that has failed itself.
+
+    `failures`: the rank, the error or None, and anything else of each failed worker.
+    """
+    failed = {rank for rank, *_ in failures}
+
+    def is_consequence(failure: Failed) -> bool:
+        """Return True if a worker has failed because of one that has given a reason itself."""
+        error = failure[1]
+        return isinstance(error, WorkerError) and error.rank in failed - {failure[0]}
+
+    own = [f for f in failures if not isinstance(f[1], WorkerError)]
+    return (own or [f for f in failures if not is_consequence(f)] or failures)[0]
 
 
 # --- processes
@@ -235,8 +248,7 @@ class _Workers:
                 else:
                     (results[rank],) = answer
         if failures:
-            own = [(r, f) for r, f in failures if not isinstance(f.error, WorkerError)]
-            self._raise(*(own or failures)[0])
+            self._raise(*_choose_cause([(r, f.error, f) for r, f in failures])[::2])
         return [results[r] for r in range(len(self.processes))]
 
     def _read(self, rank: int, pipe: Any) -> Any:
