@@ -193,7 +193,7 @@ OUTSIDE_CORE = {
         ("amp", "optim", "data", "metrics", "distributions", "onnx", "checkpoint", "tensorboard"),
         "nn",
     ),
-    "parallel": "nn data",
+    "parallel": "nn data optim",
 }  # fmt: skip
 # `dt.memory`, ..., `dt.plugins`, and `pytest --pyargs`
 WITH_FACES = {

@@ -81,9 +81,6 @@ def save(
     target = _file_path(path, step)
     if keep is not None:
         keep = _check_keep(keep)
-    if group is not None and group.rank:
-        group.barrier()
-        return target
     states: dict[str, Any] = {
         name: x
         for name, x in (("model", model), ("optimizer", optimizer), ("scheduler", scheduler))
@@ -95,6 +92,9 @@ def save(
         states["random"] = _RandomStates().state_dict()
     encoder = _Encoder()
     content = {name: encoder.encode_object(name, x) for name, x in {**states, **more}.items()}
+    if group is not None and group.rank:  # after state_dict(), which may be a collective call
+        group.barrier()
+        return target
     text = json.dumps({"version": VERSION, "content": content}).encode()
     tensors = encoder.tensors
     tensors[STRUCTURE] = _from_bytes(text)

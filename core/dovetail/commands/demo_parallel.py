@@ -143,7 +143,12 @@ def train(
     optimizer = dt.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     generator = dt.random.default_rng(SEED)
     sampler = dt.parallel.DealtSampler(rows, batch, groups=groups, seed=SEED)
-    states = {"model": model, "optimizer": optimizer, "generator": generator, "sampler": sampler}
+    states: dict[str, Any] = {
+        "model": model,
+        "optimizer": optimizer,
+        "generator": generator,
+        "sampler": sampler,
+    }
     losses: list[float] = []
     if path is not None and path.exists():
         losses += dt.checkpoint.load(path, **states, random=False)["losses"]

@@ -6,13 +6,23 @@ from dovetail.extend import publish_all
 
 from ..nn.call_errors import explain_all
 from ..nn.missing_names import make_module_getattr
-from . import dealing, gradients, group, launcher, membership, sharded, worker_errors
+from . import (
+    dealing,
+    gradients,
+    group,
+    launcher,
+    membership,
+    sharded,
+    sharded_optimizer,
+    worker_errors,
+)
 from .dealing import *
 from .gradients import *
 from .group import *
 from .launcher import *
 from .membership import *
 from .sharded import *
+from .sharded_optimizer import *
 from .worker_errors import *
 
 __all__: list[str] = []
@@ -22,6 +32,7 @@ __all__ += group.__all__
 __all__ += launcher.__all__
 __all__ += membership.__all__
 __all__ += sharded.__all__
+__all__ += sharded_optimizer.__all__
 __all__ += worker_errors.__all__
 
 explain_all(globals(), membership.__all__)  # `run` calls the user's code

@@ -14,6 +14,7 @@ from dovetail.extend import Lock, arguments, is_capturing
 from .dealing import check_groups, deal
 from .lockstep import GroupThread, compute_in_lockstep
 from .membership import current
+from .packing import Vectors, empty_vectors, pack, unpack
 from .reduction_tree import list_groups, plan_reduction
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["value_and_grad"]
 
 Loss: TypeAlias = Callable[[Any, Any], tuple[dt.Tensor, Any]]
-Vectors: TypeAlias = list[dt.Tensor]  # the packed result of groups, one vector for each dtype
 
 OP = "parallel.value_and_grad"
 TAGS_START, TAGS_PER_SUBTREE = 1 << 19, 16  # one for each dtype, the last for the header
@@ -197,7 +197,7 @@ class _Reduction:
         - `compute`: a function that returns the result of a group of this worker.
         - `likes`: tensors with the shapes and dtypes of the packed ones.
         """
-        empty = _empty_vectors(likes)
+        empty = empty_vectors(likes)
         total = self._sum_on_first(compute, empty)
         if self.workers.size > 1:
             total = [self.workers.broadcast(x, 0) for x in total]
@@ -319,7 +319,7 @@ def _compute_group(loss: Loss, params: Any, examples: Any, before: Vectors) -> V
         ]
         # equal values are not subtracted: infinities would give NaN
         leaves += [dt.where(b == x, 0, b - x) for b, x in zip(changing, before, strict=True)]
-        return _pack(leaves)
+        return pack(leaves)
 
 
 def _check_result(result: Any) -> tuple[dt.Tensor, Any]:
@@ -350,37 +350,6 @@ def _value_dtype(inputs: Iterable[dt.Tensor]) -> dt.DType:
     return dt.float64 if any(x.dtype in wide for x in inputs) else dt.float32
 
 
-# --- packing --------------------------------------------------------------------------------------
-
-
-def _pack(leaves: Sequence[dt.Tensor]) -> Vectors:
-    """Concatenate the elements of all tensors of a dtype to one vector, dtypes by appearance."""
-    by_dtype: dict[dt.DType, Vectors] = {}
-    for x in leaves:
-        by_dtype.setdefault(x.dtype, []).append(x.reshape(-1))
-    return [dt.concat(parts) for parts in by_dtype.values()]
-
-
-def _empty_vectors(likes: Sequence[dt.Tensor]) -> Vectors:
-    """Return uninitialised vectors of the sizes and dtypes of `_pack(likes)`."""
-    sizes: dict[dt.DType, int] = {}
-    for x in likes:
-        sizes[x.dtype] = sizes.get(x.dtype, 0) + x.size
-    return [dt.empty(n, dtype=dtype, device=likes[0].device) for dtype, n in sizes.items()]
-
-
-def _unpack(vectors: Vectors, likes: Sequence[dt.Tensor]) -> Vectors:
-    """Return the tensors that `_pack` concatenated; `likes` have their shapes and dtypes."""
-    by_dtype = dict(zip(dict.fromkeys(x.dtype for x in likes), vectors, strict=True))
-    starts = dict.fromkeys(by_dtype, 0)
-    leaves = []
-    for x in likes:
-        start = starts[x.dtype]
-        starts[x.dtype] += x.size
-        leaves.append(by_dtype[x.dtype][start : start + x.size].reshape(x.shape))
-    return leaves
-
-
 def _finish(
     total: Vectors, inputs: Vectors, changing: Vectors, before: Vectors, count: int
 ) -> tuple[dt.Tensor, Vectors]:
@@ -389,7 +358,7 @@ def _finish(
     `total`: the packed sum of `count` groups.
     """
     n = len(inputs)
-    leaves = _unpack(total, _likes(inputs, before))
+    leaves = unpack(total, _likes(inputs, before))
     loss, weight = leaves[n], leaves[n + 1]
     grads = [(g / weight).astype(g.dtype) for g in leaves[:n]]
     for b, x, change in zip(changing, before, leaves[n + 2 :], strict=True):

@@ -11,16 +11,15 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar, copy_context
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, TypeAlias
+from typing import Any
 
 import dovetail as dt
 
 from ..nn.functional.normalization import sum_over_groups
 from .membership import of_thread
+from .packing import Vectors
 
 __all__: list[str] = []
-
-Vectors: TypeAlias = list[dt.Tensor]
 
 _group: ContextVar[GroupThread] = ContextVar("the group that runs in this thread")
 
