@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import operator
+import pickle
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -410,7 +412,8 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "flip": (lambda x: x[::-1], r"reshard\(axis\)"),
     "concat": (lambda x: dt.concat([x, x]), r"reshard\(axis\)"),
     "reshape": (lambda x: x.T.reshape(24), r"reshard\(axis\) or x.full\(\)"),
-    "product": (lambda x: x @ dt.parallel.shard(dt.ones((4, 2))), r"contraction and rows"),
+    "product": (lambda x: x @ dt.parallel.shard(dt.ones((4, 2))), r"rows and contraction"),
+    "pickle": (pickle.dumps, r"x.full\(\)"),
     "array": (lambda x: x[[0, 1]], r"to_dense\(\)"),
     "backward": (lambda x: x.backward(), r"x.full\(\)"),
     "numpy": (lambda x: x.numpy(), "sharded"),
@@ -467,6 +470,37 @@ def test_text_shows_the_shard_and_its_place() -> None:
     first, second = run_threads(lambda: repr(dt.parallel.shard(dt.asarray([1, 2, 3]))), workers=2)
     assert "tensor([1]" in first and "rank 0 of 2: positions 0 to 1 along axis 0" in first
     assert "tensor([2, 3]" in second and "shape=(3,)" in second
+
+
+def test_copies_have_memory_of_their_own() -> None:
+    def work() -> None:
+        x = dt.parallel.shard(dt.ones((4, 2)))
+        for y in (copy.copy(x), copy.deepcopy(x), dt.copy(x)):
+            y.local()[...] = 0
+            assert y.sharding.matches(x.sharding) and y.sum().item() == 0
+        assert x.sum().item() == 8
+
+    run_threads(work, workers=2)
+
+
+def test_a_shard_is_a_copy_of_its_part() -> None:
+    def work() -> Any:
+        x = dt.ones((4, 2))
+        y = dt.parallel.shard(x)
+        x[...] = 5
+        return y.sum().item()
+
+    assert run_threads(work, workers=2) == [8.0, 8.0]
+
+
+def test_a_position_of_the_sharded_axis_is_replicated() -> None:
+    def work() -> Any:
+        x = dt.parallel.shard(numbers(6, 4))
+        rows = [x[4], *list(x)]
+        kept = [x[4:5], x[4:5].T, x[:1, None], dt.parallel.shard(dt.ones((6, 0)))[None]]
+        return {y.layout.name for y in rows}, {y.layout.name for y in kept}
+
+    assert run_threads(work, workers=3) == [({"strided"}, {"sharded"})] * 3
 
 
 def test_reads_gather_the_elements() -> None:

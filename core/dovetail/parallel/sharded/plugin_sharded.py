@@ -9,7 +9,7 @@ from dovetail.extend import LayoutInfo, hookimpl
 
 from .sharded_tensor import shard, sharded
 
-KEEPS = frozenset(("apply", "view", "concat", "to_device"))
+KEEPS = frozenset(("apply", "concat", "to_device"))  # a view of one position is strided
 
 
 def from_dense(x: dt.Tensor) -> dt.Tensor:
@@ -35,7 +35,11 @@ def dovetail_conformance() -> Mapping[str, str]:
         "apply.broadcast.*-((3, 4, 5), (4, 1))": "operands along axes 0 and 1 of the result",
         "moves.views.flip-*": "reversed along the sharded axis",
         "moves.views.expand an axis-*": "broadcast along the sharded axis",
-        "moves.concat.*": "joined along the sharded axis",
+        "moves.views.roll-*": "joined along the sharded axis",
+        "moves.concat.*-0": "joined along the sharded axis",
+        "moves.concat.*--1": "joined along the sharded axis",
+        "gradients.gradients.concat-*": "joined along the sharded axis",
+        "gradients.gradients.product of both-*": "rows by columns: one is gathered first",
         "moves.sort.*": "sorted along the sharded axis",
         "reduce.matmul.[!v]*-layout and layout-*": "rows by contraction: one is resharded first",
         "reduce.softmax.0-*": "along the sharded axis",

@@ -40,13 +40,13 @@ def _multiply(x1: Tensor, x2: Tensor) -> Tensor:
     """Return the product of matrices, at least one of which is sharded."""
     batch = broadcast_shapes("matmul", x1.shape[:-2], x2.shape[:-2])
     shape = (*batch, x1.shape[-2], x2.shape[-1])
-    kinds = {_kind_of(x, k) for k, x in enumerate((x1, x2)) if isinstance(x, ShardedTensor)}
-    if len(kinds) > 1:
+    kinds = [_kind_of(x, k) for k, x in enumerate((x1, x2)) if isinstance(x, ShardedTensor)]
+    if len(set(kinds)) > 1:
         raise dt.LayoutError(
-            f"matmul: the operands are sharded along {' and '.join(sorted(kinds))}; use "
+            f"matmul: the operands are sharded along {kinds[0]} and {kinds[1]}; use "
             "x.reshard(axis) or x.full() for one of them"
         )
-    if kinds == {CONTRACTION}:
+    if kinds[0] == CONTRACTION:
         return _contract(x1, x2)
     shardings = []
     for k, x in enumerate((x1, x2)):

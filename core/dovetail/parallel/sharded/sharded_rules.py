@@ -122,20 +122,25 @@ def _slice_of(start: int, length: int, step: int) -> slice:
 def _reshape(x: ShardedTensor, shape: Shape) -> Tensor:
     """Return the tensor of another shape, if the axes before the sharded one keep their size.
 
-    The sharded axis may be merged with axes after it, or split at borders that fit. If only an axis
-    of size 1 is sharded, the element's rank sends it to all.
+    The sharded axis may be merged with axes after it, or split at borders that fit. If an axis of
+    size 1 is sharded and the result lacks it, the rank with the elements sends them to all.
     """
     s = x.sharding
     before, inner = math.prod(x.shape[: x.axis]), math.prod(x.shape[x.axis + 1 :])
+    starts = [b * inner for b in s.borders]
     for d, n in enumerate(shape):
         after = math.prod(shape[d + 1 :])
-        if math.prod(shape[:d]) != before or n == 1 != s.size or not (after and inner):
+        if math.prod(shape[:d]) != before or (n == 1) != (s.size == 1):
             continue
-        if n * after == s.size * inner and all(b * inner % after == 0 for b in s.borders):
-            borders = tuple([b * inner // after for b in s.borders])
-            new = Sharding(d, borders, s.group)
-            local = (*shape[:d], new.stop - new.start, *shape[d + 1 :])
-            return wrap(dt.reshape(x.local(), local), new)
+        if n == s.size and after == inner:
+            borders = s.borders
+        elif after and n * after == starts[-1] and not any(b % after for b in starts):
+            borders = tuple([b // after for b in starts])
+        else:
+            continue
+        new = Sharding(d, borders, s.group)
+        local = (*shape[:d], new.stop - new.start, *shape[d + 1 :])
+        return wrap(dt.reshape(x.local(), local), new)
     if s.size == 1:
         return dt.reshape(x.full(), shape)
     raise dt.LayoutError(
@@ -158,12 +163,12 @@ _MOVES: dict[str, Callable[..., Tensor]] = {
 def concat(tensors: Sequence[Tensor], axis: int) -> ShardedTensor:
     """Join tensors along an axis that is not sharded; replicated ones are cut."""
     own = [t for t in tensors if isinstance(t, ShardedTensor)]
-    sharding, shape = require_equal("concat", [t.sharding for t in own]), own[0].shape
-    if axis == sharding.axis:
+    if axis in {t.axis for t in own}:
         raise dt.LayoutError(
             f"concat: the tensors are sharded along axis {axis}; use x.reshard(axis) with another "
             "axis, or x.full()"
         )
+    sharding, shape = require_equal("concat", [t.sharding for t in own]), own[0].shape
     for t in tensors:
         if t.ndim != len(shape) or t.shape[sharding.axis] != sharding.size:
             raise dt.ShapeError(f"concat: shapes {shape} and {t.shape} differ beside axis {axis}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import copy
+from typing import Any, NoReturn, Self
 
 import dovetail as dt
 from dovetail.extend import Layout, LayoutTensor, arguments, required
@@ -151,6 +152,18 @@ class ShardedTensor(LayoutTensor):
     def detach(self) -> ShardedTensor:
         """Return the same elements as a tensor that stops gradients."""
         return self.with_local(self._local.detach())
+
+    def __copy__(self) -> ShardedTensor:
+        return self.with_local(copy.copy(self._local))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> ShardedTensor:
+        return self.with_local(copy.deepcopy(self._local, memo))  # the group is not copied
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Raise LayoutError: another process is in another group."""
+        raise dt.LayoutError(
+            "pickle: a sharded tensor belongs to a process; use x.local(), or x.full()"
+        )
 
     def __repr__(self) -> str:
         s = self.sharding
