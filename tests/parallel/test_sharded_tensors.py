@@ -231,6 +231,48 @@ def test_sharded_contraction_adds_the_products_of_the_ranks(name: str, workers: 
     check_equal(dt.matmul, *whole, axes=axes, workers=workers)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int8"])
+@pytest.mark.parametrize(
+    "shapes", [((5, 2048), (2048, 3)), ((1, 2100), (2100, 1)), ((2, 3, 2048), (2048, 9))]
+)
+def test_contractions_at_borders_of_blocks_have_the_bits_of_one_worker(
+    shapes: Any, dtype: str
+) -> None:
+    left, right = numbers(*shapes[0], dtype=dtype), numbers(*shapes[1], seed=1, dtype=dtype)
+    for workers in (2, 3, 4):
+        axes = (left.ndim - 1, 0)
+        check_equal(dt.matmul, left, right, axes=axes, workers=workers)
+
+
+def test_long_contractions_at_borders_of_groups_have_the_bits_of_one_worker() -> None:
+    left, right = numbers(2, 200_000), numbers(200_000, 2, seed=1)
+    borders = (0, 65_536, 131_072, 200_000)
+
+    def work() -> Any:
+        a = dt.parallel.shard(left, 1, borders)
+        return bits(a @ dt.parallel.shard(right, 0, borders))
+
+    assert run_threads(work, workers=3) == [bits(left @ right)] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_of_replicated_matrices_have_the_bits_of_one_worker(dtype: str) -> None:
+    examples, weights = numbers(1536, 6, dtype=dtype), numbers(6, 5, seed=1, dtype=dtype)
+
+    def gradients(x: Tensor, axis: int | None) -> Any:
+        w = weights.detach().requires_grad_()
+        dt.sum(dt.tanh(x @ w) if axis == 0 else dt.tanh(w.T @ x)).backward()
+        return bits(w.grad)
+
+    for axis, x in ((0, examples), (1, examples.T)):
+        for workers in (2, 3):
+
+            def work(axis: int = axis, x: Tensor = x) -> Any:
+                return gradients(dt.parallel.shard(x, axis), axis)
+
+            assert run_threads(work, workers=workers) == [gradients(x, axis)] * workers
+
+
 # --- resharding -----------------------------------------------------------------------------------
 
 

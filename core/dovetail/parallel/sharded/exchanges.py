@@ -7,6 +7,7 @@ the same order; their backward passes do. `name` is the function that errors and
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,7 @@ from dovetail.extend import is_capturing
 from .sharding import Messenger, Shape, Sharding
 
 Tensor = dt.Tensor
+BLOCK_ELEMENTS_GATHERED_MAX = 64  # so few need one step, not two
 Context = Any  # what `forward` hands to `backward`
 
 
@@ -70,6 +72,34 @@ class _AddRanks(dt.autograd.Function):
     def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
         """Return the gradient, which is that of each summand."""
         return replicate(g, ctx.group, ctx.name), None, None
+
+
+class _AddBlocks(dt.autograd.Function):
+    """The sum of consecutive products of all ranks, in the order of products, on all ranks."""
+
+    @staticmethod
+    def forward(ctx: Context, blocks: Tensor, sharding: Sharding, name: str) -> Tensor:
+        """Add a share of the elements on each rank, and exchange the sums."""
+        group, shape = sharding.group, blocks.shape[1:]
+        ctx.count, ctx.group, ctx.name = len(blocks), group, _gradient_of(name)
+        flat = dt.reshape(blocks, (len(blocks), math.prod(shape)))
+        if sharding.size * flat.shape[1] <= BLOCK_ELEMENTS_GATHERED_MAX:
+            return dt.reshape(_add_in_order(gather(flat, sharding, name)), shape)
+        ends = [flat.shape[1] * r // group.size for r in range(group.size + 1)]
+        columns = Sharding(1, tuple(ends), group)
+        own = _add_in_order(reshard(flat, sharding, columns, name))
+        return dt.reshape(gather(own, columns.along(0), name), shape)
+
+    @staticmethod
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
+        """Return the gradient, which is that of each product."""
+        same = replicate(g, ctx.group, ctx.name)
+        return dt.broadcast_to(same, (ctx.count, *g.shape)), None, None
+
+
+def _add_in_order(blocks: Tensor) -> Tensor:
+    """Return the sum over the first axis in the order of products: as products with 1."""
+    return blocks[0] if len(blocks) == 1 else dt.ones_like(blocks[:, 0]) @ blocks
 
 
 class _Replicate(dt.autograd.Function):
@@ -147,6 +177,12 @@ def add_ranks(x: Tensor, group: Messenger, name: str) -> Tensor:
     """Return the sum of one tensor of each rank, in the order of the ranks."""
     _require_uncaptured(group, name)
     return _AddRanks.apply(x, group, name)
+
+
+def add_blocks(blocks: Tensor, sharding: Sharding, name: str) -> Tensor:
+    """Return the sum of consecutive products of all ranks along the first axis, in their order."""
+    _require_uncaptured(sharding.group, name)
+    return _AddBlocks.apply(blocks, sharding, name)
 
 
 def replicate(x: Tensor, group: Messenger, name: str) -> Tensor:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+from typing import Any
+
 import dovetail as dt
-from dovetail.extend import broadcast_shapes
+from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, broadcast_shapes
 
 from . import exchanges
 from .sharded_rules import align, require_equal
@@ -11,6 +14,9 @@ from .sharded_tensor import ShardedTensor, wrap
 from .sharding import Shape, Sharding
 
 Tensor = dt.Tensor
+Context = Any  # what `forward` hands to `backward`
+GRADIENT = "gradient of matmul"
+BLOCKS_LENGTH_MAX = 8192  # of a contraction whose blocks of 256 are sent, 32 at most
 ROWS, COLUMNS, CONTRACTION, MATRICES = "rows", "columns", "contraction", "matrices"
 
 
@@ -36,7 +42,7 @@ def _as_matrix(x: Tensor, axis: int) -> Tensor:
     return dt.expand_dims(x, axis=axis) if x.ndim == 1 else x
 
 
-def _multiply(x1: Tensor, x2: Tensor) -> Tensor:
+def _multiply(x1: Tensor, x2: Tensor, name: str = "matmul") -> Tensor:
     """Return the product of matrices, at least one of which is sharded."""
     batch = broadcast_shapes("matmul", x1.shape[:-2], x2.shape[:-2])
     shape = (*batch, x1.shape[-2], x2.shape[-1])
@@ -47,7 +53,7 @@ def _multiply(x1: Tensor, x2: Tensor) -> Tensor:
             "x.reshard(axis) or x.full() for one of them"
         )
     if kinds[0] == CONTRACTION:
-        return _contract(x1, x2)
+        return _contract(x1, x2, name)
     shardings = []
     for k, x in enumerate((x1, x2)):
         if isinstance(x, ShardedTensor):
@@ -59,7 +65,37 @@ def _multiply(x1: Tensor, x2: Tensor) -> Tensor:
                 )
             shardings.append(s)
     sharding = require_equal("matmul", shardings)
+    if x1.ndim == x2.ndim == 2 and (x1.requires_grad or x2.requires_grad):
+        local1, local2 = (x.local() if isinstance(x, ShardedTensor) else x for x in (x1, x2))
+        return wrap(_Product.apply(local1, local2, sharding), sharding)
     return wrap(_local(x1, shape, sharding) @ _local(x2, shape, sharding), sharding)
+
+
+class _Product(dt.autograd.Function):
+    """A product with a replicated matrix, whose gradient is a product along the sharded axis."""
+
+    @staticmethod
+    def forward(ctx: Context, x1: Tensor, x2: Tensor, sharding: Sharding) -> Tensor:
+        """Multiply the local matrices; rows of `x1` are sharded, or columns of `x2`."""
+        ctx.save_for_backward(x1, x2)
+        ctx.sharding = sharding
+        return x1 @ x2
+
+    @staticmethod
+    def backward(ctx: Context, g: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        """Return the gradients: one of a shard, one of the replicated matrix."""
+        (x1, x2), sharding, needs = ctx.saved_tensors, ctx.sharding, ctx.needs_input_grad
+        whole = wrap(g, sharding)
+        left = wrap(x1, sharding) if sharding.axis == 0 else x1
+        right = wrap(x2, sharding) if sharding.axis == 1 else x2
+        g1 = _multiply(whole, dt.conj(right.mT), GRADIENT) if needs[0] else None
+        g2 = _multiply(dt.conj(left.mT), whole, GRADIENT) if needs[1] else None
+        return _local_of(g1), _local_of(g2), None
+
+
+def _local_of(x: Tensor | None) -> Tensor | None:
+    """Return the shard of a sharded tensor; others unchanged."""
+    return x.local() if isinstance(x, ShardedTensor) else x
 
 
 def _kind_of(x: ShardedTensor, operand: int) -> str:
@@ -76,14 +112,44 @@ def _local(x: Tensor, shape: Shape, sharding: Sharding) -> Tensor:
     return exchanges.replicate(x, sharding.group, "matmul")
 
 
-def _contract(x1: Tensor, x2: Tensor) -> Tensor:
-    """Return the sum of the products of all ranks' parts, in the order of the ranks."""
+def _contract(x1: Tensor, x2: Tensor, name: str) -> Tensor:
+    """Return the sum of the products of all ranks' parts; halves are added in float32.
+
+    If each rank has whole blocks of the order of products, the blocks of all ranks are added in
+    that order, else one product of each rank in the order of the ranks.
+    """
     operands = [x for x in (x1, x2) if isinstance(x, ShardedTensor)]
     s = require_equal("matmul", [x.sharding.along(0) for x in operands])
-    part1, part2 = _part(x1, s.along(x1.ndim - 1)), _part(x2, s.along(x2.ndim - 2))
-    return exchanges.add_ranks(part1 @ part2, s.group, "matmul")
+    pieces = (
+        _part(x1, s.along(x1.ndim - 1), name),
+        _part(x2, s.along(x2.ndim - 2), name),
+    )
+    dtype = dt.result_type(*pieces)
+    part1, part2 = (x.astype(dtype.compute) for x in pieces)
+    unit = _choose_unit(s, dtype)
+    if unit is None:
+        return exchanges.add_ranks(part1 @ part2, s.group, name).astype(dtype)
+    starts = range(0, s.stop - s.start, unit)
+    products = [part1[..., k : k + unit] @ part2[..., k : k + unit, :] for k in starts]
+    shape = (*broadcast_shapes(name, x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], x2.shape[-1])
+    none = dt.zeros((0, *shape), dtype=dtype.compute, device=part1.device)
+    borders = tuple(accumulate([-(-n // unit) for n in s.lengths()], initial=0))
+    blocks = dt.stack(products) if products else none
+    return exchanges.add_blocks(blocks, Sharding(0, borders, s.group), name).astype(dtype)
 
 
-def _part(x: Tensor, sharding: Sharding) -> Tensor:
+def _choose_unit(s: Sharding, dtype: dt.DType) -> int | None:
+    """Return the length of the products that are added in their order; None if a border is within.
+
+    Groups of 256 blocks, or blocks if there are few: each product is sent.
+    """
+    if dtype.kind == "c" or s.group.size == 1:
+        return None
+    units = [PRODUCT_BLOCK * PRODUCT_BLOCKS] + [PRODUCT_BLOCK] * (s.size <= BLOCKS_LENGTH_MAX)
+    inner = [b for b in s.borders if b != s.size]
+    return next((u for u in units if all(b % u == 0 for b in inner)), None)
+
+
+def _part(x: Tensor, sharding: Sharding, name: str) -> Tensor:
     """Return this rank's part of an operand, sharded or replicated."""
-    return x.local() if isinstance(x, ShardedTensor) else exchanges.cut(x, sharding, "matmul")
+    return x.local() if isinstance(x, ShardedTensor) else exchanges.cut(x, sharding, name)

@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import dovetail as dt
-from dovetail.extend import CHUNK
+from dovetail.extend import CHUNK, PRODUCT_BLOCK
 
 __all__: list[str] = []
 
 Shape = tuple[int, ...]
+UNITS_MIN = 2  # chunks or blocks of each rank on average, so that no shard is twice the average
 
 
 class Messenger(Protocol):
@@ -78,10 +79,10 @@ class Sharding(NamedTuple):
 
 
 def choose_borders(size: int, ranks: int) -> Shape:
-    """Return borders of nearly equal shards, at multiples of 4096 if each rank then has elements.
+    """Return borders of nearly equal shards, at multiples of 4096, or of 256, in long axes.
 
-    At those borders the bits of a sum do not depend on the number of ranks.
+    At those borders the bits of sums, or of products, do not depend on the number of ranks.
     """
-    chunks = -(-size // CHUNK)
-    unit, count = (CHUNK, chunks) if chunks >= 2 * ranks else (1, size)
+    unit = next((u for u in (CHUNK, PRODUCT_BLOCK) if size >= UNITS_MIN * u * ranks), 1)
+    count = -(-size // unit)
     return tuple([min(size, unit * (count * r // ranks)) for r in range(ranks + 1)])
