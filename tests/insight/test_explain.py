@@ -296,3 +296,9 @@ def test_profiled_flag_follows_overlapping_profiles() -> None:
     second.__exit__(None, None, None)
     second.__exit__(None, None, None)  # which is over already
     assert not flags.is_observed and events.profiles == ()
+
+
+def test_explain_of_another_layout_reports_the_work_of_its_parts() -> None:
+    x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+    report = dt.explain(x * 2)
+    assert "multiply" in report.text() and report.messages == () and report.bytes_sent == 0

@@ -72,16 +72,27 @@ def _order(x: ShardedTensor, axes: Shape) -> _Ordered:
 def _reduce_all(op: Op, x: ShardedTensor, axes: Shape, attrs: Any) -> Tensor:
     """Reduce over axes with the sharded one; halves are added in float32 and rounded once."""
     (compute, *_), dtype = op.dtypes(op.name, [x.dtype], attrs)
-    combine, local = COMBINES[op.name], x.local().astype(compute)
+    local = x.local().astype(compute)
     if op.name == "count_nonzero":
         local = local.astype(dtype)
-    ordered = _order(x.with_local(local), axes)
-    partial, counts = _combine_chunks(combine, ordered)
-    gathered = _gather_last(op.name, partial, counts, x.sharding.group)
-    result = combine(gathered, axis=(ordered.outer, ordered.outer + 1))
+    result = _combine_all(COMBINES[op.name], x.with_local(local), axes, op.name)
     if op.name == "mean":
         result = result / math.prod(x.shape[d] for d in axes)
     return result.astype(dtype)
+
+
+def add_all(x: ShardedTensor, axes: Shape, name: str) -> Tensor:
+    """Return the sum over axes with the sharded one, in the dtype of `x`."""
+    local = x.local().astype(x.dtype.compute)
+    return _combine_all(dt.sum, x.with_local(local), axes, name).astype(x.dtype)
+
+
+def _combine_all(combine: Function, x: ShardedTensor, axes: Shape, name: str) -> Tensor:
+    """Reduce over axes with the sharded one, by partial results of all ranks."""
+    ordered = _order(x, axes)
+    partial, counts = _combine_chunks(combine, ordered)
+    gathered = _gather_last(name, partial, counts, x.sharding.group)
+    return combine(gathered, axis=(ordered.outer, ordered.outer + 1))
 
 
 def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:

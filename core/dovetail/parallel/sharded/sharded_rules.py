@@ -10,6 +10,7 @@ import dovetail as dt
 from dovetail.extend import Op, apply, broadcast_shapes
 
 from . import exchanges
+from .sharded_reductions import add_all
 from .sharded_tensor import ShardedTensor, wrap
 from .sharding import Shape, Sharding
 
@@ -21,7 +22,8 @@ def elementwise(op: Op, operands: Sequence[Any], attrs: object) -> ShardedTensor
     """Apply an elementwise op to the shards; replicated operands are cut as the result is."""
     shape = broadcast_shapes(op.name, *[a.shape for a in operands if isinstance(a, Tensor)])
     sharding = _common_sharding(op.name, operands, shape)
-    return wrap(apply(op, [align(op.name, a, shape, sharding) for a in operands], attrs), sharding)
+    aligned = [_broadcast(op.name, a, shape, sharding) for a in operands]
+    return wrap(apply(op, aligned, attrs), sharding)
 
 
 def _common_sharding(op: str, operands: Sequence[Any], shape: Shape) -> Sharding:
@@ -68,6 +70,35 @@ def align(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
     if axis >= 0 and a.shape[axis] == sharding.size:
         return exchanges.cut(a, sharding.along(axis), op)
     return exchanges.replicate(a, sharding.group, op)
+
+
+def _broadcast(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
+    """Return an operand's part for a shard, broadcast if its gradient sums over all shards."""
+    axis = sharding.axis - len(shape)
+    if isinstance(a, ShardedTensor) or not isinstance(a, Tensor) or not a.requires_grad:
+        return align(op, a, shape, sharding)
+    if -axis <= a.ndim and a.shape[axis] == sharding.size:
+        return align(op, a, shape, sharding)
+    return _Broadcast.apply(a, shape, sharding, op)
+
+
+class _Broadcast(dt.autograd.Function):
+    """A replicated tensor, broadcast to the shape of this rank's shard."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, shape: Shape, sharding: Sharding, name: str) -> Tensor:
+        """Return a view of the tensor."""
+        ctx.shape, ctx.sharding, ctx.name = x.shape, sharding, f"gradient of {name}"
+        length = sharding.stop - sharding.start
+        return dt.broadcast_to(x, (*shape[: sharding.axis], length, *shape[sharding.axis + 1 :]))
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
+        """Return the sum over the axes along which the tensor was broadcast."""
+        whole = wrap(g, ctx.sharding)
+        shape = (*[1] * (whole.ndim - len(ctx.shape)), *ctx.shape)
+        axes = tuple([d for d, n in enumerate(shape) if n != whole.shape[d] or d == whole.axis])
+        return dt.reshape(add_all(whole, axes, ctx.name), ctx.shape), None, None, None
 
 
 # --- moves ----------------------------------------------------------------------------------------
