@@ -232,10 +232,7 @@ def test_limited_device_passes(
 
 @pytest.mark.parametrize(
     "device",
-    [
-        flushing_cpu.FlushingCpu,
-        pytest.param(flushing_cpu.FlushingCpuWithoutFma, marks=pytest.mark.exhaustive),
-    ],
+    [flushing_cpu.FlushingCpu, flushing_cpu.FlushingCpuWithoutFma],
     ids=lambda c: c.plugin.type,
 )
 def test_cpu_that_flushes_passes_without_a_companion(
