@@ -7,10 +7,8 @@ import hashlib
 from collections.abc import Callable
 from ctypes import byref
 from functools import partial
-from typing import NamedTuple
 
 from dovetail.extend import (
-    LANES,
     CompileError,
     DeviceInfo,
     Kernel,
@@ -29,17 +27,13 @@ from .loader import (
     LogicalDevice,
     PhysicalDevice,
 )
-from .render import Module, SpirvFeatures, render
+from .render import Features, Module, render
+from .schedule import FIRST_GROUP, JAMMED_ROWS, Group, Schedule
 from .spirv import ENTRY, Capability, Mode, Op
 
 COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
-LANE_GROUP = (LANES, 1, 1)  # of a schedule with lanes
-JAMMED_ROWS = 8  # points of a work item in a jammed schedule
-FIRST_GROUP = (64, 1, 1)  # work items of a group in the pipeline that is built first
 _HEADER_BYTES = 32  # of the data of a pipeline cache; its bytes from the 8th on name the device
 _DIGEST_BYTES = 32
-
-Group = tuple[int, int, int]
 
 # Vulkan's features -> what modules may declare then
 CAPABILITIES = {
@@ -56,21 +50,6 @@ FLOAT_CONTROLS = {
     Mode.SIGNED_ZERO_INF_NAN_PRESERVE: SIGNED_ZERO_INF_NAN_PRESERVE,
     Mode.ROUNDING_MODE_RTE: ROUND_TO_EVEN,
 }
-
-
-class Schedule(NamedTuple):
-    """A way to share the points of a grid among work items. All of them give the same bits.
-
-    - `group`: the work items of a group along x, y and z.
-    - `lanes`: True if the items of a group compute each point together.
-    - `jammed`: True if an item computes JAMMED_ROWS points of a product, which share their loads.
-    - `strided`: True if the grid exceeds a dispatch, so that items compute several points.
-    """
-
-    group: Group
-    lanes: bool = False
-    jammed: bool = False
-    strided: bool = False
 
 
 class Pipeline:
@@ -99,7 +78,7 @@ class VulkanProgram(Program):
     def render(self, schedule: Schedule) -> Module:
         """Return the module of a schedule."""
         kernel = self.jammed if schedule.jammed and self.jammed else self.kernel
-        return render(kernel, self._compiler.features, schedule.lanes, schedule.strided)
+        return render(kernel, self._compiler.features, schedule.lanes)
 
     def add(self, schedule: Schedule, module: Module, cache: bytes = b"") -> bytes:
         """Build the pipeline of a schedule; return the driver's data about it."""
@@ -200,16 +179,11 @@ class Compiler:
         return data.raw[: size.value]
 
 
-def features(physical: PhysicalDevice) -> SpirvFeatures:
+def features(physical: PhysicalDevice) -> Features:
     """Return the features of SPIR-V that a device has."""
-    return SpirvFeatures(
-        frozenset(c for name, c in CAPABILITIES.items() if name in physical.features),
-        frozenset(
-            (mode, width)
-            for mode, control in FLOAT_CONTROLS.items()
-            for width in physical.float_control(control)
-        ),
-    )
+    controls = [(mode, physical.float_control(c)) for mode, c in FLOAT_CONTROLS.items()]
+    modes = frozenset((mode, width) for mode, widths in controls for width in widths)
+    return modes | {c for name, c in CAPABILITIES.items() if name in physical.features}
 
 
 def list_instructions(words: bytes) -> str:

@@ -10,48 +10,15 @@ from dovetail.extend import (
     Handles,
     Kernel,
     Launch,
-    Loop,
     Process,
     Scalar,
     StreamHandle,
-    along_rows,
     argument_packer,
-    jammed_axis,
-    reduces_long,
-    reductions,
-    shareable,
-    walk,
 )
 
-from .compile import (
-    COMPUTE,
-    FIRST_GROUP,
-    JAMMED_ROWS,
-    LANE_GROUP,
-    Group,
-    Pipeline,
-    Schedule,
-    VulkanProgram,
-)
-from .render import dispatch_points
+from .compile import COMPUTE, Pipeline, VulkanProgram
+from .schedule import schedule_launch
 from .stream import AFTER_WORK, BATCH_LAUNCHES_MAX, CommandBuffer, Stream
-
-GROUPS_MAX = 65_535  # groups along each axis of a dispatch: what every device allows
-NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short
-ITEM_ELEMENTS_MAX = 64  # elements; one work item computes a shorter reduction
-
-
-def choose_group(points: tuple[int, int, int]) -> Group:
-    """Return the size of groups for a number of points along x, y and z."""
-    return NARROW_GROUP if points[0] <= NARROW_GROUP[0] and points[1] > 1 else FIRST_GROUP
-
-
-def shares_points(kernel: Kernel, ints: Sequence[int]) -> bool:
-    """Return True if a group should compute a point of a launch: for reductions of long rows."""
-    nested = sum(s.kind == "reduce" for s in walk(kernel.body) if isinstance(s, Loop))
-    if not (shareable(kernel) and along_rows(kernel)) or nested > len(reductions(kernel)):
-        return False
-    return reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), ITEM_ELEMENTS_MAX)
 
 
 class Launcher:
@@ -67,19 +34,9 @@ class Launcher:
 
     def bind(self, program: VulkanProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return the function that queues `program` with these ints and this grid."""
-        lanes = self.shares and shares_points(program.kernel, ints)
-        jammed = program.jammed is not None and grid[jammed_axis(program.kernel)] > 1
-        if jammed:
-            axis = jammed_axis(program.kernel)
-            rows = -(-grid[axis] // JAMMED_ROWS)
-            ints, grid = (*ints, rows), (*grid[:axis], rows, *grid[axis + 1 :])
-        points = dispatch_points(grid)
-        group = LANE_GROUP if lanes else choose_group(points)
-        takers = (1, 1, 1) if lanes else group  # of points, in a group
-        needed = [-(-n // taker) for n, taker in zip(points, takers, strict=True)]
-        schedule = Schedule(group, lanes, jammed, strided=max(needed) > GROUPS_MAX)
-        groups = [min(n, GROUPS_MAX) for n in needed]
-        return _VulkanLaunch(self, program.kernel, program.pipeline(schedule), ints, groups).launch
+        kernel, jams = program.kernel, program.jammed is not None
+        schedule, ints, groups = schedule_launch(kernel, ints, grid, self.shares, jams)
+        return _VulkanLaunch(self, kernel, program.pipeline(schedule), ints, groups).launch
 
 
 class _VulkanLaunch:

@@ -144,7 +144,9 @@ class PhysicalDevice:
         self.driver_id = int(self._driver.driver)
         names = self._driver.name, self._driver.info
         self.driver = " ".join(name.decode(errors="replace").strip() for name in names).strip()
-        (self.tick_ns,) = struct.unpack_from("f", bytes(self.properties.limits), 424)
+        limits = bytes(self.properties.limits)
+        self.groups_max = struct.unpack_from("3I", limits, 220)  # of a dispatch, along x, y and z
+        (self.tick_ns,) = struct.unpack_from("f", limits, 424)
 
     def missing(self) -> list[str]:
         """Return what the device lacks for this backend; nothing if it can be used."""

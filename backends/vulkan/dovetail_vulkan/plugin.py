@@ -27,12 +27,13 @@ from dovetail.extend import (
 
 from . import __version__, loader
 from .loader import DENORM_PRESERVE, LLVMPIPE, SIGNED_ZERO_INF_NAN_PRESERVE, PhysicalDevice
+from .schedule import FIRST_GROUP
 from .vulkan import INCOMPATIBLE_DRIVER, LAYER_NOT_PRESENT, VulkanError
 
 GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; Vulkan does not tell its size
 # Mesa's driver for the CPU ends all loops of a work item after these iterations, in silence.
 LLVMPIPE_ITERATIONS_MAX = 65_535
-LLVMPIPE_GRID_MAX = (65_535, 65_535, 65_535 * 64)  # of a dispatch whose items do one point each
+POINTS_MAX = 1 << 31  # points along an axis, so that their numbers fit in 32 bits
 # What a device needs to compute with integers of 8 and 16 bits, and to access them in memory
 NARROW_FEATURES = frozenset(
     ("shaderInt8", "shaderInt16", "storageBuffer8BitAccess", "storageBuffer16BitAccess")
@@ -116,7 +117,7 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
     """
     has, llvmpipe = device.features.__contains__, device.driver_id == LLVMPIPE
     int64, float64_ = has("shaderInt64"), has("shaderFloat64") and llvmpipe
-    narrow = device.features >= NARROW_FEATURES
+    narrow, groups = device.features >= NARROW_FEATURES, device.groups_max
     return Capabilities(
         dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32))
         | (frozenset((float64,)) if float64_ else frozenset()),
@@ -129,7 +130,7 @@ def capabilities(device: PhysicalDevice) -> Capabilities:
         denormals=llvmpipe or 32 in device.float_control(DENORM_PRESERVE),
         nan=32 in device.float_control(SIGNED_ZERO_INF_NAN_PRESERVE),
         concurrency=os.cpu_count() or 1 if device.kind == "CPU" else GPU_CONCURRENCY,
-        max_grid=LLVMPIPE_GRID_MAX if llvmpipe else (),
+        max_grid=(groups[2], groups[1], min(groups[0] * FIRST_GROUP[0], POINTS_MAX)),
         max_iterations=LLVMPIPE_ITERATIONS_MAX if llvmpipe else 0,
         int64=int64,
         index_bits=64 if int64 else 32,

@@ -9,8 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from dovetail.extend import (
     LANES,
@@ -52,38 +51,23 @@ from .spirv import (
 
 WORD_BYTES, ADDRESS_BYTES = 4, 8
 PUSH_BYTES_MAX = 128  # of push constants, which every device has
-GRID_DIMENSIONS_MAX = 3  # of a dispatch; the first axes are folded into the last dimension
 
 
-@dataclass(frozen=True)
-class SpirvFeatures:
-    """The optional features of a device that shaders use.
-
-    - `capabilities`: those of SPIR-V.
-    - `float_controls`: each a mode, and the width of floats that it is for.
-    """
-
-    capabilities: frozenset[Capability]
-    float_controls: frozenset[tuple[Mode, int]]
+# Optional features of a device that shaders use: those of SPIR-V, and float controls, each a mode
+# and the width of floats that it is for.
+Features: TypeAlias = frozenset[Capability | tuple[Mode, int]]
 
 
 class Argument(NamedTuple):
-    """A member of the struct of arguments.
+    """A member of the struct of arguments, with its offset in bytes. A narrow number is a word."""
 
-    - `kind`: "buffer", "int" or "scalar".
-    - `name`: of the kernel's parameter.
-    - `dtype`: of the number; that of an address is uint64.
-    - `offset`: in bytes.
-    """
-
-    kind: str
     name: str
     dtype: DType
     offset: int
 
     @property
     def nbytes(self) -> int:
-        """The size of the member: a narrow number is widened to a word."""
+        """The size of the member."""
         return max(self.dtype.itemsize, WORD_BYTES)
 
 
@@ -92,12 +76,12 @@ class Module(NamedTuple):
 
     - `words`: the SPIR-V module, whose entry point is `spirv.ENTRY`. The size of its workgroups is
       in the specialisation constants 0, 1 and 2.
-    - `push`: the members of the struct of arguments.
+    - `arguments`: the members of the struct of arguments: addresses, integers, scalars.
     - `format`: that of the struct, for `struct`.
     """
 
     words: bytes
-    push: tuple[Argument, ...]
+    arguments: tuple[Argument, ...]
     format: str
 
     @property
@@ -111,42 +95,27 @@ class Module(NamedTuple):
         return ADDRESS_BYTES if self.arguments_in_buffer else struct.calcsize(self.format)
 
 
-def render(
-    kernel: Kernel, can: SpirvFeatures, lanes: bool = False, strided: bool = False
-) -> Module:
+def render(kernel: Kernel, can: Features, lanes: bool = False) -> Module:
     """Return a kernel as SPIR-V. Raises: CompileError for what the device or SPIR-V lacks.
 
     - `kernel`: the kernel, legalised. Its reduce loops are expanded.
     - `can`: the features of the device.
     - `lanes`: True if a group of LANES work items does each point.
-    - `strided`: True if there may be more points than a dispatch has work items, or groups.
     """
     kernel = expand_reductions(kernel, by_group=lanes)
-    layout = Module(b"", *_lay_out_arguments(kernel))
-    return layout._replace(words=Renderer(kernel, can, layout, lanes, strided).render())
+    layout = _lay_out_arguments(kernel)
+    return layout._replace(words=Renderer(kernel, can, layout, lanes).render())
 
 
-def _lay_out_arguments(kernel: Kernel) -> tuple[tuple[Argument, ...], str]:
-    """Return the members of the struct of arguments, as C lays it out, and its format."""
-    members = [("buffer", b.name, uint64) for b in kernel.buffers]
-    members += [("int", n, kernel.index) for n in kernel.ints]
-    members += [("scalar", n, d) for n, d in kernel.scalars]
-    push, format = list[Argument](), "@"
-    for kind, name, dtype in members:
-        argument, format = Argument(kind, name, dtype, 0), format + struct_format(dtype, WORD_BYTES)
-        push.append(argument._replace(offset=struct.calcsize(format) - argument.nbytes))
-    return tuple(push), f"{format}0q"  # whole words of 64 bits
-
-
-def dispatch_points(grid: Sequence[int]) -> tuple[int, int, int]:
-    """Return the points along x, y and z: the last axis is x; all from the third on are z.
-
-    Fewer work items are enough: each takes further points at a distance of their number.
-    """
-    sizes = [1, 1, 1]
-    for axis, extent in enumerate(reversed(grid)):
-        sizes[min(axis, GRID_DIMENSIONS_MAX - 1)] *= extent
-    return sizes[0], sizes[1], sizes[2]
+def _lay_out_arguments(kernel: Kernel) -> Module:
+    """Return a module without words; its struct of arguments is as C lays it out."""
+    members = [(b.name, uint64) for b in kernel.buffers]
+    members += [*((n, kernel.index) for n in kernel.ints), *kernel.scalars]
+    arguments, format = list[Argument](), "@"
+    for name, dtype in members:
+        argument, format = Argument(name, dtype, 0), format + struct_format(dtype, WORD_BYTES)
+        arguments.append(argument._replace(offset=struct.calcsize(format) - argument.nbytes))
+    return Module(b"", tuple(arguments), f"{format}0q")  # whole words of 64 bits
 
 
 # op -> its instruction for integers (signed, unsigned), floats, bools; None: there is none
@@ -199,22 +168,11 @@ _STORAGE_CAPABILITIES = {
 class Renderer:
     """A renderer of one kernel."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        can: SpirvFeatures,
-        layout: Module,
-        lanes: bool,
-        strided: bool,
-    ) -> None:
-        self.kernel, self.can, self.push = kernel, can, layout.push
-        self.in_buffer = layout.arguments_in_buffer
-        self.lanes, self.strided = lanes, strided
+    def __init__(self, kernel: Kernel, can: Features, layout: Module, lanes: bool) -> None:
+        self.kernel, self.can, self.layout, self.lanes = kernel, can, layout, lanes
         self.has_read = False  # an array of the group, since the last barrier
         self.asm = Assembler()
         self.ids: dict[int, int] = {}  # of values, by their identity
-        self.indices: dict[int, int] = {}  # of axes
-        self.arguments: dict[tuple[str, str], int] = {}
         self.bool = self.asm.type(Op.TYPE_BOOL)
         self.index_type = self.type(kernel.index)
         self.uint = self.type(uint32)
@@ -222,9 +180,9 @@ class Renderer:
 
     def render(self) -> bytes:
         """Return the module."""
-        self.declare_arguments()
+        self.arguments = self.load_arguments()
         self.arrays = {b: self.declare_array(b) for b in self.kernel.arrays}
-        with self.points():
+        with self.points() as self.indices:
             self.write_block(self.kernel.body, by_group=self.lanes)
         return self.asm.assemble()
 
@@ -232,7 +190,7 @@ class Renderer:
 
     def require(self, capability: Capability) -> None:
         """Declare a capability. Raises: CompileError if the device lacks it."""
-        if capability not in self.can.capabilities:
+        if capability not in self.can:
             raise CompileError(
                 f"kernel {self.kernel.name} needs {capability.name.lower()} of SPIR-V, which this "
                 "device lacks"
@@ -250,7 +208,7 @@ class Renderer:
         if dtype is float64:
             self.require(Capability.FLOAT64)
         for mode in Mode:  # IEEE's subnormals, special values and rounding
-            if (mode, dtype.bits) in self.can.float_controls:
+            if (mode, dtype.bits) in self.can:
                 self.asm.require(Capability[mode.name])
                 self.asm.modes[mode, dtype.bits] = None
         return self.asm.type(Op.TYPE_FLOAT, dtype.bits)
@@ -263,7 +221,7 @@ class Renderer:
 
     def value_bits(self, dtype: DType) -> int:
         """Return the bits of values of an integer dtype: 32 on a device without narrower ones."""
-        is_word = dtype.bits < 32 and _INTEGER_CAPABILITIES[dtype.bits] not in self.can.capabilities
+        is_word = dtype.bits < 32 and _INTEGER_CAPABILITIES[dtype.bits] not in self.can
         return 32 if is_word else dtype.bits
 
     def wrap(self, x: int, dtype: DType) -> int:
@@ -292,28 +250,44 @@ class Renderer:
 
     # --- arguments
 
-    def declare_arguments(self) -> None:
-        """Declare the struct of arguments, and the push constant that is it or its address."""
-        asm = self.asm
-        buffers = {b.name: b for b in self.kernel.buffers}
-        self.members = [
-            self.pointer_type(buffers[a.name])
-            if a.kind == "buffer"
-            else self.type(a.dtype if a.dtype.itemsize == a.nbytes else uint32)
-            for a in self.push
-        ]
-        block = asm.struct(self.members, [a.offset for a in self.push])
-        self.storage = Storage.PUSH_CONSTANT
-        if self.in_buffer:
+    def load_arguments(self) -> dict[str, int]:
+        """Return the arguments by their names, loaded in the first block.
+
+        The push constant is their struct, or its address.
+        """
+        asm, layout, arguments = self.asm, self.layout, dict[str, int]()
+        pointers = map(self.pointer_type, self.kernel.buffers)
+        numbers = [a.dtype if a.dtype.itemsize == a.nbytes else uint32 for a in layout.arguments]
+        members = [*pointers, *map(self.type, numbers[len(self.kernel.buffers) :])]
+        block = asm.struct(members, [a.offset for a in layout.arguments])
+        storage, in_buffer = Storage.PUSH_CONSTANT, layout.arguments_in_buffer
+        if in_buffer:
             pointer = asm.pointer_type(Storage.BUFFER, block)
-            outer = asm.struct([pointer], [0])
-            push = asm.global_variable(Storage.PUSH_CONSTANT, outer)
-            type = asm.pointer_type(Storage.PUSH_CONSTANT, pointer)
-            address = asm.at_head(Op.ACCESS_CHAIN, type, push, asm.integer(32, 0))
-            self.block = asm.at_head(Op.LOAD, pointer, address)
-            self.storage = Storage.BUFFER
+            push = asm.global_variable(storage, asm.struct([pointer], [0]))
+            address = self.load_member(storage, pointer, push, 0)
+            storage, block = Storage.BUFFER, address
         else:
-            self.block = asm.global_variable(Storage.PUSH_CONSTANT, block)
+            block = asm.global_variable(storage, block)
+        for i, (a, type) in enumerate(zip(layout.arguments, members, strict=True)):
+            x = self.load_member(
+                storage, type, block, i, *((ALIGNED, a.nbytes) if in_buffer else ())
+            )
+            arguments[a.name] = self.narrow(x, a.dtype)
+        return arguments
+
+    def load_member(self, storage: Storage, type: int, block: int, i: int, *aligned: int) -> int:
+        """Return a member of a struct, loaded in the first block."""
+        pointer, number = self.asm.pointer_type(storage, type), self.asm.integer(32, i)
+        address = self.asm.at_head(Op.ACCESS_CHAIN, pointer, block, number)
+        return self.asm.at_head(Op.LOAD, type, address, *aligned)
+
+    def narrow(self, word: int, dtype: DType) -> int:
+        """Return an argument as a value of its dtype: the launch has extended a narrow number."""
+        if dtype is bool_:
+            return self.asm.at_head(Op.I_NOT_EQUAL, self.bool, word, self.asm.integer(32, 0))
+        if dtype.itemsize >= WORD_BYTES or self.value_bits(dtype) == 32:
+            return word
+        return self.asm.at_head(Op.U_CONVERT, self.type(dtype), word)
 
     def declare_array(self, array: Buffer) -> int:
         """Declare an array of the work item, or of the group."""
@@ -322,32 +296,6 @@ class Renderer:
         if array.shared:
             return self.asm.global_variable(Storage.WORKGROUP, type)
         return self.asm.variable(type)
-
-    def argument(self, kind: str, name: str) -> int:
-        """Return an argument, loaded in the first block."""
-        if (kind, name) not in self.arguments:
-            asm = self.asm
-            member = next(i for i, a in enumerate(self.push) if (a.kind, a.name) == (kind, name))
-            type = self.members[member]
-            pointer = asm.pointer_type(self.storage, type)
-            address = asm.at_head(Op.ACCESS_CHAIN, pointer, self.block, asm.integer(32, member))
-            aligned = (ALIGNED, self.push[member].nbytes) if self.in_buffer else ()
-            self.arguments[kind, name] = asm.at_head(Op.LOAD, type, address, *aligned)
-        return self.arguments[kind, name]
-
-    def scalar(self, name: str, dtype: DType) -> int:
-        """Return a scalar of the kernel; a narrow one is part of a word."""
-        word, asm = self.argument("scalar", name), self.asm
-        if dtype.itemsize >= 4:
-            return word
-        if ("narrow", name) not in self.arguments:
-            if dtype is bool_:
-                narrow = asm.at_head(Op.I_NOT_EQUAL, self.bool, word, asm.integer(32, 0))
-            else:
-                is_word = self.value_bits(dtype) == 32  # which the launch has extended
-                narrow = word if is_word else asm.at_head(Op.U_CONVERT, self.type(dtype), word)
-            self.arguments["narrow", name] = narrow
-        return self.arguments["narrow", name]
 
     def pointer_type(self, buffer: Buffer) -> int:
         """Return the type of pointers to the elements of a buffer."""
@@ -360,50 +308,37 @@ class Renderer:
     # --- the grid
 
     @contextmanager
-    def points(self) -> Iterator[None]:
-        """Run the context for the points of a work item: one, or some at equal distances."""
-        asm, axes = self.asm, [[i] for i in reversed(range(len(self.kernel.grid)))]
-        dimensions = axes[: GRID_DIMENSIONS_MAX - 1]
-        if folded := [i for (i,) in reversed(axes[GRID_DIMENSIONS_MAX - 1 :])]:
-            dimensions.append(folded)
-        vector = asm.type(Op.TYPE_VECTOR, self.uint, 3)
+    def points(self) -> Iterator[list[int]]:
+        """Run the context for the point of a work item or group; yield its indices.
+
+        The last axis is x. Groups may be fewer than points along it: then each does several.
+        """
+        asm, vector = self.asm, self.asm.type(Op.TYPE_VECTOR, self.uint, 3)
         sizes = [asm.spec_constant(d, self.uint, 1) for d in range(3)]
         size = asm.constant(Op.SPEC_CONSTANT_COMPOSITE, vector, *sizes)
         asm.decorate(size, Decoration.BUILT_IN, BuiltIn.WORKGROUP_SIZE)
-        with ExitStack() as stack:
-            for d, members in reversed([*enumerate(dimensions or [[]])]):
-                extents = [self.value_id(self.kernel.grid[axis]) for axis in members]
-                stop = extents[0] if extents else self.constant(1, self.kernel.index)
-                for n in extents[1:]:
-                    stop = asm.value(Op.I_MUL, self.index_type, stop, n)
-                k = stack.enter_context(self.points_along(d, stop, vector, sizes[d]))
-                for axis, n in reversed([*zip(members[1:], extents[1:], strict=True)]):
-                    self.indices[axis] = asm.value(Op.U_MOD, self.index_type, k, n)
-                    k = asm.value(Op.U_DIV, self.index_type, k, n)
-                if members:
-                    self.indices[members[0]] = k
-            yield
-
-    @contextmanager
-    def points_along(self, dimension: int, stop: int, vector: int, size: int) -> Iterator[int]:
-        """Run the context for the points below `stop` along a dimension; yield each.
-
-        For two tensors of 4,000,000 floats lavapipe's add takes 25 ms of processor time in a loop,
-        19 ms without (Zen 4, Mesa 22.3, 2026-12-02).
-        """
-        asm, bits = self.asm, self.kernel.index.bits
         number = BuiltIn.WORKGROUP_ID if self.lanes else BuiltIn.GLOBAL_INVOCATION_ID
-        item = asm.value(Op.COMPOSITE_EXTRACT, self.uint, asm.builtin(number, vector), dimension)
-        first = self.widen(item)
-        if not self.strided:
-            with asm.when(asm.value(Op.U_LESS_THAN, self.bool, first, stop)):
-                yield first
-            return
-        groups = asm.builtin(BuiltIn.NUM_WORKGROUPS, vector)
-        count = asm.value(Op.COMPOSITE_EXTRACT, self.uint, groups, dimension)
-        step = self.widen(count if self.lanes else asm.value(Op.I_MUL, self.uint, count, size))
-        with asm.count(bits, first, stop, step, compare=Op.U_LESS_THAN_EQUAL) as (k, _):
-            yield k
+        extents = [self.value_id(n) for n in self.kernel.grid] or [
+            self.constant(1, self.kernel.index)
+        ]
+        indices = list[int]()
+        with ExitStack() as stack:
+            for dimension, stop in zip(reversed(range(len(extents))), extents, strict=True):
+                k = self.component(number, vector, dimension)
+                if self.lanes and dimension == 0:
+                    groups = self.component(BuiltIn.NUM_WORKGROUPS, vector, 0)
+                    loop = asm.count(self.kernel.index.bits, k, stop, groups)
+                    k, _ = stack.enter_context(loop)
+                else:
+                    inside = asm.value(Op.U_LESS_THAN, self.bool, k, stop)
+                    stack.enter_context(asm.when(inside))
+                indices.append(k)
+            yield indices
+
+    def component(self, builtin: BuiltIn, vector: int, dimension: int) -> int:
+        """Return a component of an input as an index."""
+        whole = self.asm.builtin(builtin, vector)
+        return self.widen(self.asm.value(Op.COMPOSITE_EXTRACT, self.uint, whole, dimension))
 
     def widen(self, word: int) -> int:
         """Return an unsigned integer of 32 bits as an index."""
@@ -447,8 +382,7 @@ class Renderer:
         if v.op == "const":
             return self.constant(v.number, v.dtype)
         if v.op == "param":
-            ints = v.name in self.kernel.ints
-            return self.argument("int", v.name) if ints else self.scalar(v.name, v.dtype)
+            return self.arguments[v.name]
         return self.indices[v.axis] if v.op == "index" else self.ids[id(v)]
 
     def operation(self, v: Value, args: Sequence[int]) -> int:
@@ -504,7 +438,7 @@ class Renderer:
         """Return the pointer to an element of a buffer or an array."""
         asm, at = self.asm, self.value_id(index)
         if buffer not in self.arrays:
-            start = self.argument("buffer", buffer.name)
+            start = self.arguments[buffer.name]
             return asm.value(Op.PTR_ACCESS_CHAIN, self.pointer_type(buffer), start, at)
         storage = Storage.WORKGROUP if buffer.shared else Storage.FUNCTION
         pointer = asm.pointer_type(storage, self.type(buffer.dtype))

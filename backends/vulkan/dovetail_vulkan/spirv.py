@@ -281,9 +281,7 @@ class Assembler:
         self.start(further)
 
     @contextmanager
-    def count(
-        self, bits: int, start: int, stop: int, step: int, compare: Op = Op.S_LESS_THAN_EQUAL
-    ) -> Iterator[tuple[int, int]]:
+    def count(self, bits: int, start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:
         """Repeat the instructions of the context for integers below `stop`.
 
         Yield the integer, and the label of the loop for `leave`.
@@ -293,7 +291,7 @@ class Assembler:
         self.emit(Op.STORE, variable, start)
         with self.repeat() as loop:
             k = self.value(Op.LOAD, type, variable)
-            end = self.value(compare, self.type(Op.TYPE_BOOL), stop, k)
+            end = self.value(Op.S_LESS_THAN_EQUAL, self.type(Op.TYPE_BOOL), stop, k)
             self.leave(loop, end)
             yield k, loop
             self.emit(Op.STORE, variable, self.value(Op.I_ADD, type, k, step))

@@ -55,7 +55,7 @@ from dovetail.extend import (
     uint32,
 )
 from dovetail.ir.language import map_loop
-from dovetail_vulkan import launch
+from dovetail_vulkan import schedule
 from places import GOLDEN
 from vulkan_devices import DEVICES, NAMES, REASON, opened, run_python
 
@@ -82,7 +82,7 @@ def host(request: Any) -> Iterator[DeviceHost]:
 @pytest.fixture
 def sharing_host(host: DeviceHost, monkeypatch: pytest.MonkeyPatch) -> DeviceHost:
     """Return the host, where groups compute the points of all kernels that they can share."""
-    monkeypatch.setattr(launch, "shares_points", lambda kernel, ints: shareable(kernel))
+    monkeypatch.setattr(schedule, "shares_points", lambda kernel, ints: shareable(kernel))
     monkeypatch.setattr(host.backend.launcher, "shares", True)
     return host
 
@@ -105,8 +105,8 @@ def test_groups_share_long_rows_alone() -> None:
     for name, (rows, columns) in sizes.items():
         kernel = parse_kernel((GOLDEN / f"{name}.txt").read_text())
         assert len(kernel.ints) == 2
-        assert launch.shares_points(kernel, (rows, columns)) == shareable(kernel)
-        assert not launch.shares_points(kernel, (rows, 63))
+        assert schedule.shares_points(kernel, (rows, columns)) == shareable(kernel)
+        assert not schedule.shares_points(kernel, (rows, 63))
 
 
 def test_groups_share_no_reductions_in_other_loops() -> None:
@@ -115,10 +115,10 @@ def test_groups_share_no_reductions_in_other_loops() -> None:
     i = b.axis(n)
     (most,) = reduce_loop("max", 0, n, lambda k: load(x, k))
     b.store(out, i, most)
-    assert launch.shares_points(b.build(), (100,))
+    assert schedule.shares_points(b.build(), (100,))
     row = lambda j: reduce_loop("add", 0, n, lambda k: load(x, j * n + k))[0]  # noqa: E731
     b.effect(map_loop(0, n, lambda j: [Store(out, j, row(j))]))
-    assert not launch.shares_points(b.build(), (100,))
+    assert not schedule.shares_points(b.build(), (100,))
 
 
 def test_groups_share_maps_and_their_effects(sharing_host: DeviceHost) -> None:
@@ -135,21 +135,27 @@ def test_groups_share_maps_and_their_effects(sharing_host: DeviceHost) -> None:
     check(sharing_host, b.build(), [x_, np.zeros(500, "f4"), np.zeros(5, "f4")], [5, 100])
 
 
-@pytest.mark.parametrize("name", ["matmul", "strided_copy", "softmax_row", "broadcast_add"])
-@pytest.mark.parametrize("shares", [False, True])
-def test_work_items_compute_several_points(
-    host: DeviceHost, monkeypatch: pytest.MonkeyPatch, name: str, shares: bool
+def test_group_computes_several_points(
+    sharing_host: DeviceHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A grid of more groups than a dispatch has along an axis."""
-    monkeypatch.setattr(launch, "GROUPS_MAX", 2)
-    monkeypatch.setattr(launch, "FIRST_GROUP", (2, 1, 1))
-    monkeypatch.setattr(launch, "NARROW_GROUP", (1, 1, 1))
-    monkeypatch.setattr(launch, "shares_points", lambda kernel, ints: shareable(kernel))
-    monkeypatch.setattr(host.backend.launcher, "shares", shares)
-    path = GOLDEN / f"{name}.txt"
-    test_golden_kernels_have_the_reference_bits(host, path, 6)
-    program = host.programs[str(legalize(parse_kernel(path.read_text()), Capabilities()))]
-    assert any(s.strided for s in program._pipelines)
+    """A grid of more points than a dispatch has groups along x."""
+    monkeypatch.setattr(schedule, "GROUPS_MAX", 2)
+    path = GOLDEN / "softmax_row.txt"
+    test_golden_kernels_have_the_reference_bits(sharing_host, path, 6)
+    program = sharing_host.programs[str(legalize(parse_kernel(path.read_text()), Capabilities()))]
+    assert any(s.lanes for s in program._pipelines)
+
+
+def test_launches_have_as_many_groups_as_cover_their_points() -> None:
+    kernel = parse_kernel((GOLDEN / "softmax_row.txt").read_text())
+    for grid, group, groups in (
+        *(((7, 65), (64, 1, 1), [2, 7, 1]), ((9, 8), (8, 8, 1), [1, 2, 1])),
+        *(((), (64, 1, 1), [1, 1, 1]), ((3, 2, 100), (64, 1, 1), [2, 2, 3])),
+    ):
+        chosen = schedule.schedule_launch(kernel, (3, 65), grid, shares=False, jams=False)
+        assert chosen == (schedule.Schedule(group), (3, 65), groups)
+    *_, groups = schedule.schedule_launch(kernel, (3, 65), (70_000,), shares=True, jams=False)
+    assert groups == [schedule.GROUPS_MAX, 1, 1]
 
 
 def test_products_are_jammed_and_have_the_reference_bits(host: DeviceHost) -> None:

@@ -97,10 +97,10 @@ def test_pipelines_end_with_their_program(backend: Any, monkeypatch: pytest.Monk
 
 VALIDATED = """if True:
     import dovetail as dt
-    from dovetail_vulkan import launch, memory
+    from dovetail_vulkan import memory, schedule
     memory.shares_memory = lambda physical: {shared}
     if {wrong}:  # larger than any device's
-        launch.choose_group = lambda points: (1 << 20, 1, 1)
+        schedule.choose_group = lambda points: (1 << 20, 1, 1)
     x = dt.arange(12000, dtype=dt.float32, device="vulkan").reshape(40, 300)
     total = sum([x + i for i in range(30)])
     print((dt.tanh(total) @ x.T).sum(axis=1)[:3].tolist(), dt.sort(x[:, 7]).tolist())
