@@ -398,6 +398,25 @@ def test_gradient_of_a_gradient_flows_through_messages() -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-4)
 
 
+def train_network() -> tuple[float, list[bytes]]:
+    """Return the loss and the weights after some steps with 8192 examples."""
+    x, y = dt.parallel.shard(numbers(8192, 6)), dt.parallel.shard(numbers(8192, 2, seed=1))
+    shapes = ((6, 8), (8,), (8, 2), (2,))
+    ps = [(numbers(*s, seed=k) / 8).requires_grad_() for k, s in enumerate(shapes, 2)]
+    optimizer = dt.optim.Adam(ps, lr=0.01)
+    for _ in range(2):
+        optimizer.zero_grad()
+        loss = dt.nn.functional.mse_loss(dt.tanh(x @ ps[0] + ps[1]) @ ps[2] + ps[3], y)
+        loss.backward()
+        optimizer.step()
+    return loss.item(), [p.detach().numpy().tobytes() for p in ps]
+
+
+def test_training_at_aligned_borders_has_the_bits_of_one_worker() -> None:
+    (one,) = run_threads(train_network, workers=1)
+    assert run_threads(train_network, workers=2) == [one] * 2
+
+
 # --- explain --------------------------------------------------------------------------------------
 
 
