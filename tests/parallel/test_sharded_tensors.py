@@ -467,6 +467,15 @@ def test_explain_tells_the_bytes_that_are_sent(workers: int) -> None:
     run_threads(work, workers=workers)
 
 
+def test_contraction_of_integers_sends_one_product_of_each_rank() -> None:
+    def work() -> list[str]:
+        a = dt.parallel.shard(dt.ones((64, 2048), dtype="int32"), 1)
+        report = dt.explain(lambda a: a @ dt.ones((2048, 64), dtype="int32"), a)
+        return [m.step for m in report.messages]
+
+    assert run_threads(work, workers=2) == [["all_reduce"]] * 2
+
+
 def test_explain_of_a_function_sends_nothing_and_names_ranks() -> None:
     def work() -> str:
         x = dt.parallel.shard(dt.ones((6, 2)))
