@@ -427,3 +427,18 @@ def test_imaginary_parts_of_an_assigned_array_are_lost_with_a_warning(dtype: str
 def test_error_that_numpy_raises_too_is_dovetails() -> None:
     with pytest.raises(dt.ShapeError, match="max: expected at least one element"):
         np.max(np.zeros(0))
+
+
+@pytest.mark.parametrize("name", ["append", "dot", "inner", "kron", "outer", "vdot", "convolve"])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float32", "float64", "complex64"])
+def test_number_beside_an_array_has_the_dtype_of_its_own_array(name: str, dtype: str) -> None:
+    a = numpy.array([1, 0, 3], dtype)
+    for number in (2, 2.5, True, 2.5j, numpy.float64(2.5), numpy.int64(2)):
+        for operands in ((a, number), (number, a)):
+            try:
+                want = getattr(numpy, name)(*operands)
+            except (TypeError, ValueError):
+                continue
+            got = getattr(np, name)(*[np.array(x) if x is a else x for x in operands])
+            assert got.dtype == want.dtype
+            assert numpy.array_equal(numpy.asarray(got), want)

@@ -32,6 +32,8 @@ FUNCTIONS: list[Callable[[Any, Any], Any]] = [
     lambda m, x: m.isreal(x),
     lambda m, x: m.nan_to_num(x),
     lambda m, x: m.kron(x, x),
+    lambda m, x: m.interp(x, [1.0, 2.0], [0.0, 5.0]),
+    lambda m, x: m.interp(0.5, [0.0, 1.0], m.array([0j, 1j])),
     lambda m, x: m.convolve(x, x),
     lambda m, x: m.modf(x, m.zeros(())),
     lambda m, x: m.flip(x),
@@ -134,3 +136,44 @@ def test_functions_of_dt_accept_arrays_without_dimensions() -> None:
     assert dt.std(x).item() == 0
     assert dt.softmax(x.reshape(1)).tolist() == [1]
     assert (dt.asarray(3.0) * x).item() == 6
+
+
+def test_numbers_of_a_captured_function_are_immutable() -> None:
+    def step(x: Any) -> Any:
+        total, first, ones = x.sum(), x[0], np.zeros(())
+        old_total, old_first, old_ones = total, first, ones
+        x[0] = 7  # evaluates what reads it
+        total += 0
+        total += x
+        first *= 2
+        ones += 1
+        return total, old_total, first, old_first, ones, old_ones
+
+    for f in (step, dt.jit(step)):
+        for _ in range(3):
+            results = [numpy.asarray(r).tolist() for r in f(np.array([1.0, 2.0]))]
+            assert results == [[10, 5], 3, 2, 1, 1, 1]
+
+
+@pytest.mark.filterwarnings("ignore:dt.jit of f")
+def test_number_of_a_function_that_stops_being_captured_is_immutable() -> None:
+    @dt.jit
+    def f(x: Any) -> Any:
+        n = old = x.argmax()
+        if x[0] > 1:
+            n -= 0.5
+        return n, old
+
+    for _ in range(2):
+        assert [float(v) for v in f(np.array([2.0, 5.0]))] == [0.5, 1]
+
+
+def test_argument_without_dimensions_is_updated_in_place() -> None:
+    def f(x: Any) -> Any:
+        x += 1
+        return x * 2
+
+    for function in (f, dt.jit(f)):
+        x = np.array(2.0)
+        assert function(x).item() == 6
+        assert x[()] == 3

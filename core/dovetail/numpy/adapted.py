@@ -27,6 +27,7 @@ from ..tensor.tensor import Tensor
 from . import small_arrays
 from .array_class import ndarray, upload
 from .calls import (
+    PYTHON_DTYPES,
     as_result,
     as_stored,
     call_on_host,
@@ -44,6 +45,7 @@ from .ufuncs import AT_ONCE, UFUNCS
 __all__ = [
     "allclose",
     "angle",
+    "append",
     "argwhere",
     "array_split",
     "bincount",
@@ -63,6 +65,7 @@ __all__ = [
     "gradient",
     "histogram2d",
     "hsplit",
+    "inner",
     "insert",
     "interp",
     "intersect1d",
@@ -192,12 +195,42 @@ ndarray.nonzero = nonzero  # type: ignore[method-assign]  # of NumPy's results
 _concatenate, _dot = find_function(host.concatenate), find_function(host.dot)
 
 
+_ALL_NUMBERS = (bool, int, float, complex, host.generic)
+
+
+def _strong(x: Any) -> Any:
+    """Return a number as an array of its own dtype, other values as they are."""
+    return asarray(x) if isinstance(x, _ALL_NUMBERS) else x
+
+
+def _take_strong_numbers(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of two arrays, of which one may be a number that counts as an array."""
+
+    @wraps(call, updated=())
+    def call_with_arrays(a: Any, b: Any, *args: Any, **options: Any) -> Any:
+        if type(a) is not ndarray or (type(b) is not ndarray and not _holds(a, b)):
+            a, b = _strong(a), _strong(b)
+        return call(a, b, *args, **options)
+
+    return call_with_arrays
+
+
+def _holds(x: Any, number: Any) -> bool:
+    """Return True for an array of the dtype that an array of the number has."""
+    return type(x) is ndarray and x.dtype is PYTHON_DTYPES.get(type(number))
+
+
+append = _take_strong_numbers(small_arrays.append)
+inner = _take_strong_numbers(find_function(host.inner))
+
+
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the product of matrices, or the sum of the products of two vectors."""
     if out is None and type(a) is ndarray and type(b) is ndarray:
         product = multiply_matrices(a, b)
         if product is not None:
             return product
+    a, b = _strong(a), _strong(b)
     return _dot(a, b) if out is None else _dot(a, b, out)
 
 
@@ -348,15 +381,15 @@ def interp(
     points = [widen(asarray(v), "biufc") for v in (x, xp, fp)]
     values = points[2]
     if values.dtype.kind != "c" or values.requires_grad:
-        return _interp(*points, left=left, right=right, period=period)
+        return read_result(_interp(*points, left=left, right=right, period=period))
     ends = [(None, None) if v is None else (v.real, v.imag) for v in (left, right)]
     real, imag = (
         _interp(*points[:2], part, left=ends[0][k], right=ends[1][k], period=period)
         for k, part in enumerate((values.real, values.imag))
     )
-    result = real.astype(values.dtype)
+    result = asarray(real).astype(values.dtype)
     result.imag = imag  # a product with 1j would make NaN of infinity
-    return result
+    return read_result(result)
 
 
 # Methods whose results are elements, so that those of integers are integers.

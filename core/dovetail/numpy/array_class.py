@@ -27,7 +27,7 @@ from ..tensor.host import from_host as copy_from_host
 from ..tensor.host_index import copy_tensor, create_from_host, transpose
 from ..tensor.host_reductions import OPS as HOST_REDUCTIONS
 from ..tensor.host_reductions import reduce as reduce_on_host
-from ..tensor.operators import OPERATORS, promotions
+from ..tensor.operators import OPERATORS, pending_numbers, promotions
 from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
 from ..tensor.writes import editable_array
@@ -107,7 +107,9 @@ def read_scalar(x: Tensor) -> Any:
     tracer = tracer_api.current()
     is_unknown = tracer is not None and not tracer.has_constant_value(x)
     if x.requires_grad or is_unknown or expr_of(x).spec.dtype.__numpy_dtype__ is None:
-        return set_class(copies.copy(x), ndarray)
+        number = set_class(copies.copy(x), ndarray)
+        pending_numbers[id(number)] = number
+        return number
     return expr_of(x).spec.dtype.__numpy_dtype__.type(x.item())  # type: ignore[union-attr]  # tested
 
 

@@ -36,6 +36,7 @@ from ..functions.shape.copies import copy, stack
 from ..functions.shape.manipulation import reshape
 from ..settings import flags
 from ..tensor.c_fields import expr_of, set_class
+from ..tensor.operators import pending_numbers
 from ..tensor.tensor import Tensor
 
 SHARED_BYTES_MIN = 1 << 20
@@ -198,18 +199,21 @@ def from_host(x: host.ndarray, may_share: bool = True, device: Device | None = N
 def read_result(result: Any, args: Sequence[Any] = ()) -> Any:
     """Return NumPy's scalar for a fresh result of no dimensions, other results unchanged.
 
-    The result stays an array if a tracer or a gradient needs it, or if its device is asynchronous.
+    The result stays an array if a tracer or a gradient needs it, or if its device is asynchronous;
+    in-place operators then leave it as it is.
     """
     if isinstance(result, tuple):
         values = map(read_result, result)
         return type(result)(*values) if hasattr(result, "_fields") else tuple(values)
-    if type(result) is not _ndarray or flags.captures:
+    if type(result) is not _ndarray:
         return result
     e = expr_of(result)
-    if e.spec.shape or e.tape is not None or opened(e.spec.device).asynchronous:
+    if e.spec.shape or (len(args) > 2 and any(a is result for a in args)):  # `out` is no new array
         return result
-    is_out = len(args) > 2 and any(a is result for a in args)
-    return result if is_out else result[()]
+    if flags.captures or e.tape is not None or opened(e.spec.device).asynchronous:
+        pending_numbers[id(result)] = result
+        return result
+    return result[()]
 
 
 def call_on_host(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NotImplementedType
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from .. import callbacks
-from ..device_class import opened
 from ..dtypes import DType, bool_, float64, int64
 from ..engine.traced_numbers import TracedFloat
 from ..errors import ShapeError
@@ -36,6 +36,8 @@ Promotion = Callable[[Op, object, object], Compute | None]
 # other operands, of which one is a dtype. It returns the function that computes the op,
 # or None if dovetail's promotion is the same. A cache has what it returned, or False.
 promotions: dict[type, tuple[Promotion, IdentityCache[Compute | bool]]] = {}
+# Results that are immutable scalars in NumPy, by their ids, where their values cannot be read yet.
+pending_numbers: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
 
 
 def promote(op: Op, owner: object, a: object, b: object) -> Tensor | None:
@@ -189,17 +191,13 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
                 return promoted
         return NotImplemented if overrides_operators(other) else _apply(op, other, self)
 
-    def inplace(self: Tensor, other: object) -> Tensor:
+    def inplace(self: Tensor, other: object) -> Result:
         """Write `self op other` into the memory of `self`, and return `self`.
 
-        A number of a class with a promotion of its own is immutable, as the number that a sum of
-        NumPy is, where it cannot be read at once: the result is a new tensor.
+        A tensor of `pending_numbers` is immutable: the result is a new one.
         """
-        if type(self) is not Tensor and type(self) in promotions and not self.ndim:
-            e = expr_of(self)
-            is_number = e.op is not None and (flags.captures or opened(e.spec.device).asynchronous)
-            if is_number or e.tape is not None:
-                return forward(self, other)
+        if type(self) in promotions and pending_numbers.get(id(self)) is self:
+            return NotImplemented  # Python rebinds the name to `self op other`
         if is_strided(self):
             other = as_number(other, expr_of(self).spec.dtype)
         if is_strided(self) and (is_strided(other) or type(other) in PYTHON_NUMBERS):
