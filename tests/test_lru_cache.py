@@ -78,7 +78,7 @@ import gc, sys
 import dovetail as dt
 from dovetail.engine import evaluation as run
 from dovetail.engine import plan_cache
-from dovetail.functions.products import matrix_products
+from dovetail.functions import known_calls
 from dovetail.graph import expr
 from dovetail.tensor import primitives, result_type
 
@@ -88,7 +88,7 @@ x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
 caches = [expr._SPECS, run._plans, plan_cache._cached_graphs, primitives._moves, where.programs]
 caches += [result_type.apply_cache, *result_type.operator_caches.values()]
-caches += [matrix_products._result_specs]
+caches += [known_calls.product_cache]
 for c in caches:
     c.half = max(2, c.half // scale)
 

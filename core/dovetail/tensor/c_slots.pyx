@@ -96,7 +96,7 @@ cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE, ops.FLOOR_DIV
 cdef object _negate = ops.NEGATIVE, _take_absolute = ops.ABS, _cast = ops.ASTYPE
 cdef list _comparisons = [ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL, ops.GREATER, ops.GREATER_EQUAL]
 cdef list _forward = [], _reflected = [], _in_place = []
-cdef object _product = None, _product_reflected = None, _write_at = None
+cdef object _product = None, _product_reflected = None, _read_at = None, _write_at = None
 
 
 cdef type _array = None  # the subclass of which small arrays are computed at once
@@ -286,9 +286,11 @@ cdef Py_ssize_t _length(object x) except -1:
 
 
 cdef object _subscript(object x, object key):
-    """Return the view `x[key]` of a tensor in memory, or call the default slot."""
+    """Return the view `x[key]` of a tensor in memory, or call the method."""
     cdef Expr e = basic_leaf(x, key)
-    return _default_subscript(x, key) if e is None else create_view(x, e)
+    if e is not None:
+        return create_view(x, e)
+    return _read_at(x, key) if is_strided(x) else _default_subscript(x, key)
 
 
 cdef int _assign(object x, object key, PyObject* value) except -1:
@@ -564,7 +566,7 @@ cdef _set_bitwise_operators(type kind):
 
 def fill(type tensor):
     """Fill the slots of Tensor, once the class has all of its methods; do nothing when repeated."""
-    global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _write_at
+    global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _read_at, _write_at
     global _default_float, _default_int, _default_bool, _default_comparison, _default_length
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
@@ -583,6 +585,8 @@ def fill(type tensor):
     _default_bool, numbers.nb_bool = numbers.nb_bool, _to_bool
     _default_length, mapping.mp_length = mapping.mp_length, _length
     (<Type*>tensor).tp_as_sequence.sq_length = _length
+    _read_at = tensor.__dict__["__getitem__"]
+    tensor.__getitem__ = _compiled_method(_read_at)
     _default_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
     _default_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
     _write_at = tensor.__dict__["__setitem__"]

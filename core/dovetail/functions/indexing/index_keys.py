@@ -22,16 +22,15 @@ from ...backend.faults import IndexPurpose, out_of_range_error
 from ...device_class import Device
 from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DeviceError, DTypeError, OutOfRangeError, ShapeError
-from ...graph.expr import Expr, mark_index_check, node, spec
+from ...graph.expr import Expr
 from ...layout import Shape
-from ...memory.tracing.stacktrace import current_line
-from ...ops import table as ops
 from ...tensor.c_fields import expr_of
 from ...tensor.host import from_host, warn_if_pair_of
 from ...tensor.primitives import is_viewable, view
 from ...tensor.slicing import is_integer_tensor, resolve_slice
 from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import array_of
+from ..known_calls import record_check
 from .masks import true_positions
 
 Index: TypeAlias = (
@@ -277,14 +276,6 @@ def positions_along(
         )
     index, _ = positions(name, array, x, d, d)
     return index.node, None if index.in_range else IndexPurpose(name, d, x.shape[d])
-
-
-def record_check(check: IndexPurpose, e: Expr) -> Expr:
-    """Return non-negative positions, which are checked when the work runs, before any write."""
-    s = spec(e.spec.shape, int64, e.spec.device)
-    checked_expr = node(ops.CHECKED_INDICES, (e,), s, (check, True, None))
-    mark_index_check(checked_expr, current_line())
-    return checked_expr
 
 
 # --- a key with arrays ----------------------------------------------------------------------------

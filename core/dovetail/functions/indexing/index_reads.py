@@ -6,26 +6,23 @@ Arrays of integers read through the `gather` row; `index_keys` parses the keys.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from ... import layout as lay
 from ...argument_checks import choice, flag
 from ...backend.faults import IndexPurpose
 from ...dtypes import DType, bool_, float32, float64, int64, uint64
 from ...errors import ArgumentError, DeviceError, LayoutError, OutOfRangeError, ShapeError
-from ...graph.expr import Attrs, Expr, Spec, mark_index_check, node, spec
-from ...layout import Move, Shape
-from ...lru_cache import LRUCache
-from ...memory.tracing.stacktrace import current_line
+from ...graph.expr import Spec, node, spec
 from ...ops import table as ops
-from ...tensor.c_fields import create_view, expr_of, is_strided, keep_class
+from ...tensor.c_fields import expr_of, is_strided
 from ...tensor.primitives import apply, dispatch, pending_view, view
 from ...tensor.promotion import ARRAY_TYPES, Array, Operand, Scalar, as_operand, convert_operands
-from ...tensor.slicing import basic_leaf, is_integer_tensor
+from ...tensor.slicing import is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided, unsupported_layout_text
 from ...tensor.writes import array_of, restore_ints, value_node
 from ..datatypes import as_dtype, cast, result_type
 from ..graph_cache import CachedFunction
+from ..known_calls import TakeKey, gather, read_known, record_check, take_cache, take_known
 from ..variants import public
 from .index_keys import (
     Key,
@@ -37,7 +34,6 @@ from .index_keys import (
     key_parts,
     parts_along,
     positions_along,
-    record_check,
     select,
 )
 from .masks import nonzero, true_positions
@@ -62,9 +58,8 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     >>> x[0].tolist(), x[:, [1, 0]].tolist(), x[x > 2].tolist()
     ([1, 2], [[2, 1], [4, 3]], [3, 4])
     """
-    e = basic_leaf(x, key)
-    if e is not None:
-        return create_view(x, e)
+    if (known := read_known(x, key)) is not None:
+        return known
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         return (
             _take_one_axis("index", x, key, 0)
@@ -98,27 +93,12 @@ def _mask_spec(s: Spec) -> Spec:
     return spec(s.shape, bool_, s.device)
 
 
-# Specs of a tensor and an index, axis and name -> the node's attributes and spec; the check of the
-# index, None if its reader checks; and the move that aligns the index with later axes, or None.
-_TAKE_CACHE: LRUCache[
-    tuple[Spec, Spec, int, str], tuple[Attrs, Spec, IndexPurpose | None, Move | None]
-] = LRUCache(1024)
-
-
 def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
     """Gather the elements of `x` at an integer tensor along axis `d`; cache the attributes."""
-    e, i = expr_of(x), expr_of(index)
-    key = (e.spec, i.spec, d, name)
-    cached = _TAKE_CACHE.young.get(key) or _TAKE_CACHE.find(key)
-    if cached is None:
-        return _gather_selection(name, x, parts_along(x, d, index), key)
-    attrs, s, check, move = cached
-    if check is not None:
-        i = record_check(check, i)
-    gathered = node(ops.GATHER, (e, i if move is None else pending_view(i, move)), s, attrs)
-    if check is None:
-        _record_check_site(gathered)
-    return keep_class(create_tensor(gathered), x)
+    if (known := take_known(name, x, index, d)) is not None:
+        return known
+    key = (expr_of(x).spec, expr_of(index).spec, d, name)
+    return _gather_selection(name, x, parts_along(x, d, index), key)
 
 
 def _take_rows(x: Tensor, index: Tensor) -> Tensor:
@@ -130,7 +110,7 @@ _cached_take_rows = CachedFunction(_take_rows)
 
 
 def _gather_selection(
-    name: str, x: Tensor, parts: list[Part], cache_key: tuple[Spec, Spec, int, str] | None = None
+    name: str, x: Tensor, parts: list[Part], cache_key: TakeKey | None = None
 ) -> Tensor:
     """Gather the elements at a key with arrays.
 
@@ -150,13 +130,13 @@ def _gather_selection(
     index_checks = None if all_checked else tuple(s.index_check(name, i) for i in s.indices)
     indexed_axes = tuple(i.axis for i in s.indices)
     whole = cache_key is not None and s.merged._expr.spec is x._expr.spec
-    gathered = _gather(
+    gathered = gather(
         x if whole else s.merged, index_exprs, shape, axes, indexed_axes, index_checks
     )
     if cache_key is not None and whole:
         once = s.index_check(name, s.indices[0]) if check_first else None
         move = None if index_exprs[0] is positions[0] else ("reshape", index_exprs[0].spec.shape)
-        _TAKE_CACHE[cache_key] = (
+        take_cache[cache_key] = (
             (shape, axes, indexed_axes, index_checks),
             gathered._expr.spec,
             once,
@@ -165,36 +145,12 @@ def _gather_selection(
     return gathered
 
 
-def _gather(
-    x: Tensor,
-    indices: Sequence[Expr],
-    shape: Shape,
-    axes: Shape,
-    indexed_axes: Shape,
-    index_checks: tuple[IndexPurpose, ...] | None = None,
-) -> Tensor:
-    """Record a gather; with checks, also the user's line for their errors."""
-    attrs = (shape, axes, indexed_axes, index_checks)
-    s = spec(shape, x.dtype, x.device, "index" if index_checks is None else index_checks[0].op)
-    e = node(ops.GATHER, (x._expr, *indices), s, attrs)
-    if index_checks is not None:
-        _record_check_site(e)
-    return keep_class(create_tensor(e), x)
-
-
-def _record_check_site(e: Expr) -> None:
-    """Record the user's line for the error of an expression that checks indices."""
-    mark_index_check(e, current_line())
-    if e.tape is not None:
-        e.tape.recorded_line = e.check_line  # the gradient reads the indices again
-
-
 # --- positions that are known to be in range ------------------------------------------------------
 
 
 def gather_unchecked(x: Tensor, positions: Tensor) -> Tensor:
     """Return the elements of a vector at positions that must be in range; none is checked."""
-    return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
+    return gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
 
 
 def gather_along_unchecked(x: Tensor, positions: Tensor, axis: int) -> Tensor:
@@ -203,7 +159,7 @@ def gather_along_unchecked(x: Tensor, positions: Tensor, axis: int) -> Tensor:
     The positions have the sizes of `x` along all other axes.
     """
     axes = tuple(-1 if d == axis else d for d in range(x.ndim))
-    return _gather(x, [positions._expr], positions.shape, axes, (axis,))
+    return gather(x, [positions._expr], positions.shape, axes, (axis,))
 
 
 MODES = ("raise", "wrap", "clip")
@@ -294,7 +250,7 @@ def take_along_axis(
     shape = (*joint[:d], index.spec.shape[d], *joint[d + 1 :])
     axes = tuple(-1 if i == d else i for i in range(x.ndim))
     strided("take_along_axis", source)
-    return _gather(
+    return gather(
         source, [index], shape, axes, (d,), None if index_check is None else (index_check,)
     )
 

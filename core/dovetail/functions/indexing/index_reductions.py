@@ -18,12 +18,12 @@ from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import cast_to_spec
 from ..creation.constructors import full, zeros
 from ..datatypes import cast
+from ..known_calls import record_check
 from ..reductions.cumulative import cumulative_sum
 from ..reductions.statistics import max as max_of
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_arrays, ravel, reshape
 from ..variants import public
-from .index_keys import record_check
 from .index_reads import gather_unchecked
 from .index_writes import ScatterMode, scatter_add_, scatter_along, scatter_slices
 

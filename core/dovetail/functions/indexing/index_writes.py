@@ -21,30 +21,28 @@ from ...backend.faults import IndexPurpose
 from ...dtypes import bool_, int64
 from ...engine import tracer_api
 from ...errors import DeviceError, ShapeError
-from ...graph.expr import Expr, Spec, mark_index_check, node, spec
+from ...graph.expr import Expr, mark_index_check, node, spec
 from ...graph.refcount import Box, pop
 from ...layout import Shape
-from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...ops.scatter import COLUMN_VALUES_MIN, Manner
 from ...ops.table import SCATTER, SCATTER_REDUCE, WHERE
-from ...tensor.c_fields import create_view, expr_of, is_strided
+from ...tensor.c_fields import expr_of, is_strided
 from ...tensor.host import allocate_leaf, from_host
 from ...tensor.primitives import apply, pending_view, slice_along, view
 from ...tensor.promotion import Operand
-from ...tensor.slicing import basic_leaf, is_integer_tensor
+from ...tensor.slicing import is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import (
     cast_to_spec,
-    fill_elements,
     value_node,
-    write_element,
     write_tensor,
     write_value,
 )
 from ..datatypes import cast
-from ..graph_cache import Recipe, build_recipe, replay_recipe
+from ..graph_cache import build_recipe
+from ..known_calls import is_number, put_cache, record_check, write_known
 from ..variants import public
 from .index_keys import (
     Key,
@@ -57,7 +55,6 @@ from .index_keys import (
     key_parts,
     parts_along,
     positions_along,
-    record_check,
     select,
     select_along,
 )
@@ -83,19 +80,11 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     >>> x.tolist()
     [1, 0, 3]
     """
-    e = basic_leaf(x, key)
-    if e is not None:
-        if not (write_element(x, key, value) or fill_elements(x, e, value)):
-            write_value("setitem", create_view(x, e), value)
+    if write_known(x, key, value):
         return
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         write_tensor("setitem", x, _put_rows(x, key, value), is_update=True)
         return
-    if type(value) in _NUMBERS and is_strided(x) and is_strided(key):
-        replaced = _masked_number_expr(x, key, value)
-        if replaced:
-            write_tensor("setitem", x, replaced)
-            return
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)
@@ -103,21 +92,6 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
         traced = tracer_api.current() is not None
         selectors = _count_by_value(x, parts, value) if traced else parts
         scatter_selected("setitem", select("setitem", x, selectors), value, "set")
-
-
-_NUMBERS = (int, float, bool)
-
-
-def _masked_number_expr(x: Tensor, mask: Tensor, value: Operand) -> Box[Expr]:
-    """Return x after `x[mask] = number` in a box, or an empty box if only the general path fits."""
-    e, mask_expr = expr_of(x), expr_of(mask)
-    s = e.spec
-    if e.op is not None or e.storage.pending is not None or not s.shape:
-        return []
-    if mask_expr.spec is not spec(s.shape, bool_, s.device):
-        return []
-    number = cast_to_spec("setitem", value_node("setitem", value, s.dtype, s.device), s)
-    return [node(WHERE, (mask_expr, number, e), s)]
 
 
 def set_rows(name: str, x: Tensor, index: Tensor, value: Operand) -> None:
@@ -272,7 +246,7 @@ def _scatter_expr(
     simple = (
         count < COLUMN_VALUES_MIN and not unique and target._expr.tape is None and e.tape is None
     )
-    number = simple and _is_number(e, values)
+    number = simple and is_number(e, values)
     rows = e.args[0] if number else _value_rows(name, s, e, row_shape)
     index_check = None
     if simple and len(s.indices) == 1 and not s.indices[0].in_range and values.size:
@@ -296,11 +270,6 @@ def _value(name: str, value: Operand, target: Tensor) -> Expr:
     """Return the value's expression in the dtype and on the device of the target."""
     want = expr_of(target).spec
     return value_node(name, value, want.dtype, want.device)
-
-
-def _is_number(e: Expr, want: Spec) -> bool:
-    """Return True if a value is a single Python number, in the target's dtype."""
-    return e.op is ops.FULL and not e.spec.shape and e.attrs == ((want.dtype,), want.dtype)
 
 
 def _value_rows(name: str, s: Selection, e: Expr, row_shape: Shape) -> Expr:
@@ -329,44 +298,23 @@ def _index_rows(s: Selection, i: Expr, row_shape: Shape) -> Expr:
 
 # --- integers along the first axis ----------------------------------------------------------------
 
-# Specs of a tensor, its index and a value, and True for a number -> the recipes of the operands for
-# value and index, the op's attributes, True for a number, and True if the op checks its indices.
-# A miss takes 8 us.
-_PUT_CACHE: LRUCache[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner, bool, bool]]
-_PUT_CACHE = LRUCache(1024)
-_put_young = _PUT_CACHE.young  # stays the same dict
-
 
 def _put_rows(x: Tensor, index: Tensor, value: Operand) -> Box[Expr]:
     """Return, in a box, the expression of `x[index] = value` for an index along the first axis."""
     e, i = expr_of(x), expr_of(index)
     v = _value("setitem", value, x)
-    key = (e.spec, i.spec, v.spec, _is_number(v, e.spec))
-    taped = e.tape is not None or v.tape is not None
-    cached = None if taped else _put_young.get(key) or _PUT_CACHE.find(key)
-    if cached is None:
-        scattered = _scatter_expr(
-            "setitem", select_along("setitem", x, index, 0), x, v, e.spec.shape[1:], "set"
-        )
-        if not taped:
-            _, rows, indices = scattered.args
-            to_rows = [] if scattered.attrs.is_scalar else build_recipe(rows, [v])
-            to_indices = build_recipe(indices, [i])
-            if to_rows is not None and to_indices is not None:
-                manner = scattered.attrs
-                _PUT_CACHE[key] = (
-                    to_rows,
-                    to_indices,
-                    manner,
-                    manner.is_scalar,
-                    manner.purpose is not None,
-                )
-        return [scattered]
-    to_rows, to_indices, manner, number, asks = cached
-    rows = v.args[0] if number else replay_recipe(to_rows, [v])
-    scattered = node(SCATTER, (e, rows, replay_recipe(to_indices, [i])), e.spec, manner)
-    if asks:
-        mark_index_check(scattered, current_line())
+    scattered = _scatter_expr(
+        "setitem", select_along("setitem", x, index, 0), x, v, e.spec.shape[1:], "set"
+    )
+    if e.tape is None and v.tape is None:
+        _, rows, indices = scattered.args
+        manner: Manner = scattered.attrs
+        to_rows = [] if manner.is_scalar else build_recipe(rows, [v])
+        to_indices = build_recipe(indices, [i])
+        if to_rows is not None and to_indices is not None:
+            key = (e.spec, i.spec, v.spec, is_number(v, e.spec))
+            checks = manner.purpose is not None
+            put_cache[key] = to_rows, to_indices, manner, manner.is_scalar, checks
     return [scattered]
 
 

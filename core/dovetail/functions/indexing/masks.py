@@ -12,15 +12,16 @@ from ...declarations import public
 from ...device_class import Device
 from ...dtypes import bool_, int64
 from ...errors import ShapeError
-from ...graph.expr import Expr, leaf, node, spec
+from ...graph.expr import Expr, node, spec
 from ...ops import table as ops
 from ...ops.kernel_ops import BLOCK_ELEMENTS, COUNTS
 from ...tensor.c_fields import is_strided
-from ...tensor.host import evaluate_leaf, from_host, item, printable_values
+from ...tensor.host import from_host, item, printable_values
 from ...tensor.primitives import apply, dispatch, pending_view, select_along
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_value
 from ..creation.constructors import arange
+from ..known_calls import pack_positions
 
 __all__ = ["argwhere", "nonzero"]
 
@@ -38,24 +39,12 @@ def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
         return from_host(np.flatnonzero(mask), int64, device)
     flat = pending_view(strided("index", mask)._expr, ("reshape", (mask.size,)))
     if mask.size <= BLOCK_ELEMENTS:
-        return _pack_positions(flat)
+        return pack_positions(flat)
     blocks = -(-mask.size // BLOCK_ELEMENTS)
     counts = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
     offsets, count, mode = _scan_counts(create_tensor(counts))
     result_spec = spec((count,), int64, mask.device)
     return create_tensor(node(ops.TRUE_POSITIONS, (flat, offsets), result_spec, mode))
-
-
-def _pack_positions(flat: Expr) -> Tensor:
-    """Return the true positions of a mask of one block. One host read, of their number.
-
-    The kernel writes their number behind them.
-    """
-    n, device = flat.spec.size, flat.spec.device
-    e = node(ops.PACKED_POSITIONS, (flat,), spec((n + 1,), int64, device))
-    evaluate_leaf(create_tensor(e))
-    count = item(create_tensor(leaf(e.storage, spec((), int64, device), (), n)))
-    return create_tensor(leaf(e.storage, spec((int(count),), int64, device), (1,), 0))
 
 
 def run_bounds(ordered: Tensor) -> Tensor:

@@ -16,16 +16,15 @@ from ... import layout as lay
 from ...argument_checks import flag, integer, integers, shown
 from ...compat.keywords import MISSING, rebind_keywords
 from ...device_class import opened as open_device
-from ...dtypes import DType, bool_, float32, float64
+from ...dtypes import DType, bool_, float32
 from ...dtypes import dtype as dtype_of
 from ...errors import ArgumentError, DeviceError, ShapeError
-from ...graph.expr import Expr, Spec, node, spec
+from ...graph.expr import node, spec
 from ...layout import Shape
-from ...lru_cache import LRUCache
 from ...ops import table as ops
-from ...ops.table import ASTYPE, COPY, MATMUL, MULTIPLY, NO_VENDOR_ATTRS, NOT_EQUAL, SUM
-from ...settings import current, flags
-from ...tensor.c_fields import expr_of, is_strided, keep_class
+from ...ops.table import MATMUL, MULTIPLY, NOT_EQUAL, SUM
+from ...settings import flags
+from ...tensor.c_fields import is_strided, keep_class
 from ...tensor.primitives import (
     apply,
     cached_view,
@@ -39,6 +38,7 @@ from ...tensor.promotion import Array, as_tensors, overrides_operators
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_out
 from ..datatypes import DTypeLike, cast
+from ..known_calls import multiply_known, product_cache, product_routine, with_dense_rows
 from ..shape import manipulation
 from ..variants import public
 
@@ -108,6 +108,8 @@ def _cast_operands(name: str, x1: Array, x2: Array, dtype: DTypeLike) -> tuple[T
 @public(method=("__matmul__",), wrap=False)
 def matmul_operator(self: Tensor, other: Array) -> Tensor:
     """Return `self @ other`."""
+    if not flags.has_autocast and (known := multiply_known(self, other)) is not None:
+        return known
     if is_strided(other):
         if flags.has_autocast:
             left = callbacks.autocast_operand("matmul", self)
@@ -117,56 +119,15 @@ def matmul_operator(self: Tensor, other: Array) -> Tensor:
 
 
 WIDE_MULTIPLIES_MIN = 1 << 20  # from which casts of halves to float32 and back cost little
-COPY_TRANSPOSE_ROWS_MIN = 4  # rows of x1 from which a transposed x2 is copied
-
-
-_ALLOWS_VENDOR = settings.allows_vendor_products()
-# Specs of two matrices or vectors of one dtype, and attrs -> the spec of their product.
-_result_specs: LRUCache[tuple[Spec, Spec, str | None], Spec] = LRUCache(4096)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     """Return the matrix product; its spec is cached. Other layouts are dispatched."""
+    if (known := multiply_known(x1, x2)) is not None:
+        return known
     if not is_strided(x1) or not is_strided(x2):
         return dispatch("matmul", name, (x1, x2), x1, x2)
-    chosen = current().vendor_products
-    how = None if (_ALLOWS_VENDOR if chosen is None else chosen) else NO_VENDOR_ATTRS
-    left, right = expr_of(x1), expr_of(x2)
-    key = (left.spec, right.spec, how)
-    result_spec = _result_specs.young.get(key) or _result_specs.find(key)
-    if result_spec is None:
-        return _multiply_uncached(name, x1, x2, how)
-    product = node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how)
-    return keep_class(keep_class(create_tensor(product), x1), x2)
-
-
-def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
-    """Return the second operand with dense rows, as generated kernels read it.
-
-    A transposed operand, as in `x @ weight.mT`, takes 1.3 ms without and 0.04 ms with this copy
-    (96 x 128 by 128 x 384 float32, two threads). Routines for products read any strides, and
-    some of them cast.
-    """
-    s = right.spec
-    if (
-        right.op is not None
-        or min(len(left.spec.shape), len(s.shape)) < 2
-        or s.shape[-1] < 2
-        or left.spec.shape[-2] < COPY_TRANSPOSE_ROWS_MIN
-        or right.strides[-1] in (0, 1)
-        or 0 in right.strides
-    ):
-        return right
-    opened = open_device(s.device)
-    name = "matmul", s.dtype
-    accepted = opened.ordered_calls.get(name, (s.dtype,))
-    dtype, pending = s.dtype, right.storage.pending
-    if pending is not None and pending.op is ASTYPE:
-        dtype = pending.args[0].spec.dtype
-    has_routine = name in opened.library_calls and dtype in accepted
-    if routine is None and (s.dtype in (float32, float64) or has_routine):
-        return right  # without a routine, too: a graph must not depend on the number of rows
-    return node(COPY, (right,), s)
+    return _multiply_uncached(name, x1, x2, product_routine())
 
 
 def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -> Tensor:
@@ -205,8 +166,8 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
     result_spec = spec(shape, dtype, x1.device, name)
     has_no_stack = max(x1.ndim, x2.ndim) <= 2
     if x1.dtype is x2.dtype and (has_no_stack or x1.shape[:-2] == x2.shape[:-2]):
-        _result_specs[x1._expr.spec, x2._expr.spec, routine] = result_spec
-    e = node(MATMUL, (left, _with_dense_rows(left, right, routine)), result_spec, routine)
+        product_cache[x1._expr.spec, x2._expr.spec, routine] = result_spec
+    e = node(MATMUL, (left, with_dense_rows(left, right, routine)), result_spec, routine)
     return keep_class(keep_class(create_tensor(e), x1), x2)
 
 

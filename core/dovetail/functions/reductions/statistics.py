@@ -16,19 +16,18 @@ from ...argument_checks import flag, real
 from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import DType, float32
 from ...errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from ...graph.expr import Spec, node
 from ...layout import Shape
-from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import Op
 from ...settings import flags
-from ...tensor.c_fields import expr_of, is_strided, keep_class
+from ...tensor.c_fields import is_strided
 from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.promotion import Array, as_operand
-from ...tensor.tensor import Tensor, create_tensor, drop_tape, required, strided
+from ...tensor.tensor import Tensor, drop_tape, required, strided
 from ...tensor.writes import write_out
 from ..creation.constructors import Fill, create_full
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
+from ..known_calls import reduce_known, reduction_cache, reduction_key
 from ..shape.manipulation import broadcast_to
 from ..variants import public
 
@@ -52,9 +51,6 @@ Axis = int | Sequence[int] | None
 Mask = Array | bool | None
 
 
-# (op, operand spec, axis, keepdims, dtype) -> the spec and the attributes of the result's node.
-_reductions: LRUCache[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = LRUCache(4096)
-_young = _reductions.young  # stays the same dict
 _NEEDS_ELEMENTS = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # undefined for no elements
 
 
@@ -62,19 +58,12 @@ def _reduce(
     op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, dtype: DType | None = None
 ) -> Tensor:
     """Record a reduction, with spec and axes from a cache; write into `out` if given."""
-    plain = is_strided(x) and type(keepdims) is bool and (axis is None or type(axis) is int)
-    key = (op, expr_of(x).spec, axis, keepdims, dtype) if plain else ()
-    cached = _young.get(key)
-    if cached is None:
-        cached = _reductions.find(key)
-    if cached is None:
+    result = reduce_known(op, x, axis, keepdims, dtype)
+    if result is None:
         result = _reduce_uncached(op, x, axis, keepdims, dtype)
-        if plain:
-            result_spec = result._expr.spec
-            _reductions[key] = result_spec, (lay.axes(op.name, axis, x.ndim), dtype)
-    else:
-        s, attrs = cached
-        result = keep_class(create_tensor(node(op, (expr_of(x),), s, attrs)), x)
+        key = reduction_key(op, x, axis, keepdims, dtype)
+        if key is not None:
+            reduction_cache[key] = result._expr.spec, (lay.axes(op.name, axis, x.ndim), dtype)
     return result if out is None else write_out(op.name, out, result)
 
 

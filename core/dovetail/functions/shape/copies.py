@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast as typed_cast
 
 import numpy as np
 
@@ -12,18 +13,14 @@ from ...argument_checks import choice, dimensions, host_memory, integer, integer
 from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import int64
 from ...engine import evaluate as run
-from ...engine import tracer_api
-from ...engine.evaluate import may_write_at_once
 from ...errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, ShapeError
-from ...graph.expr import Expr, Spec, node, spec, tape_of
+from ...graph.expr import Expr, node, spec, tape_of
 from ...layout import Move, Shape
-from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.dtype_rules import common
 from ...ops.table import CONCAT
-from ...tensor.c_fields import expr_of, is_strided
-from ...tensor.host import allocate_leaf, from_host, reachable_address, read_values
-from ...tensor.host_read import copy_bytes
+from ...tensor.c_fields import is_strided
+from ...tensor.host import allocate_leaf, from_host, read_values
 from ...tensor.primitives import apply, dispatch, is_viewable, pending_view, slice_along, view
 from ...tensor.promotion import Array, as_tensors
 from ...tensor.tensor import Tensor, create_tensor, required, strided
@@ -31,27 +28,22 @@ from ...tensor.writes import write_out
 from ..creation.constructors import extents
 from ..datatypes import DTypeLike, any_dtype, cast
 from ..graph_cache import CachedFunction
+from ..known_calls import (
+    CONCAT_LAZY_TENSORS_MAX,
+    concat_cache,
+    concat_key,
+    concat_known,
+    exprs_if_strided,
+    join_on_host,
+)
 from ..variants import public
 from .manipulation import Axes, expand_dims, ravel, reshape
 
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
 
-# `concat` of at most this many tensors is a pending expression, index arithmetic in the kernel
-# that reads it; more tensors are copied.
-CONCAT_LAZY_TENSORS_MAX = 4
 CONCAT_LAZY_ROW_MIN = 2  # mean elements of a tensor per row of the result; columns are copied
 # Small columns are not copied: copies of two columns of 1 K take 33 us, the arithmetic 12 us.
 CONCAT_LAZY_ELEMENTS_MAX = 1 << 13
-
-
-# Results of more tensors and of at most these bytes are copied by the host: 32 rows of 256 bytes
-# take 0.02 ms, with a launch for each 0.2 ms.
-HOST_COPY_BYTES_MAX = 1 << 16
-
-# Key -> the moves to apply to the operands (None: none), the result's spec, and the axis.
-_concat_cache: LRUCache[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = LRUCache(
-    4096
-)
 
 
 @public(method=("copy", "clone"), wrap=False)
@@ -135,11 +127,11 @@ def concat(
         return write_out("concat", out, joined)
     if dtype is not None:
         arrays = _cast_all("concat", arrays, dtype, casting)
-    exprs = _exprs_if_strided(arrays) if type(axis) is int else []
-    key = _concat_key("concat", axis, exprs)
-    if exprs and (cached := _concat_cache.young.get(key) or _concat_cache.find(key)):
-        return _concat_cached(exprs, *cached)
-    if axis == 0 and (copied := _join_on_host("concat", exprs)) is not None:
+    exprs = exprs_if_strided(arrays) if type(axis) is int else []
+    key = concat_key("concat", axis, exprs)
+    if exprs and (known := concat_known(key, exprs)) is not None:
+        return known
+    if axis == 0 and (copied := join_on_host("concat", exprs)) is not None:
         return copied
     tensors = [*as_tensors("concat", *sequence("concat", arrays, "arrays", "tensors"))]
     _require_same_device("concat", tensors)
@@ -165,7 +157,7 @@ def concat(
     ):
         joined = _concat_lazily([cast(a, whole_dtype)._expr for a in tensors], d)
         if exprs and all(a.dtype is whole_dtype for a in tensors):
-            _concat_cache[key] = None, joined._expr.spec, d
+            concat_cache[key] = None, joined._expr.spec, d
         return joined
     first = tensors[0].shape
     shape = dimensions("concat", (*first[:d], sum(a.shape[d] for a in tensors), *first[d + 1 :]))
@@ -192,77 +184,6 @@ def _cast_all(op: str, arrays: Sequence[Array], dtype: DTypeLike, casting: str) 
                 'casting="unsafe"'
             )
     return [cast(x, target) for x in tensors]
-
-
-def _exprs_if_strided(arrays: object) -> list[Expr]:
-    """Return the expressions of strided tensors; an empty list unless all are strided."""
-    exprs: list[Expr] = []
-    for a in arrays if isinstance(arrays, (list, tuple)) else ():
-        if not is_strided(a):
-            return []
-        exprs.append(expr_of(a))
-    return exprs
-
-
-def _concat_key(op: str, axis: object, exprs: Sequence[Expr]) -> tuple[object, ...]:
-    """Return the cache key of a concatenation."""
-    key = [op, axis]
-    for e in exprs:
-        key.append(e.spec)
-    return tuple(key)
-
-
-def _concat_cached(
-    exprs: Sequence[Expr], moves: Sequence[Move] | None, result_spec: Spec, axis: int
-) -> Tensor:
-    """Record a concatenation whose views, result spec and axis are cached."""
-    if moves is not None:
-        exprs = [pending_view(e, m) for e, m in zip(exprs, moves, strict=True)]
-    return create_tensor(node(CONCAT, tuple(exprs), result_spec, axis))
-
-
-def _join_on_host(op: str, exprs: Sequence[Expr]) -> Tensor | None:
-    """Return the concatenation or stack along axis 0 of many small tensors, copied by the host.
-
-    None is returned unless they are dense, in idle memory that the host reaches, and without
-    gradients, and for results of more than HOST_COPY_BYTES_MAX.
-    """
-    if len(exprs) <= CONCAT_LAZY_TENSORS_MAX or tracer_api.current() is not None:
-        return None
-    first, stacks, rows = exprs[0].spec, op == "stack", 0
-    addresses: list[int] = []
-    for e in exprs:
-        s = e.spec
-        if s is not first and (
-            stacks
-            or s.dtype is not first.dtype
-            or s.device is not first.device
-            or len(s.shape) != len(first.shape)
-            or s.shape[1:] != first.shape[1:]
-        ):
-            return None
-        if e.op is not None or e.tape is not None or e.strides != s.strides or not s.size:
-            return None
-        address = reachable_address(e)
-        if not address or not (stacks or s.shape):
-            return None
-        addresses.append(address)
-        rows += 1 if stacks else s.shape[0]
-    row_bytes = first.size * first.itemsize
-    if not stacks:
-        row_bytes //= first.shape[0]
-    if rows * row_bytes > HOST_COPY_BYTES_MAX:
-        return None
-    shape = (rows, *(first.shape if stacks else first.shape[1:]))
-    whole = allocate_leaf(spec(shape, first.dtype, first.device, op))
-    target = reachable_address(whole)
-    if not target or not may_write_at_once(whole.storage):
-        return None
-    for e, address in zip(exprs, addresses, strict=True):
-        nbytes = e.spec.size * first.itemsize
-        copy_bytes(target, address, nbytes)
-        target += nbytes
-    return create_tensor(whole)
 
 
 def _concat_lazily(exprs: Sequence[Expr], axis: int) -> Tensor:
@@ -311,11 +232,11 @@ def stack(
     """
     if dtype is not None:
         arrays = _cast_all("stack", arrays, dtype, casting)
-    exprs = _exprs_if_strided(arrays) if type(axis) is int else []
-    key = _concat_key("stack", axis, exprs)
-    if exprs and (cached := _concat_cache.young.get(key) or _concat_cache.find(key)):
-        return _concat_cached(exprs, *cached)
-    if axis == 0 and (copied := _join_on_host("stack", exprs)) is not None:
+    exprs = exprs_if_strided(arrays) if type(axis) is int else []
+    key = concat_key("stack", axis, exprs)
+    if exprs and (known := concat_known(key, exprs)) is not None:
+        return known
+    if axis == 0 and (copied := join_on_host("stack", exprs)) is not None:
         return copied
     tensors = as_tensors("stack", *sequence("stack", arrays, "arrays", "tensors"))
     _require_same_device("stack", tensors)
@@ -330,8 +251,8 @@ def stack(
         return stacked
     e, shape = stacked._expr, tensors[0].shape
     m: Move = ("reshape", (*shape[:d], 1, *shape[d:]))
-    _concat_cache[key] = cached = (m,) * len(tensors), e.spec, d
-    return _concat_cached(exprs, *cached)
+    concat_cache[key] = (m,) * len(tensors), e.spec, d
+    return typed_cast("Tensor", concat_known(key, exprs))
 
 
 @public(method=True, in_place=True, cache=True, widen=False)
@@ -355,12 +276,12 @@ def roll(
     required("roll", x)
     plain = is_strided(x) and type(shift) is int and (axis is None or type(axis) is int)
     key = ("roll", shift, axis, x._expr.spec) if plain else ()
-    if cached := _concat_cache.find(key):
-        return _concat_cached((x._expr, x._expr), *cached)
+    if plain and (known := concat_known(key, [x._expr, x._expr])) is not None:
+        return known
     rolled = _roll_axes(x, shift, axis)
     if plain and (e := rolled._expr).op is CONCAT:
         moves = [a.attrs for a in e.args if isinstance(a, Expr)]
-        _concat_cache[key] = moves, e.spec, e.attrs
+        concat_cache[key] = moves, e.spec, e.attrs
     return rolled
 
 
