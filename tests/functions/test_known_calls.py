@@ -84,7 +84,7 @@ def test_repeated_calls_are_known() -> None:
 def test_unknown_calls_are_left_to_the_general_path() -> None:
     x, y = dt.ones(3, device="reference"), dt.zeros((2, 7), device="reference")
     assert known_calls.read_known(y, dt.asarray([0], device="reference")) is None
-    assert known_calls.read_known(x, [0, 1]) is None
+    assert known_calls.read_known(x, [0, 1]) is None and known_calls.read_known(x, 0) is None
     assert known_calls.multiply_known(x, 3) is None
     assert known_calls.reduce_known(SUM, x, (0,), False, None) is None
     assert not known_calls.write_known(x, [0, 1], 1.0)

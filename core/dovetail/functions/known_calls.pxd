@@ -4,18 +4,18 @@ cimport cython
 from dovetail.functions.graph_cache cimport replay_recipe
 from dovetail.graph.expr cimport Expr, Spec, leaf, mark_index_check, node, spec
 from dovetail.memory.tracing.stacktrace cimport current_line
-from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided, keep_class
+from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
 from dovetail.tensor.host cimport allocate_leaf, evaluate_leaf, reachable_address
 from dovetail.tensor.host_read cimport copy_bytes
 from dovetail.tensor.primitives cimport view
-from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
+from dovetail.tensor.slicing cimport is_integer_tensor
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.writes cimport (
-    cast_to_spec, fill_elements, value_node, write_element, write_tensor, write_value,
+    cast_to_spec, value_node, write_tensor,
 )
 
 
-@cython.locals(e=Expr, s=Spec)
+@cython.locals(s=Spec)
 cpdef read_known(object x, object key)
 @cython.locals(e=Expr, i=Expr, gathered=Expr, key=tuple, cached=tuple, s=Spec)
 cpdef take_known(object name, object x, object index, object axis)
@@ -25,7 +25,6 @@ cpdef pack_positions(Expr flat)
 @cython.locals(s=Spec)
 cpdef Expr record_check(object check, Expr e)
 cpdef record_check_site(Expr e)
-@cython.locals(e=Expr)
 cpdef bint write_known(object x, object key, object value) except -1
 @cython.locals(e=Expr, i=Expr, v=Expr, scattered=Expr, s=Spec, key=tuple, cached=tuple)
 cpdef list _put_known(object x, object index, object value)
@@ -46,5 +45,7 @@ cpdef list exprs_if_strided(object arrays)
 cpdef tuple concat_key(object op, object axis, list exprs)
 @cython.locals(cached=tuple)
 cpdef concat_known(tuple key, list exprs)
+@cython.locals(exprs=list)
+cpdef concat_plain(object arrays)
 @cython.locals(e=Expr, s=Spec, first=Spec, stacks=bint, address=Py_ssize_t, target=Py_ssize_t, nbytes=Py_ssize_t)
 cpdef object join_on_host(str op, list exprs)

@@ -27,20 +27,17 @@ from ..ops.kernel_ops import BLOCK_ELEMENTS
 from ..ops.scatter import Manner
 from ..ops.table import ASTYPE, CONCAT, COPY, GATHER, MATMUL, NO_VENDOR_ATTRS, SCATTER, WHERE, Op
 from ..settings import current
-from ..tensor.c_fields import create_view, expr_of, is_strided, keep_class
+from ..tensor.c_fields import expr_of, is_strided, keep_class
 from ..tensor.host import allocate_leaf, evaluate_leaf, item, reachable_address
 from ..tensor.host_read import copy_bytes
 from ..tensor.primitives import pending_view, view
 from ..tensor.promotion import Operand
-from ..tensor.slicing import basic_leaf, is_integer_tensor
+from ..tensor.slicing import is_integer_tensor
 from ..tensor.tensor import Tensor, create_tensor
 from ..tensor.writes import (
     cast_to_spec,
-    fill_elements,
     value_node,
-    write_element,
     write_tensor,
-    write_value,
 )
 from .graph_cache import Recipe, replay_recipe
 
@@ -55,10 +52,7 @@ take_cache = LRUCache(1024)
 
 
 def read_known(x: Tensor, key: object) -> Tensor | None:
-    """Return `x[key]` for integers and slices, an index tensor of a vector, and a small mask."""
-    e = basic_leaf(x, key)
-    if e is not None:
-        return create_view(x, e)
+    """Return `x[key]` for an index tensor of a vector, and for a small mask."""
     if not is_strided(x) or not is_strided(key):
         return None
     s = expr_of(x).spec
@@ -145,13 +139,8 @@ _NUMBERS = (int, float, bool)
 def write_known(x: Tensor, key: object, value: Operand) -> bool:
     """Write `x[key] = value` and return True, or return False if the general path must write.
 
-    The keys are integers, slices, an index tensor, and a mask of a number.
+    The keys are an index tensor, and a mask of a number.
     """
-    e = basic_leaf(x, key)
-    if e is not None:
-        if not (write_element(x, key, value) or fill_elements(x, e, value)):
-            write_value("setitem", create_view(x, e), value)
-        return True
     if not is_strided(x) or not expr_of(x).spec.shape:
         return False
     if is_integer_tensor(key):
@@ -332,6 +321,12 @@ def concat_known(key: tuple[object, ...], exprs: Sequence[Expr]) -> Tensor | Non
     if moves is not None:
         exprs = [pending_view(e, m) for e, m in zip(exprs, moves, strict=True)]
     return create_tensor(node(CONCAT, tuple(exprs), result_spec, d))
+
+
+def concat_plain(arrays: object) -> Tensor | None:
+    """Return the concatenation along axis 0 of a list or tuple of tensors."""
+    exprs = exprs_if_strided(arrays)
+    return concat_known(concat_key("concat", 0, exprs), exprs) if exprs else None
 
 
 def join_on_host(op: str, exprs: Sequence[Expr]) -> Tensor | None:

@@ -17,6 +17,7 @@ from dovetail.records cimport Flags
 from dovetail.tensor.primitives cimport apply_one, apply_two
 
 from ..errors import DovetailError
+from ..ops.table import Op
 from ..settings import flags as _process_flags
 
 cdef extern from *:
@@ -41,12 +42,14 @@ cdef dict _NO_OPTIONS = {}
 
 
 cdef class PublicFunction:
-    """A public function whose plain calls run in C; `_work` is an op or a cached function."""
+    """A public function whose plain calls run in C; `_work` is as for `accelerate`."""
 
     def __init__(self, function, work):
         self._function, self._work = function, work
         if isinstance(work, CachedFunction):
             self._vectorcall = <void*>_call_cached
+        elif not isinstance(work, Op):
+            self._vectorcall = <void*>_call_known
         else:
             self._vectorcall = <void*>_call_one if work.arity == 1 else <void*>_call_two
         update_wrapper(self, function)
@@ -111,6 +114,17 @@ cdef PyObject* _call_two(PyObject* function, PyObject** args, size_t count, PyOb
             return <PyObject*>result
         except DovetailError:
             pass
+    return PyObject_Vectorcall(f._function, args, count, names)
+
+
+cdef PyObject* _call_known(PyObject* function, PyObject** args, size_t count, PyObject* names) except NULL:
+    """Call a function that returns None if it knows no such call; return a new reference."""
+    cdef PublicFunction f = <PublicFunction>function
+    if names == NULL and PyVectorcall_NARGS(count) == 1:
+        result = f._work(<object>args[0])
+        if result is not None:
+            Py_INCREF(result)
+            return <PyObject*>result
     return PyObject_Vectorcall(f._function, args, count, names)
 
 

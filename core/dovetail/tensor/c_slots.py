@@ -13,8 +13,16 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 
-def fill(tensor: type[Tensor]) -> None:
-    """Fill Tensor's C type slots after all its methods are set; do nothing in pure Python."""
+def fill(
+    tensor: type[Tensor],
+    read_known: Callable[[Tensor, object], Tensor | None],
+    write_known: Callable[[Tensor, object, Any], bool],
+    multiply_known: Callable[[Tensor, object], Tensor | None],
+) -> None:
+    """Fill Tensor's C type slots after all its methods are set; do nothing in pure Python.
+
+    The slots try the other arguments, functions of `functions/known_calls.py`, before a method.
+    """
 
 
 _element_classes: list[type] = []

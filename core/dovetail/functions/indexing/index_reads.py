@@ -14,10 +14,10 @@ from ...dtypes import DType, bool_, float32, float64, int64, uint64
 from ...errors import ArgumentError, DeviceError, LayoutError, OutOfRangeError, ShapeError
 from ...graph.expr import Spec, node, spec
 from ...ops import table as ops
-from ...tensor.c_fields import expr_of, is_strided
+from ...tensor.c_fields import create_view, expr_of, is_strided
 from ...tensor.primitives import apply, dispatch, pending_view, view
 from ...tensor.promotion import ARRAY_TYPES, Array, Operand, Scalar, as_operand, convert_operands
-from ...tensor.slicing import is_integer_tensor
+from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided, unsupported_layout_text
 from ...tensor.writes import array_of, restore_ints, value_node
 from ..datatypes import as_dtype, cast, result_type
@@ -58,6 +58,9 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     >>> x[0].tolist(), x[:, [1, 0]].tolist(), x[x > 2].tolist()
     ([1, 2], [[2, 1], [4, 3]], [3, 4])
     """
+    e = basic_leaf(x, key)
+    if e is not None:
+        return create_view(x, e)
     if (known := read_known(x, key)) is not None:
         return known
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:

@@ -28,15 +28,17 @@ from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...ops.scatter import COLUMN_VALUES_MIN, Manner
 from ...ops.table import SCATTER, SCATTER_REDUCE, WHERE
-from ...tensor.c_fields import expr_of, is_strided
+from ...tensor.c_fields import create_view, expr_of, is_strided
 from ...tensor.host import allocate_leaf, from_host
 from ...tensor.primitives import apply, pending_view, slice_along, view
 from ...tensor.promotion import Operand
-from ...tensor.slicing import is_integer_tensor
+from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import (
     cast_to_spec,
+    fill_elements,
     value_node,
+    write_element,
     write_tensor,
     write_value,
 )
@@ -80,6 +82,11 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     >>> x.tolist()
     [1, 0, 3]
     """
+    e = basic_leaf(x, key)
+    if e is not None:
+        if not (write_element(x, key, value) or fill_elements(x, e, value)):
+            write_value("setitem", create_view(x, e), value)
+        return
     if write_known(x, key, value):
         return
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:

@@ -108,8 +108,6 @@ def _cast_operands(name: str, x1: Array, x2: Array, dtype: DTypeLike) -> tuple[T
 @public(method=("__matmul__",), wrap=False)
 def matmul_operator(self: Tensor, other: Array) -> Tensor:
     """Return `self @ other`."""
-    if not flags.has_autocast and (known := multiply_known(self, other)) is not None:
-        return known
     if is_strided(other):
         if flags.has_autocast:
             left = callbacks.autocast_operand("matmul", self)

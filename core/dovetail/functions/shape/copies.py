@@ -33,9 +33,11 @@ from ..known_calls import (
     concat_cache,
     concat_key,
     concat_known,
+    concat_plain,
     exprs_if_strided,
     join_on_host,
 )
+from ..plain_calls import accelerate
 from ..variants import public
 from .manipulation import Axes, expand_dims, ravel, reshape
 
@@ -168,6 +170,9 @@ def concat(
         start += a.shape[d]
     whole._expr.tape = tape_of(CONCAT, tuple(a._expr for a in tensors), whole._expr.spec, d)
     return whole
+
+
+concat = accelerate(concat, concat_plain)
 
 
 _RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}  # kinds of numbers, each part of the next
