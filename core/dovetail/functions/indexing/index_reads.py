@@ -61,8 +61,8 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     e = basic_leaf(x, key)
     if e is not None:
         return create_view(x, e)
-    if (known := read_known(x, key)) is not None:
-        return known
+    if (repeated := read_known(x, key)) is not None:
+        return repeated
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         return (
             _take_one_axis("index", x, key, 0)
@@ -98,8 +98,8 @@ def _mask_spec(s: Spec) -> Spec:
 
 def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
     """Gather the elements of `x` at an integer tensor along axis `d`; cache the attributes."""
-    if (known := take_known(name, x, index, d)) is not None:
-        return known
+    if (repeated := take_known(name, x, index, d)) is not None:
+        return repeated
     key = (expr_of(x).spec, expr_of(index).spec, d, name)
     return _gather_selection(name, x, parts_along(x, d, index), key)
 

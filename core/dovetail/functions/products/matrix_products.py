@@ -121,8 +121,8 @@ WIDE_MULTIPLIES_MIN = 1 << 20  # from which casts of halves to float32 and back 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     """Return the matrix product; its spec is cached. Other layouts are dispatched."""
-    if (known := multiply_known(x1, x2)) is not None:
-        return known
+    if (repeated := multiply_known(x1, x2)) is not None:
+        return repeated
     if not is_strided(x1) or not is_strided(x2):
         return dispatch("matmul", name, (x1, x2), x1, x2)
     return _multiply_uncached(name, x1, x2, product_routine())

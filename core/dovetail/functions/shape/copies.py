@@ -131,8 +131,8 @@ def concat(
         arrays = _cast_all("concat", arrays, dtype, casting)
     exprs = exprs_if_strided(arrays) if type(axis) is int else []
     key = concat_key("concat", axis, exprs)
-    if exprs and (known := concat_known(key, exprs)) is not None:
-        return known
+    if exprs and (repeated := concat_known(key, exprs)) is not None:
+        return repeated
     if axis == 0 and (copied := join_on_host("concat", exprs)) is not None:
         return copied
     tensors = [*as_tensors("concat", *sequence("concat", arrays, "arrays", "tensors"))]
@@ -239,8 +239,8 @@ def stack(
         arrays = _cast_all("stack", arrays, dtype, casting)
     exprs = exprs_if_strided(arrays) if type(axis) is int else []
     key = concat_key("stack", axis, exprs)
-    if exprs and (known := concat_known(key, exprs)) is not None:
-        return known
+    if exprs and (repeated := concat_known(key, exprs)) is not None:
+        return repeated
     if axis == 0 and (copied := join_on_host("stack", exprs)) is not None:
         return copied
     tensors = as_tensors("stack", *sequence("stack", arrays, "arrays", "tensors"))
@@ -281,8 +281,8 @@ def roll(
     required("roll", x)
     plain = is_strided(x) and type(shift) is int and (axis is None or type(axis) is int)
     key = ("roll", shift, axis, x._expr.spec) if plain else ()
-    if plain and (known := concat_known(key, [x._expr, x._expr])) is not None:
-        return known
+    if plain and (repeated := concat_known(key, [x._expr, x._expr])) is not None:
+        return repeated
     rolled = _roll_axes(x, shift, axis)
     if plain and (e := rolled._expr).op is CONCAT:
         moves = [a.attrs for a in e.args if isinstance(a, Expr)]
