@@ -16,6 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CORE = Path("core/dovetail")
+UTILITIES = "dovetail._cython"  # the helper functions of Cython, once for all modules
 DIRECTIVES = {
     "language_level": 3,
     "annotation_typing": False,  # annotations are mypy's; types for C stand in the .pxd files
@@ -58,6 +59,9 @@ def extensions() -> list[Extension]:
         )
         for path in sorted(CORE.rglob("*.pxd"))
     ]
+    helpers = Extension(UTILITIES, [str(CORE / "_cython.c")], optional=True)
+    helpers.extra_compile_args = flags(CORE / "_cython.c")
+    found.append(helpers)
     gc.set_threshold(COLLECTIONS)
     made: list[Extension] = cythonize(
         found,
@@ -65,6 +69,7 @@ def extensions() -> list[Extension]:
         compiler_directives=DIRECTIVES,
         nthreads=os.cpu_count() or 1,
         quiet=True,
+        shared_utility_qualified_name=UTILITIES,
     )
     return made
 
