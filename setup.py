@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CORE = Path("core/dovetail")
-UTILITIES = "dovetail._cython"  # the helper functions of Cython, once for all modules
+UTILITIES = "dovetail._cython_helpers"  # the helper functions of Cython, once for all modules
 DIRECTIVES = {
     "language_level": 3,
     "annotation_typing": False,  # annotations are mypy's; types for C stand in the .pxd files
@@ -59,8 +59,8 @@ def extensions() -> list[Extension]:
         )
         for path in sorted(CORE.rglob("*.pxd"))
     ]
-    helpers = Extension(UTILITIES, [str(CORE / "_cython.c")], optional=True)
-    helpers.extra_compile_args = flags(CORE / "_cython.c")
+    helpers = Extension(UTILITIES, [str(CORE / "_cython_helpers.c")], optional=True)
+    helpers.extra_compile_args = flags(CORE / "_cython_helpers.c")
     found.append(helpers)
     gc.set_threshold(COLLECTIONS)
     made: list[Extension] = cythonize(

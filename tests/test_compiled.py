@@ -73,7 +73,7 @@ def test_every_typed_module_is_compiled() -> None:
     code = f"import {', '.join(f'dovetail.{n}' for n in late)}; dovetail.Tensor"
     code += "; print(*dovetail.build_info.modules())"
     found = {*" ".join(ran(False, code)).split()}
-    assert found == {*TYPED, "dovetail._cython"}, "the helpers of Cython are compiled once"
+    assert found == {*TYPED, "dovetail._cython_helpers"}, "the helpers of Cython are compiled once"
 
 
 def test_config_names_the_mode_before_the_first_operation() -> None:

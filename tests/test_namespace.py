@@ -269,7 +269,7 @@ INNER = (
     "indexing.functional_updates", "indexing.index_keys", "io.arrow", "io.einops_backend",
     "io.pickling", "io.progress",
     "io.release_callbacks", "lazy_methods",
-    "methods", "plain_calls",
+    "known_calls", "methods", "plain_calls",
     "numpy.extra_functions", "numpy.like_creation", "numpy.protocol", "numpy.same_names",
     "numpy.ufunc_folds", "numpy.ufunc_methods", "products.convolutions",
     "random.discrete_samplers",
