@@ -11,8 +11,9 @@ cdef class Lock:
     cdef Py_ssize_t _waiting
     cdef bint _shut
     cpdef object held(self, object work, tuple args)
+    cpdef object held_within(self, double seconds, object error, object work, tuple args)
     cpdef object _call(self, object work, object x)
     cpdef bint _is_free(self) noexcept
     cdef int _enter(self) except -1
     cdef _leave(self)
-    cdef int _wait(self, unsigned long me) except -1
+    cdef int _wait(self, unsigned long me, long long waits) except -1

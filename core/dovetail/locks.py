@@ -40,6 +40,25 @@ class Lock(RLock):  # type: ignore[misc]  # the stub calls it final, CPython doe
         with self:
             return work(*args)
 
+    def held_within(
+        self,
+        seconds: float,
+        error: Callable[[], Exception],
+        work: Callable[[*P], R],
+        args: tuple[*P],
+    ) -> R:
+        """Return `work(*args)`, called with the lock held; raise `error()` after so many seconds.
+
+        - `seconds`: the time for which another thread may keep the lock.
+        - `error`: makes the exception.
+        - `work`, `args`: as those of `held`.
+        """
+        if not self.acquire(timeout=seconds):
+            raise error()
+        with self:
+            self.release()
+            return work(*args)
+
     def _call(self, work: Callable[[X], R], x: X) -> R:
         """Return `work(x)`, called with the lock held."""
         with self:

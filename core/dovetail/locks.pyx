@@ -47,6 +47,20 @@ cdef class Lock:
         finally:
             self._leave()
 
+    cpdef object held_within(self, double seconds, object error, object work, tuple args):
+        """Return `work(*args)`, called with the lock held; raise `error()` after so many seconds."""
+        cdef unsigned long me = PyThread_get_thread_ident()
+        cdef bint is_busy = self._depth != 0 or self._waiting != 0
+        if is_busy and self._owner != me:
+            if not self._wait(me, <long long>(seconds * 1_000_000 / WAIT_MICROSECONDS) + 1):
+                raise error()
+        else:
+            self._enter()
+        try:
+            return work(*args)
+        finally:
+            self._leave()
+
     cpdef object _call(self, object work, object x):
         """Return `work(x)`, called with the lock held."""
         self._enter()
@@ -69,7 +83,7 @@ cdef class Lock:
         elif self._owner == me:
             self._depth += 1
             return 0
-        return self._wait(me)
+        return self._wait(me, -1)
 
     cdef _leave(self):
         """Release the lock once; after the last time open the gate, if it is locked."""
@@ -78,8 +92,11 @@ cdef class Lock:
             self._shut = False
             PyThread_release_lock(self._gate)
 
-    cdef int _wait(self, unsigned long me) except -1:
-        """Block on the gate until this thread has the lock; a signal's handler may raise."""
+    cdef int _wait(self, unsigned long me, long long waits) except -1:
+        """Block on the gate until this thread has the lock; return 0 after so many waits.
+
+        A signal's handler may raise. waits: -1 has no end.
+        """
         cdef int got = 0
         if not self._shut and self._waiting == 0 and PyThread_acquire_lock(self._gate, 0):
             self._shut = True  # the owner unlocks the gate when it leaves
@@ -90,10 +107,13 @@ cdef class Lock:
                     got = PyThread_acquire_lock_timed(self._gate, WAIT_MICROSECONDS, 1) == PY_LOCK_ACQUIRED
                 if not got:
                     PyErr_CheckSignals()  # Ctrl-C
+                    waits -= 1
+                    if waits == 0:
+                        return 0
         finally:
             self._waiting -= 1
         self._shut, self._owner, self._depth = True, me, 1
-        return 0
+        return 1
 
     def __enter__(self):
         self._enter()

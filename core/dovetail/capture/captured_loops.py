@@ -25,7 +25,7 @@ from .iterations import LoopSpec, index, is_any_taped, truth_of
 from .loop_acts import Branch, CountedLoop, LoopCarry, NestedProgram, ScannedRows, WhileLoop
 from .program import CapturedProgram, Place
 from .pytree import FlatTree, rebuild, tensor_leaves
-from .tracer import ONE_CAPTURE, CaptureTracer, evaluate_pending
+from .tracer import CaptureTracer, evaluate_pending, hold_captures
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -329,7 +329,7 @@ def _run_traced(function: Callable[[CaptureTracer, Device], R], *operands: objec
         assert isinstance(tracer, CaptureTracer)
         return function(tracer, device)
     tracer = CaptureTracer(device, False)
-    return ONE_CAPTURE.held(tracer_api.run_traced, (tracer, function, tracer, device))
+    return hold_captures(tracer_api.run_traced, (tracer, function, tracer, device))
 
 
 def _place_of_bound(tracer: CaptureTracer, bound: int | Tensor) -> int | Place:

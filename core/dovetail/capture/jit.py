@@ -52,6 +52,7 @@ from .pytree import (
     require_strided_leaf,
 )
 from .session import Capture, CaptureFailure, CaptureSession, relax_overlaps
+from .tracer import CapturesBusyError
 
 __all__ = ["constant", "jit"]
 
@@ -244,9 +245,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         """
         for capture in self._captures.find(key) or ():
             if isinstance(capture, CaptureFailure):
-                return self._run(
-                    flat, [x.value if type(x) is StaticArgument else x for x in flat.leaves]
-                )
+                return self._run_plainly(flat)
             leaves = [*flat.leaves]
             for i, _ in capture.executable.inputs.floats:
                 leaves[i] = float(leaves[i])  # which may be one of NumPy
@@ -255,6 +254,10 @@ class Captured(RecentExecutables, Generic[P, R]):
                 self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
                 return result
         return CACHE_MISS
+
+    def _run_plainly(self, flat: FlatTree) -> R:
+        """Call the function itself with its arguments as they are."""
+        return self._run(flat, [x.value if type(x) is StaticArgument else x for x in flat.leaves])
 
     def _run(self, flat: FlatTree, leaves: Sequence[object]) -> R:
         """Call the function itself with arguments rebuilt from `leaves`."""
@@ -268,18 +271,23 @@ class Captured(RecentExecutables, Generic[P, R]):
         A retryable failure is stored only after `CAPTURE_TRIES_MAX` calls. Calls with the key of a
         stored failure run the function without a capture.
         """
-        session = CaptureSession(
-            self._error_name,
-            self._function,
-            flat.leaves,
-            flat.tree,
-            settings,
-            None if self._fullgraph else self._warn_of_read,
-            not self._fullgraph and self._count_fixed(flat, key) < FIXED_FLOATS_MAX,
-        )
-        leaves = session.trace_arguments()
         try:
+            session = CaptureSession(
+                self._error_name,
+                self._function,
+                flat.leaves,
+                flat.tree,
+                settings,
+                None if self._fullgraph else self._warn_of_read,
+                not self._fullgraph and self._count_fixed(flat, key) < FIXED_FLOATS_MAX,
+            )
+            leaves = session.trace_arguments()
             result, capture = session.run(lambda: self._run(flat, leaves))
+        except CapturesBusyError as error:
+            if self._fullgraph:
+                raise
+            warn_user(f"{self._error_name}: {error}; this call runs uncaptured", DovetailWarning)
+            return self._run_plainly(flat)
         except (DTypeError, ArgumentTypeError) as error:
             if "TracedFloat" in str(error):
                 error.args = (

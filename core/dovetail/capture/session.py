@@ -26,7 +26,7 @@ from .host_generators import UNRECORDED_DRAW, global_generator, is_generator
 from .loop_acts import RerolledLoop
 from .program import Act, CapturedProgram, variables
 from .pytree import FlatTree, StaticArgument, flatten_with_layouts, rebuild, require_strided_leaf
-from .tracer import ONE_CAPTURE, CaptureTracer, evaluate_pending
+from .tracer import CaptureTracer, evaluate_pending, hold_captures
 
 R = TypeVar("R")
 
@@ -166,7 +166,7 @@ class CaptureSession:
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | CaptureFailure]:
         """Run and record the function; return its result, and the capture or the failure."""
         traced = self.recorder, self._run, function
-        returned, capture = ONE_CAPTURE.held(tracer_api.run_traced, traced)
+        returned, capture = hold_captures(tracer_api.run_traced, traced)
         if flags.depth == 0:
             run.finish_pending()
         values = [x.value if type(x) is TracedFloat else x for x in returned.leaves]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn
+from typing import NoReturn, TypeVar, TypeVarTuple
 from weakref import ref
 
 import numpy as np
@@ -69,7 +69,30 @@ from .rerolling import reroll
 # begins; None if the program keeps the memory.
 Resolver = Callable[[Storage], tuple[int, int] | None]
 
+P = TypeVarTuple("P")
+R = TypeVar("R")
+
 ONE_CAPTURE = Lock(waited=False)  # a thread holds it while it traces; see `evaluate_pending`
+CAPTURE_WAIT_SECONDS = 30.0  # for the capture of another thread, which may wait for this thread
+
+
+class CapturesBusyError(CaptureError):
+    """Another thread has been capturing a function for too long."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"another thread has been capturing a function for {CAPTURE_WAIT_SECONDS:g} seconds, "
+            "and captures take turns; a captured function must not wait for another thread that "
+            "captures one"
+        )
+
+
+def hold_captures(work: Callable[[*P], R], args: tuple[*P]) -> R:
+    """Return `work(*args)` while no other thread captures.
+
+    Raises: CapturesBusyError if another thread does for more than `CAPTURE_WAIT_SECONDS`.
+    """
+    return ONE_CAPTURE.held_within(CAPTURE_WAIT_SECONDS, CapturesBusyError, work, args)
 
 
 class CaptureTracer(tracer_api.Tracer):
@@ -627,8 +650,10 @@ def evaluate_pending() -> None:
     a replay would use that instead of the tensor's value. Expressions that earlier captures and
     `vmap` have left behind have no value; they are passed over. What another thread is capturing
     must not be evaluated here, where its tracer would miss it, so this waits for its end.
+
+    Raises: CapturesBusyError if that takes too long.
     """
-    ONE_CAPTURE.held(_evaluate_pending, ())
+    hold_captures(_evaluate_pending, ())
 
 
 def _evaluate_pending() -> None:
