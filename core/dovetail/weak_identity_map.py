@@ -9,20 +9,26 @@ from weakref import ref
 K = TypeVar("K")
 V = TypeVar("V")
 
+ENTRIES_ADDED_MAX = 1024  # until the entries of dead objects are looked for
+
 
 class WeakIdentityMap(Generic[K, V]):
     """Values by object. An object that got the id of a dead one is not in the map.
 
     It is no `WeakKeyDictionary`: that runs Python code when an object dies, where an interrupt
-    would be lost.
+    would be lost. Entries of dead objects are removed when there are many.
     """
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "_purged_at")
 
     def __init__(self, entries: Iterable[tuple[K, V]] = ()) -> None:
         self._entries: dict[int, tuple[ref[K], V]] = {id(k): (ref(k), v) for k, v in entries}
+        self._purged_at = 0
 
     def __setitem__(self, key: K, value: V) -> None:
+        if len(self._entries) > 2 * self._purged_at + ENTRIES_ADDED_MAX:
+            self.purge()
+            self._purged_at = len(self._entries)
         self._entries[id(key)] = (ref(key), value)
 
     def get(self, key: K) -> V | None:

@@ -108,7 +108,7 @@ def read_scalar(x: Tensor) -> Any:
     is_unknown = tracer is not None and not tracer.has_constant_value(x)
     if x.requires_grad or is_unknown or expr_of(x).spec.dtype.__numpy_dtype__ is None:
         number = set_class(copies.copy(x), ndarray)
-        pending_numbers[id(number)] = number
+        pending_numbers[number] = True
         return number
     return expr_of(x).spec.dtype.__numpy_dtype__.type(x.item())  # type: ignore[union-attr]  # tested
 

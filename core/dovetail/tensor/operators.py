@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NotImplementedType
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import FLOOR_DIVIDE, PYTHON_FLOOR_DIVIDE, Op
 from ..settings import flags
+from ..weak_identity_map import WeakIdentityMap
 from .c_fields import expr_of, is_strided, keep_class
 from .immediate import compute_binary
 from .primitives import apply, view
@@ -36,8 +36,8 @@ Promotion = Callable[[Op, object, object], Compute | None]
 # other operands, of which one is a dtype. It returns the function that computes the op,
 # or None if dovetail's promotion is the same. A cache has what it returned, or False.
 promotions: dict[type, tuple[Promotion, IdentityCache[Compute | bool]]] = {}
-# Results that are immutable scalars in NumPy, by their ids, where their values cannot be read yet.
-pending_numbers: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+# Results that are immutable scalars in NumPy, where their values cannot be read yet.
+pending_numbers: WeakIdentityMap[Tensor, bool] = WeakIdentityMap()
 
 
 def promote(op: Op, owner: object, a: object, b: object) -> Tensor | None:
@@ -196,7 +196,7 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
 
         A tensor of `pending_numbers` is immutable: the result is a new one.
         """
-        if type(self) in promotions and pending_numbers.get(id(self)) is self:
+        if type(self) in promotions and self in pending_numbers:
             return NotImplemented  # Python rebinds the name to `self op other`
         if is_strided(self):
             other = as_number(other, expr_of(self).spec.dtype)
