@@ -12,10 +12,11 @@ import dovetail as dt
 from dovetail.extend import Lock, arguments, is_capturing
 
 from .dealing import check_groups, deal
+from .group_sum import OP, GroupSum
 from .lockstep import GroupThread, compute_in_lockstep
 from .membership import current
-from .packing import Vectors, empty_vectors, pack, unpack
-from .reduction_tree import list_groups, plan_reduction
+from .packing import Vectors, pack, unpack
+from .reduction_tree import list_groups
 
 if TYPE_CHECKING:
     from .group import ProcessGroup
@@ -24,8 +25,6 @@ __all__ = ["value_and_grad"]
 
 Loss: TypeAlias = Callable[[Any, Any], tuple[dt.Tensor, Any]]
 
-OP = "parallel.value_and_grad"
-TAGS_START, TAGS_PER_SUBTREE = 1 << 19, 16  # one for each dtype, the last for the header
 # Groups draw from the default generator, which all threads share: one group draws at a time.
 _DRAWING = Lock(waited=False)
 
@@ -131,7 +130,6 @@ class _GroupedGradient:
         def compute(g: int) -> Vectors:
             """Return the packed result of group `g`."""
             vectors: Vectors = self.compute(params, share.of_group(g), before)
-            dt.evaluate(*vectors)
             return vectors
 
         def compute_alone(g: int) -> Vectors:
@@ -144,7 +142,7 @@ class _GroupedGradient:
                 finally:
                     dt.random.set_state(outer)
 
-        reduction = _Reduction(self.workers, self.groups, header)
+        sums = GroupSum(self.workers, self.groups, header)
         with dt.no_grad():
             try:
                 if self.shares_statistics:
@@ -153,10 +151,10 @@ class _GroupedGradient:
                         for g in list_groups(self.groups, self.workers.size, self.workers.rank)
                         if g < share.size
                     }
-                    results = compute_in_lockstep(threads, reduction.sum_of_addends, _DRAWING)
-                    total = reduction.sum_on_all(results.pop, _likes(inputs, before))
+                    results = compute_in_lockstep(threads, sums.sum_of_addends, _DRAWING)
+                    total = sums.sum_on_all(results.pop, _likes(inputs, before))
                 else:
-                    total = reduction.sum_on_all(compute_alone, _likes(inputs, before))
+                    total = sums.sum_on_all(compute_alone, _likes(inputs, before))
             except BaseException:
                 for b, x in zip(changing, before, strict=True):
                     b.copy_(x)
@@ -179,78 +177,6 @@ class _GroupedGradient:
         if self.generator is None:
             dt.random.set_state(source.state)
         return states, header
-
-
-class _Reduction:
-    """Sums over all groups, in the tree.
-
-    - `header`: numbers that must be equal on all workers; see `_check_header`.
-    """
-
-    def __init__(self, workers: ProcessGroup, groups: int, header: np.ndarray) -> None:
-        self.workers, self.groups, self.header = workers, groups, header
-        self.filled = min(int(header[1]), groups)
-
-    def sum_on_all(self, compute: Callable[[int], Vectors], likes: Sequence[dt.Tensor]) -> Vectors:
-        """Return the sum of the packed results of all groups, on every worker.
-
-        - `compute`: a function that returns the result of a group of this worker.
-        - `likes`: tensors with the shapes and dtypes of the packed ones.
-        """
-        empty = empty_vectors(likes)
-        total = self._sum_on_first(compute, empty)
-        if self.workers.size > 1:
-            total = [self.workers.broadcast(x, 0) for x in total]
-        return total
-
-    def sum_of_addends(self, addends: dict[int, dt.Tensor]) -> dt.Tensor:
-        """Return the sum of a tensor of each group, on each worker that has examples."""
-        workers, like = self.workers, next(iter(addends.values()))
-        tag = TAGS_START  # the tags of group 0, which is not sent
-        (total,) = self._sum_on_first(lambda g: [addends[g]], [like])
-        if workers.rank:
-            total = workers.receive(like, 0, tag).wait()
-        else:
-            sends = [workers.send(total, r, tag) for r in range(1, min(workers.size, self.filled))]
-            for request in sends:
-                request.wait()
-        return total
-
-    def _sum_on_first(self, compute: Callable[[int], Vectors], empty: Vectors) -> Vectors:
-        """Return the sum of the results of all groups on worker 0, and `empty` on the others."""
-        workers, subtrees, sends = self.workers, dict[int, Vectors](), []
-        for kind, r, other in plan_reduction(self.groups, workers.size, workers.rank, self.filled):
-            tag = TAGS_START + TAGS_PER_SUBTREE * r
-            if kind == "compute":
-                subtrees[r] = compute(r)
-            elif kind == "add":
-                for x, y in zip(subtrees[r], subtrees.pop(other), strict=True):
-                    x.add_(y)
-                dt.evaluate(*subtrees[r])
-            elif kind == "send":
-                sends.append(workers.send(self.header, other, tag + TAGS_PER_SUBTREE - 1))
-                for i, x in enumerate(subtrees.pop(r)):
-                    sends.append(workers.send(x, other, tag + i))
-            else:
-                theirs = workers.receive(self.header, other, tag + TAGS_PER_SUBTREE - 1)
-                requests = [workers.receive(x, other, tag + i) for i, x in enumerate(empty)]
-                _check_header(self.header, theirs.wait(), workers.rank, other)
-                subtrees[r] = [request.wait() for request in requests]
-        for request in sends:
-            request.wait()
-        return subtrees.get(0, empty)
-
-
-def _check_header(mine: np.ndarray, theirs: np.ndarray, rank: int, other: int) -> None:
-    """Raise ArgumentError if two workers differ in groups, batch size or random state."""
-    names = ("groups", "examples in the batch", "seed", "random numbers drawn")
-    for name, a, b in zip(names, mine.tolist(), theirs.tolist(), strict=True):
-        if a != b:
-            raise dt.ArgumentError(
-                f"{OP}: all workers must have the same {name}, got {a} on worker {rank} and {b} on "
-                f"worker {other}; give all the same batch, and seed them alike, as by "
-                "dt.random.manual_seed(0)"
-            )
 
 
 # --- parameters -----------------------------------------------------------------------------------
@@ -312,7 +238,7 @@ def _compute_group(loss: Loss, params: Any, examples: Any, before: Vectors) -> V
     with dt.no_grad():
         dtype = _value_dtype(inputs)
         leaves = [dt.zeros_like(x) if g is None else g for x, g in zip(inputs, grads, strict=True)]
-        leaves = [g if g.layout is dt.strided else g.to_dense() for g in leaves]
+        leaves = [g if g.layout is dt.strided else g.to_dense() for g in reversed(leaves)]
         leaves += [
             total.detach().astype(dtype),
             dt.asarray(weight, dtype=dtype, device=total.device),
@@ -339,9 +265,12 @@ def _check_result(result: Any) -> tuple[dt.Tensor, Any]:
 
 
 def _likes(inputs: Vectors, buffers: Vectors) -> Vectors:
-    """Return tensors with shapes and dtypes of gradients, loss, weight and changes of buffers."""
+    """Return tensors with shapes and dtypes of gradients, loss, weight and changes of buffers.
+
+    The gradients of the last parameters, which the backward pass computes first, come first.
+    """
     scalar = dt.empty((), dtype=_value_dtype(inputs), device=inputs[0].device)
-    return [*inputs, scalar, scalar, *buffers]
+    return [*reversed(inputs), scalar, scalar, *buffers]
 
 
 def _value_dtype(inputs: Iterable[dt.Tensor]) -> dt.DType:
@@ -360,7 +289,7 @@ def _finish(
     n = len(inputs)
     leaves = unpack(total, _likes(inputs, before))
     loss, weight = leaves[n], leaves[n + 1]
-    grads = [(g / weight).astype(g.dtype) for g in leaves[:n]]
+    grads = [(g / weight).astype(g.dtype) for g in reversed(leaves[:n])]
     for b, x, change in zip(changing, before, leaves[n + 2 :], strict=True):
         mean = change / count if b.dtype.kind in "fc" else change // count
         b.copy_(x + mean.astype(b.dtype))

@@ -108,7 +108,9 @@ class GroupThread:
         try:
             # hooks keep captured functions from a replay, which has no sums over groups
             with dt.autograd.saved_tensors_hooks(_identity, _identity):
-                self._stops.put(("complete", self._compute()))
+                result = self._compute()
+                dt.evaluate(*result)
+            self._stops.put(("complete", result))
         except BaseException as error:
             self._stops.put(("failed", error))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ShardedOptimizer"]
 
 OP = "parallel.ShardedOptimizer"
-TAGS_START = (1 << 19) - 16  # below those of gradients; one for each dtype
+TAG = (1 << 19) - 1  # below those of gradients
 
 
 class ShardedOptimizer(Optimizer):
@@ -156,16 +156,9 @@ class ShardedOptimizer(Optimizer):
         }
         peers = [r for r in range(workers.size) if r != workers.rank]
         own = by_owner.get(workers.rank, [])
-        sends = [
-            workers.send(x, r, TAGS_START + i)
-            for i, x in enumerate(pack([p.detach() for p in own]))
-            for r in peers
-        ]
+        sends = [workers.send(x, r, TAG) for x in pack([p.detach() for p in own]) for r in peers]
         requests = {
-            r: [
-                workers.receive(x, r, TAGS_START + i)
-                for i, x in enumerate(empty_vectors(by_owner[r]))
-            ]
+            r: [workers.receive(x, r, TAG) for x in empty_vectors(by_owner[r])]
             for r in peers
             if r in by_owner
         }
