@@ -11,7 +11,7 @@ cdef class Lock:
     cdef Py_ssize_t _waiting
     cdef bint _shut
     cpdef object held(self, object work, tuple args)
-    cpdef object held_within(self, double seconds, object error, object work, tuple args)
+    cpdef object hold_within(self, double seconds, object error, object work, tuple args)
     cpdef object _call(self, object work, object x)
     cpdef bint _is_free(self) noexcept
     cdef int _enter(self) except -1

@@ -40,7 +40,7 @@ class Lock(RLock):  # type: ignore[misc]  # the stub calls it final, CPython doe
         with self:
             return work(*args)
 
-    def held_within(
+    def hold_within(
         self,
         seconds: float,
         error: Callable[[], Exception],

@@ -47,7 +47,7 @@ cdef class Lock:
         finally:
             self._leave()
 
-    cpdef object held_within(self, double seconds, object error, object work, tuple args):
+    cpdef object hold_within(self, double seconds, object error, object work, tuple args):
         """Return `work(*args)`, called with the lock held; raise `error()` after so many seconds."""
         cdef unsigned long me = PyThread_get_thread_ident()
         cdef bint is_busy = self._depth != 0 or self._waiting != 0

@@ -60,10 +60,10 @@ def test_full_graph_and_loops_that_wait_too_long_raise() -> None:
     assert loop().tolist() == [4.0]
 
 
-def test_lock_held_within_a_time_is_reentrant_and_raises_in_time() -> None:
+def test_lock_hold_within_a_time_is_reentrant_and_raises_in_time() -> None:
     lock, inside, leave = Lock(), threading.Event(), threading.Event()
     with lock:
-        assert lock.held_within(0.1, TimeoutError, lambda a: a + 1, (2,)) == 3
+        assert lock.hold_within(0.1, TimeoutError, lambda a: a + 1, (2,)) == 3
 
     def stay() -> None:
         inside.set()
@@ -74,11 +74,11 @@ def test_lock_held_within_a_time_is_reentrant_and_raises_in_time() -> None:
     inside.wait()
     for _ in range(2):
         with pytest.raises(TimeoutError):
-            lock.held_within(0.1, TimeoutError, int, ())
+            lock.hold_within(0.1, TimeoutError, int, ())
     leave.set()
     thread.join()
-    assert lock.held_within(0.1, TimeoutError, int, ()) == 0
+    assert lock.hold_within(0.1, TimeoutError, int, ()) == 0
     assert lock._is_free()
     with pytest.raises(ZeroDivisionError):
-        lock.held_within(0.1, TimeoutError, lambda: 1 // 0, ())
+        lock.hold_within(0.1, TimeoutError, lambda: 1 // 0, ())
     assert lock._is_free()

@@ -92,7 +92,7 @@ def hold_captures(work: Callable[[*P], R], args: tuple[*P]) -> R:
 
     Raises: CapturesBusyError if another thread does for more than `CAPTURE_WAIT_SECONDS`.
     """
-    return ONE_CAPTURE.held_within(CAPTURE_WAIT_SECONDS, CapturesBusyError, work, args)
+    return ONE_CAPTURE.hold_within(CAPTURE_WAIT_SECONDS, CapturesBusyError, work, args)
 
 
 class CaptureTracer(tracer_api.Tracer):

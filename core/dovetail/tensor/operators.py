@@ -197,7 +197,7 @@ def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
         A tensor of `pending_numbers` is immutable: the result is a new one.
         """
         if type(self) in promotions and self in pending_numbers:
-            return NotImplemented  # Python rebinds the name to `self op other`
+            return NotImplemented  # type: ignore[no-any-return]  # Python rebinds the name
         if is_strided(self):
             other = as_number(other, expr_of(self).spec.dtype)
         if is_strided(self) and (is_strided(other) or type(other) in PYTHON_NUMBERS):
