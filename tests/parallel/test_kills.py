@@ -79,7 +79,9 @@ def check_error(error: BaseException, victim: int, number: int) -> None:
         assert f"rank {victim} did not" in str(error), error
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(1000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "count", [3, pytest.param(1000, marks=[pytest.mark.exhaustive, pytest.mark.timeout(7200)])]
+)
 def test_run_whose_workers_are_killed_ends_with_the_bits_of_an_undisturbed_one(
     count: int, tmp_path: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,16 @@ def fork_and_be_killed(others: str) -> None:
         group.barrier()
 
 
+def be_killed(others: str) -> None:
+    """Kill rank 1, while the other ranks wait for it or return; or no rank."""
+    group = dt.parallel.current()
+    group.barrier()
+    if group.rank == 1 and others != "nobody":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if others == "wait":
+        group.barrier()
+
+
 def end_by_signal(number: int) -> None:
     """End rank 1 by a signal."""
     group = dt.parallel.current()

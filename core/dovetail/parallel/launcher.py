@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.reduction import ForkingPickler
 from time import monotonic
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import dovetail as dt
 from dovetail.extend import arguments
@@ -23,11 +23,12 @@ from dovetail.extend import arguments
 from ..data.source_check import main_names
 from ..data.workers import WorkerFailure
 from .communicator import describe_error
+from .dask_workers import run_on_dask
 from .group import TIMEOUT_SECONDS, ProcessGroup, check_timeout
 from .membership import init, of_thread
 from .rendezvous import UNIX_PREFIX
 from .thread_transport import Hub
-from .worker_errors import WorkerError
+from .worker_failures import choose_cause, raise_cause
 
 __all__ = ["run"]
 
@@ -42,13 +43,6 @@ MAIN_GUARD_HINT = (
 )
 
 
-class WorkerTraceback(Exception):
-    """The traceback of a worker, as the cause of the error that `run` raises."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"\n\n{text}")
-
-
 def run(
     function: Callable[..., Any],
     args: Sequence[Any] = (),
@@ -59,6 +53,7 @@ def run(
     timeout: float = TIMEOUT_SECONDS,
     threads: int | None = None,
     start_method: str = "spawn",
+    client: Any = None,
 ) -> list[Any]:
     """Call a function in each of several workers, and return their results by rank.
 
@@ -76,6 +71,8 @@ def run(
     - `threads`: the threads of the device cpu in each worker; None divides the cores among them.
       Threads of this process share its setting.
     - `start_method`: "spawn" or "forkserver", of Python's `multiprocessing`.
+    - `client`: a `distributed.Client` of Dask; workers are then tasks, each on another Dask worker,
+      and the other options but `timeout` have no meaning.
 
     Raises: the error of a worker, with its traceback; WorkerError if one is killed or its error
     cannot be pickled; ArgumentError, ArgumentTypeError.
@@ -96,6 +93,8 @@ def run(
     check_timeout("parallel.run", timeout)
     if threads is not None:
         threads = arguments.integer("parallel.run", threads, "threads", 1)
+    if client is not None:
+        return run_on_dask(client, function, args, kwargs or {}, count, timeout)
     if transport == "threads":
         return _run_threads(function, args, kwargs or {}, count, timeout)
     if not _can_import_main() and (names := main_names((function, args, kwargs))):
@@ -185,29 +184,10 @@ def _run_threads(
             group.abort(f"parallel.run: {describe_error(r, interrupt)}")
         raise
     if errors:
-        rank, error, _ = _choose_cause([(r, e, e) for r, e in errors])
+        rank, error, _ = choose_cause([(r, e, e) for r, e in errors])
         error.add_note(f"parallel.run: raised by rank {rank} of {count}")
         raise error
     return results
-
-
-Failed = TypeVar("Failed", bound="tuple[int, BaseException | None, Any]")
-
-
-def _choose_cause(failures: Sequence[Failed]) -> Failed:
-    """Return the first failure that is not about another worker that has failed itself.
-
-    `failures`: the rank, the error or None, and anything else of each failed worker.
-    """
-    failed = {rank for rank, *_ in failures}
-
-    def is_consequence(failure: Failed) -> bool:
-        """Return True if a worker has failed because of one that has given a reason itself."""
-        error = failure[1]
-        return isinstance(error, WorkerError) and error.rank in failed - {failure[0]}
-
-    own = [f for f in failures if not isinstance(f[1], WorkerError)]
-    return (own or [f for f in failures if not is_consequence(f)] or failures)[0]
 
 
 # --- processes
@@ -248,7 +228,7 @@ class _Workers:
                 else:
                     (results[rank],) = answer
         if failures:
-            self._raise(*_choose_cause([(r, f.error, f) for r, f in failures])[::2])
+            raise_cause(failures, len(self.processes))
         return [results[r] for r in range(len(self.processes))]
 
     def _read(self, rank: int, pipe: Any) -> Any:
@@ -273,14 +253,6 @@ class _Workers:
             return f"its process {process.pid} was killed by signal {name}"
         hint = f"; its output is above; {MAIN_GUARD_HINT}" if code == 1 else ""
         return f"its process {process.pid} ended with exit status {code}{hint}"
-
-    def _raise(self, rank: int, failure: WorkerFailure) -> NoReturn:
-        """Raise the error of a worker, or WorkerError for one that cannot be sent."""
-        note = f"parallel.run: rank {rank} of {len(self.processes)}"
-        if failure.error is None:
-            raise WorkerError(f"{note}: {failure.text}", rank)
-        failure.error.add_note(f"{note} raised this")
-        raise failure.error from WorkerTraceback(failure.text)
 
     def end(self) -> None:
         """End all processes that still run."""

@@ -14,7 +14,7 @@ from .worker_errors import WorkerError
 
 __all__ = ["current", "init"]
 
-TRANSPORTS = {name: f"{__package__}.{name}" for name in ("sockets", "mpi")}
+TRANSPORTS = {name: f"{__package__}.{name}" for name in ("sockets", "mpi", "dask")}
 
 
 class LoneTransport(Transport):

@@ -14,11 +14,12 @@ import os
 import selectors
 import socket
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import monotonic, sleep
 from typing import Any, TypeAlias
 
 Address: TypeAlias = "str | tuple[str, int]"
+Tell: TypeAlias = "Callable[[int], object]"
 UNIX_PREFIX = "unix:"
 PROTOCOL = "dovetail.parallel 1"
 LENGTH = struct.Struct("<I")
@@ -46,10 +47,15 @@ class Meeting:
             self.connect(rank, os.path.join(folder, str(rank)))
         self.accept(range(self.rank + 1, self.size))
 
-    def connect_tcp(self, host: str, port: int) -> None:
-        """Connect with all ranks by way of rank 0. Raises: TimeoutError, ConnectionError."""
+    def connect_tcp(self, host: str, port: int, tell: Tell | None = None) -> None:
+        """Connect with all ranks by way of rank 0. Raises: TimeoutError, ConnectionError.
+
+        `tell`: a function that rank 0 calls with the port at which it listens.
+        """
         if self.rank == 0:
             self.listen((host, port))
+            if tell is not None and self.listener is not None:
+                tell(self.listener.getsockname()[1])
             table = self.accept(range(1, self.size))
             for peer in self.sockets.values():
                 write_message(peer, {"addresses": {**table, 0: [host, port]}})
@@ -269,8 +275,12 @@ class Hello:
         return False
 
 
-def meet(rank: int, size: int, host: str, port: int, timeout: float) -> dict[int, socket.socket]:
+def meet(
+    rank: int, size: int, host: str, port: int, timeout: float, tell: Tell | None = None
+) -> dict[int, socket.socket]:
     """Connect with all other ranks, and return a socket for each.
+
+    `tell`: see `Meeting.connect_tcp`.
 
     Raises: TimeoutError, ConnectionError.
     """
@@ -280,7 +290,7 @@ def meet(rank: int, size: int, host: str, port: int, timeout: float) -> dict[int
         if host.startswith(UNIX_PREFIX):
             meeting.connect_unix(host.removeprefix(UNIX_PREFIX))
         else:
-            meeting.connect_tcp(host, port)
+            meeting.connect_tcp(host, port, tell)
         is_failed = False
     finally:
         meeting.close(is_failed)

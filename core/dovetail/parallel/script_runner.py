@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .group import TIMEOUT_SECONDS
-from .launcher import WorkerTraceback, run
+from .launcher import run
+from .worker_failures import WorkerTraceback
 
 
 def main(words: Sequence[str] | None = None) -> int:
