@@ -367,6 +367,7 @@ def test_contract_has_no_unused_permission_and_no_cycle() -> None:
 # Imports of each package from other distributions; the rest is the standard library.
 TAKES = {
     "ml_dtypes": "onnx tensor",  # where it is installed
+    "distributed": "parallel",  # where it is installed
     "mpi4py": "parallel",  # where it is installed
     "numpy": (
         "argument_checks autograd backend capture checkpoint commands compat data dtypes engine "

@@ -58,8 +58,8 @@ def open_dask(environ: Mapping[str, str], timeout: float) -> Transport:
             except TimeoutError:
                 text = f"rank 0 did not start within {timeout:g} seconds; is its Dask worker busy?"
                 raise TimeoutError(text) from None
-        rest = max(0.0, end - monotonic())
-        sockets = meet(rank, size, host, port, rest, lambda p: variable.set([host, p]))
+        left = max(0.0, end - monotonic())
+        sockets = meet(rank, size, host, port, left, lambda p: variable.set([host, p]))
     return SocketTransport(rank, size, sockets)
 
 
