@@ -66,6 +66,7 @@ def test_failure_of_a_rank_is_raised_here_and_told_to_the_others(
         assert path.read_text().startswith("1 rank 1 raised KeyError: 'weights'")
 
 
+@pytest.mark.exhaustive  # waits for Dask's heartbeats, which are late on a busy machine
 @pytest.mark.parametrize("others", ["wait", "return"])
 def test_killed_dask_worker_is_named(client: Any, others: str) -> None:
     client.wait_for_workers(3)
