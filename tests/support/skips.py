@@ -14,7 +14,7 @@ _BACKENDS = {
     "vulkan": "pip install -e ./backends/vulkan",
     "webgpu": "pip install -e ./backends/webgpu",
 }
-_PEERS = "PyTorch|torch|JAX|jax|numexpr|pybind11|peers|PyData"
+_PEERS = "PyTorch|torch|JAX|jax|numexpr|pybind11|peers|PyData|Cubed|Icechunk"
 # A pattern of the reason, and what helps; the first that matches counts.
 REMEDIES = {
     r"(pip|apt) install|install gcc|set CC": "",  # the reason has a command

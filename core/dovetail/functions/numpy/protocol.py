@@ -490,11 +490,17 @@ def _numbers_as_arrays(implementation: Function) -> Function:
     def compare(a1: object, a2: object, **options: object) -> object:
         """Call the function with numbers as 0-dimensional arrays."""
         numbers = (*PYTHON_NUMBERS, np.generic)
-        return implementation(
-            *[np.asarray(a) if isinstance(a, numbers) else a for a in (a1, a2)], **options
-        )
+        arrays = [np.asarray(a) if isinstance(a, numbers) else a for a in (a1, a2)]
+        return implementation(*map(_bits_as_integers, arrays), **options)
 
     return compare
+
+
+def _bits_as_integers(a: object) -> object:
+    """Return an array of bytes without a meaning as unsigned integers, as `x.view("V4")` does."""
+    if isinstance(a, np.ndarray) and a.dtype.kind == "V" and a.dtype.itemsize in (1, 2, 4, 8):
+        return a.view(f"u{a.dtype.itemsize}")
+    return a
 
 
 def _take(a: Tensor, indices: Array, axis: int | None = None, mode: str = "raise") -> Tensor:

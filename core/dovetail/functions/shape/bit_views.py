@@ -6,8 +6,9 @@ import numpy as np
 
 from ... import layout as lay
 from ...declarations import public
-from ...dtypes import DType, bool_, dtype
-from ...errors import DTypeError, GradientError, ShapeError
+from ...dtypes import DType, bool_, uint8, uint16, uint32, uint64
+from ...dtypes import dtype as find_dtype
+from ...errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ...graph.expr import leaf, spec, storage_of
 from ...layout import Shape
 from ...tensor.host import evaluate_leaf
@@ -16,13 +17,17 @@ from ...tensor.tensor import Tensor, create_tensor, strided
 from ..datatypes import DTypeLike
 from .manipulation import Sizes, parse_ints
 
+VOIDS = {"V1": uint8, "V2": uint16, "V4": uint32, "V8": uint64}
+"""NumPy's names of elements without a meaning. zarr compares the bits of chunks by them."""
+
 
 @public(method=("view",), wrap=False)
-def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
+def view_as(x: Tensor, /, *shape: Sizes | DTypeLike, dtype: DTypeLike = None) -> Tensor:
     """Return a view in another shape or dtype, never a copy: `x.view(2, 3)`, `x.view(dt.int32)`.
 
-    - `shape`: the sizes, one by one or as a tuple; one may be -1 and is then computed. Or a dtype,
-      to which the bits are reinterpreted: the last axis grows as the elements shrink.
+    - `shape`: the sizes, one by one or as a tuple; one may be -1 and is then computed. Or `dtype`.
+    - `dtype`: the dtype to which the bits are reinterpreted: the last axis grows as the elements
+      shrink. NumPy's dtypes of bytes without a meaning, "V1" to "V8", are unsigned integers.
 
     Shapes: any with an equal number of elements that the strides permit.
     Dtypes: all.
@@ -37,8 +42,13 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
     >>> hex(dt.ones(1).view(dt.uint32).item())
     '0x3f800000'
     """
-    if len(shape) == 1 and isinstance(shape[0], DType | str | type | np.dtype):
-        return _reinterpret(strided("view", x), dtype(shape[0], "view"))
+    if dtype is None and len(shape) == 1 and isinstance(shape[0], DType | str | type | np.dtype):
+        dtype, shape = shape[0], ()
+    if dtype is not None:
+        if shape:
+            raise ArgumentError(f"view: expected a shape or dtype, got both: {shape} and {dtype}")
+        bits = VOIDS.get(str(dtype).removeprefix("|"), dtype)
+        return _reinterpret(strided("view", x), find_dtype(bits, "view"))
     sizes = parse_ints("view", shape)  # type: ignore[arg-type]  # rejects all but sizes
     wanted = lay.resolve_reshape("view", strided("view", x).shape, sizes)
     if not is_viewable(x, ("reshape", wanted)):
