@@ -3,7 +3,7 @@
 docs/conformance.md has the results. FOLDER holds a checkout of each suite, or the wheel of a suite
 that is part of a package; the tool fetches missing ones. `DOVETAIL_DEFAULT_DEVICE` selects the
 device. The caller installs the other requirements of the suites: array-api-strict,
-pytest-run-parallel, lazy-loader, ndindex, hypothesis, pytest-timeout.
+pytest-run-parallel, lazy-loader, ndindex, hypothesis, pytest-timeout; for Cubed its extra `test`.
 """
 
 from __future__ import annotations
@@ -144,6 +144,11 @@ SUITES = {
            for part in DASK_TEST_FILES)),
         " ".join(f"dask/array/tests/test_cupy_{part}.py" for part in DASK_TEST_FILES),
     ),
+    "cubed": Suite(
+        "cubed==0.27.0", "", (),
+        "cubed/tests --ignore cubed/tests/test_mem_utilization.py --ignore "
+        "cubed/tests/test_mem_utilization_rechunk.py -m 'not slow and not cloud'",
+    ),
     "scikit-learn": Suite(
         "scikit-learn==1.9.1 joblib threadpoolctl", "",
         (("sklearn/utils/_array_api.py", '        "torch",\n        "dpnp",\n',
@@ -199,6 +204,7 @@ def run_suite(name: str, folder: Path) -> int:
     environment = os.environ | {
         "PYTHONPATH": path,
         "ARRAY_API_TESTS_MODULE": "dovetail",
+        "CUBED_BACKEND_ARRAY_API_MODULE": "dovetail.numpy",
         "EINOPS_TEST_BACKENDS": "dovetail",
         "SCIPY_ARRAY_API": suite.scipy,
     }  # fmt: skip

@@ -2146,7 +2146,7 @@ class Methods:
         """Return the sum of the products of the elements of two tensors, both raveled."""
     @overload
     def vdot(self, other: Array, *, out: Tensor | None = None) -> Tensor: ...
-    def view(self, *shape: Sizes | DTypeLike) -> Tensor:
+    def view(self, *shape: Sizes | DTypeLike, dtype: DTypeLike = None) -> Tensor:
         """Return a view in another shape or dtype, never a copy: `x.view(2, 3)`,
         `x.view(dt.int32)`."""
     def view_as(self, other: Tensor) -> Tensor:

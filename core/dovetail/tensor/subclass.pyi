@@ -2046,7 +2046,7 @@ class TensorSubclass(Tensor):
         """Return the sum of the products of the elements of two tensors, both raveled."""
     @overload
     def vdot(self, other: Array, *, out: Tensor | None = None) -> Self: ...
-    def view(self, *shape: Sizes | DTypeLike) -> Self:
+    def view(self, *shape: Sizes | DTypeLike, dtype: DTypeLike = None) -> Self:
         """Return a view in another shape or dtype, never a copy: `x.view(2, 3)`,
         `x.view(dt.int32)`."""
     def view_as(self, other: Tensor) -> Self:
