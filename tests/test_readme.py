@@ -57,7 +57,8 @@ def test_sessions_print_the_output_of_the_page(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_links_exist(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
     built = {reference.REFERENCE / f"{n}.md" for n in ("README", *reference.page_table())}
     paths = {(page.parent / t).resolve() for t in targets}
     assert [p for p in paths - built if not p.exists()] == []

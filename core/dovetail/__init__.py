@@ -71,7 +71,7 @@ if _typing.TYPE_CHECKING:
         DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
         InternalError, KernelError, LayoutError, LinAlgError, OutOfMemoryError, OutOfRangeError,
         PluginError, ReadOnlyError, ShapeError, SharingError, SlowDeviceWarning, TransformError,
-        UnavailableError, UnsupportedAttributeError, UnsupportedError, ValueOverflowError,
+        UnavailableError, UnsupportedError, ValueOverflowError,
     )
     from .fft.short_time import istft, stft
     from .frontend.custom_op import custom_op
@@ -262,7 +262,7 @@ _PUBLIC_MODULES = {
         "DTypeError DeviceError DovetailError DovetailWarning FallbackError GradientError "
         "InternalError KernelError LayoutError LinAlgError OutOfMemoryError OutOfRangeError "
         "PluginError ReadOnlyError ShapeError SharingError SlowDeviceWarning TransformError "
-        "UnavailableError UnsupportedAttributeError UnsupportedError ValueOverflowError",
+        "UnavailableError UnsupportedError ValueOverflowError",
     "fft.short_time": "istft stft",
     "frontend.custom_op": "custom_op",
     "frontend.dsl": "In InOut Out atomic_add atomic_and atomic_max atomic_min atomic_or grid",
@@ -376,18 +376,18 @@ __all__ = [
     "DovetailWarning", "Event", "FallbackError", "GradientError", "In", "InOut", "InternalError",
     "KernelError", "LayoutError", "LinAlgError", "Out", "OutOfMemoryError", "OutOfRangeError",
     "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "SlowDeviceWarning", "Storage",
-    "Stream", "Tensor", "TransformError", "UnavailableError", "UnsupportedAttributeError",
-    "UnsupportedError", "ValueOverflowError", "__array_namespace_info__", "abs", "acos", "acosh",
-    "add", "addcdiv", "addcmul", "addmm", "addmv", "all", "allclose", "amax", "amin", "angle",
-    "any", "append", "arange", "are_deterministic_algorithms_enabled", "argmax", "argmin",
-    "argpartition", "argsort", "argwhere", "array", "array_equal", "array_equiv", "array_split",
-    "as_strided", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d",
-    "atleast_2d", "atleast_3d", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
-    "autocast", "autograd", "average", "baddbmm", "bartlett", "bartlett_window", "beta", "bfloat16",
-    "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
-    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "blackman_window", "block",
-    "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cat",
-    "cbrt", "cdist", "ceil", "choose", "chunk", "clip", "column_stack", "complex64", "complex128",
+    "Stream", "Tensor", "TransformError", "UnavailableError", "UnsupportedError",
+    "ValueOverflowError", "__array_namespace_info__", "abs", "acos", "acosh", "add", "addcdiv",
+    "addcmul", "addmm", "addmv", "all", "allclose", "amax", "amin", "angle", "any", "append",
+    "arange", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argpartition", "argsort",
+    "argwhere", "array", "array_equal", "array_equiv", "array_split", "as_strided", "asarray",
+    "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
+    "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or", "autocast", "autograd",
+    "average", "baddbmm", "bartlett", "bartlett_window", "beta", "bfloat16", "bincount",
+    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "blackman", "blackman_window", "block", "bool",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cat", "cbrt",
+    "cdist", "ceil", "choose", "chunk", "clip", "column_stack", "complex64", "complex128",
     "compress", "concat", "cond", "conj", "constant", "contiguous", "contiguous_strides",
     "convolve", "copy", "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh",
     "count_nonzero", "cov", "cross", "cummax", "cummin", "cumulative_logsumexp", "cumulative_prod",
@@ -551,7 +551,6 @@ else:
         elif (value := _submodule(name)) is None:
             _load_core()
             methods = _import_module(".functions.methods", __name__)
-            methods.raise_if_planned("dt", name)
             return methods.find_plugin_attribute("functions", name, "module 'dovetail'")
         globals()[name] = value
         return value

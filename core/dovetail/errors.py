@@ -32,7 +32,6 @@ __all__ = [
     "SlowDeviceWarning",
     "TransformError",
     "UnavailableError",
-    "UnsupportedAttributeError",
     "UnsupportedError",
     "ValueOverflowError",
 ]
@@ -149,10 +148,6 @@ class KernelError(DovetailError, SyntaxError):
 
 class UnsupportedError(DovetailError, NotImplementedError):
     """A part of the standard that a later version brings; the message says which."""
-
-
-class UnsupportedAttributeError(UnsupportedError, AttributeError):
-    """A name of the standard that a later version brings; `hasattr` says that it is not there."""
 
 
 class InternalError(DovetailError, AssertionError):

@@ -20,7 +20,7 @@ from ..compat.aliases import DEVICE_METHODS, FUNCTION_METHODS, find_original
 from ..declarations import IN_PLACE_METHODS, METHODS, Function, public
 from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
-from ..errors import DTypeError, PluginError, ShapeError, UnsupportedAttributeError
+from ..errors import DTypeError, PluginError, ShapeError
 from ..ops import table as ops
 from ..tensor import c_slots, printing
 from ..tensor import layout_registry as layout_plugins
@@ -57,14 +57,6 @@ LOADED_MODULES = {__name__} | {
     )
 }  # fmt: skip
 LAZY_MODULES = {name: home for home, names in LAZY_METHODS.items() for name in names.split()}
-PLANNED_FEATURES = {"training on several workers": ("parallel",)}
-FEATURE_OF = {name: part for part, names in PLANNED_FEATURES.items() for name in names}
-
-
-def raise_if_planned(owner: str, name: str) -> None:
-    """Raise UnsupportedAttributeError for a name that a later version will have."""
-    if name in FEATURE_OF:
-        raise UnsupportedAttributeError(f"{owner}.{name}: dovetail has no {FEATURE_OF[name]} yet")
 
 
 @public(method=("__getattr__",), wrap=False)
@@ -73,7 +65,6 @@ def find_method(x: Tensor, name: str) -> Any:
 
     Raises: AttributeError.
     """
-    raise_if_planned("Tensor", name)
     if name in LAZY_MODULES:
         import_module(f".{LAZY_MODULES[name]}", __package__)
         return MethodType(method_by_name(name), x)

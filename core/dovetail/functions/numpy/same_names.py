@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...errors import DTypeError, UnsupportedAttributeError
+from ...errors import DTypeError
 from ...tensor.promotion import as_operand
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
@@ -150,10 +150,7 @@ def namesake(function: Function) -> Function | None:
     home, name = getattr(function, "__module__", "numpy"), function.__name__
     if name not in NAMESAKES_BY_MODULE.get(home, "").split():
         return None
-    try:
-        same: Function = getattr(_namespace(*home.split(".")[1:]), name)
-    except UnsupportedAttributeError:
-        return None
+    same: Function = getattr(_namespace(*home.split(".")[1:]), name)
     return same
 
 
