@@ -183,7 +183,7 @@ def wrong(name: str, value: Any) -> list[str]:
             f"`{p}`" for p in given if p not in self_evident(name, value) and f"`{p}`" not in text
         ]
         found += [f"no parameter `{p}`" for p in parameters_named(text) - {*given}]
-    known = {*vars(errors), *vars(builtins), *dt.checkpoint.__all__}
+    known = {*vars(errors), *vars(builtins), *dt.checkpoint.__all__, *dt.parallel.__all__}
     found += [f"no error {n}" for n in errors_named(text) if n not in known]
     return [f for f in found if f != EXCEPT.get(name)]
 

@@ -193,9 +193,8 @@ def test_read_in_the_body_of_a_loop_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("multiply", [lambda n, values: n * values, lambda n, values: values * n])
-@pytest.mark.parametrize(
-    "number", [lambda x: x, lambda x: x + 1, lambda x: np.array(3), lambda x: -x[...] * 2]
-)
+# An operator gives a scalar in a plain run, and `[1, 2] * scalar` repeats the list, as in NumPy.
+@pytest.mark.parametrize("number", [lambda x: x, lambda x: np.array(3), lambda x: x[...]])
 def test_list_times_an_array_of_no_dimensions_is_no_repetition(
     multiply: Callable[[Any, Any], Any], number: Callable[[Any], Any]
 ) -> None:

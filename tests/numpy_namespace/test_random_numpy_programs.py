@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy_programs as programs
+import random_numpy_programs as programs
 import pytest
 
 BLOCK = 10

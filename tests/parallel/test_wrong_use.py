@@ -200,7 +200,8 @@ def test_receive_has_a_limit_of_its_own(kind: str) -> None:
         return monotonic() - started
 
     seconds, error = run_groups(kind, 2, work, timeout=30)
-    assert 0.2 <= seconds < 10 and errors_of([error])[0][0] == 1
+    assert 0.2 <= seconds < 10
+    assert errors_of([error])[0][0] == 0  # rank 1 waited for it
 
 
 @pytest.mark.parametrize("kind", KINDS)

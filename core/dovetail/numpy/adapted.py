@@ -193,6 +193,7 @@ ndarray.nonzero = nonzero  # type: ignore[method-assign]  # of NumPy's results
 
 
 _concatenate, _dot = find_function(host.concatenate), find_function(host.dot)
+_inner = find_function(host.inner)
 
 
 _ALL_NUMBERS = (bool, int, float, complex, host.generic)
@@ -203,16 +204,11 @@ def _strong(x: Any) -> Any:
     return asarray(x) if isinstance(x, _ALL_NUMBERS) else x
 
 
-def _take_strong_numbers(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of two arrays, of which one may be a number that counts as an array."""
-
-    @wraps(call, updated=())
-    def call_with_arrays(a: Any, b: Any, *args: Any, **options: Any) -> Any:
-        if type(a) is not ndarray or (type(b) is not ndarray and not _holds(a, b)):
-            a, b = _strong(a), _strong(b)
-        return call(a, b, *args, **options)
-
-    return call_with_arrays
+def _take_strong_numbers(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return two operands, of which a number counts as an array."""
+    if type(a) is not ndarray or (type(b) is not ndarray and not _holds(a, b)):
+        return _strong(a), _strong(b)
+    return a, b
 
 
 def _holds(x: Any, number: Any) -> bool:
@@ -220,8 +216,17 @@ def _holds(x: Any, number: Any) -> bool:
     return type(x) is ndarray and x.dtype is PYTHON_DTYPES.get(type(number))
 
 
-append = _take_strong_numbers(small_arrays.append)
-inner = _take_strong_numbers(find_function(host.inner))
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """Return the elements of two arrays, one after the other, or both joined along an axis."""
+    arr, values = _take_strong_numbers(arr, values)
+    if axis is None:
+        return small_arrays.append(arr, values)
+    return small_arrays.append(arr, values, axis)
+
+
+def inner(a: Any, b: Any, /) -> Any:
+    """Return the sum of the products of the last axes."""
+    return _inner(*_take_strong_numbers(a, b))
 
 
 def dot(a: Any, b: Any, out: Any = None) -> Any:

@@ -31,6 +31,11 @@ class Share(NamedTuple):
     - `groups`, `workers`, `rank`: the number of groups, the number of workers, and this worker.
 
     See also: `DealtSampler`, `value_and_grad`.
+
+    >>> import dovetail as dt
+    >>> share = dt.parallel.Share(examples=None, size=0, groups=4, workers=1, rank=0)
+    >>> share.groups
+    4
     """
 
     examples: Any

@@ -425,6 +425,16 @@ class MessageRequest:
     """A tensor that is being sent or received, from `send` or `receive` of a group.
 
     - `communicator`, `peer`, `what`, `requests`, `arrival`: set by the group.
+
+    >>> import dovetail as dt
+    >>> def exchange():
+    ...     group = dt.parallel.current()
+    ...     other, own = 1 - group.rank, dt.full((2,), float(group.rank))
+    ...     sent, arriving = group.send(own, other), group.receive(own, other)
+    ...     sent.wait()
+    ...     return arriving.wait().tolist()
+    >>> dt.parallel.run(exchange, workers=2, transport="threads")
+    [[1.0, 1.0], [0.0, 0.0]]
     """
 
     def __init__(

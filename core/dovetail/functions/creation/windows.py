@@ -215,8 +215,8 @@ def hann_window(
     See also: `hann`, `stft`.
 
     >>> import dovetail as dt
-    >>> dt.hann_window(4).tolist()
-    [0.0, 0.5, 1.0, 0.5]
+    >>> print(dt.hann_window(4))
+    [0. , 0.5, 1. , 0.5]
     """
     sym = not flag("hann_window", periodic, "periodic")
     return hann(window_length, sym=sym, dtype=dtype, device=device)

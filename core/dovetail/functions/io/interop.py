@@ -644,12 +644,13 @@ def tobytes(x: Tensor, order: Literal["C", "F", "A"] = "C") -> bytes:
 
     - `order`: "C" is row-major, "F" column-major; "A" is "F" for Fortran-contiguous tensors.
 
+    Shapes: any.
     Dtypes: those of `Tensor.numpy`.
     Raises: DTypeError for a dtype that NumPy and ml_dtypes lack, ArgumentError for another order.
 
     >>> import dovetail as dt
-    >>> dt.asarray([1, 2], dtype=dt.uint8).tobytes()
-    b'\x01\x02'
+    >>> dt.asarray([1, 2], dtype=dt.uint8).tobytes().hex()
+    '0102'
     """
     order = choice("tobytes", order, "order", ("C", "F", "A"))
     return numpy(strided("tobytes", x)).tobytes(order)

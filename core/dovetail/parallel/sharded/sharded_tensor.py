@@ -81,8 +81,9 @@ class ShardedTensor(LayoutTensor):
         return self._local
 
     def full(self) -> Tensor:
-        """Return the whole tensor on every rank, strided. Every rank must call it.
+        """Return the whole tensor on every rank, strided.
 
+        Every rank must call it.
         Gradients flow through it: each rank gets the part of its own shard.
 
         Raises: WorkerError, CaptureError in a captured function.
@@ -214,9 +215,10 @@ def shard(x: Tensor, axis: int = 0, borders: Shape | None = None) -> ShardedTens
 
 
 def from_local(local: Tensor, axis: int = 0) -> ShardedTensor:
-    """Return the tensor of which each rank has one part. Every rank must call it.
+    """Return the tensor of which each rank has one part.
 
-    The ranks tell each other the shapes of their parts; no element is sent.
+    Every rank must call it. The ranks tell each other the shapes of their parts; no element is
+    sent.
 
     - `local`: this rank's part, strided, of the same dtype on all ranks. Sizes along `axis` may
       differ, others may not.
