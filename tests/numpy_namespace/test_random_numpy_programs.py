@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random_numpy_programs as programs
 import pytest
+import random_numpy_programs as programs
 
 BLOCK = 10
 
