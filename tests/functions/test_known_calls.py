@@ -74,22 +74,22 @@ def test_repeated_calls_are_known() -> None:
         x[p], m @ m.T, m.sum(axis=0), dt.concat([x, x])
         put(x, p, 1.0)
     exprs = exprs_if_strided([x, x])
-    assert known_calls.read_known(x, p) is not None
-    assert known_calls.multiply_known(m, m.T) is not None
-    assert known_calls.reduce_known(SUM, m, 0, False, None) is not None
-    assert known_calls.concat_known(concat_key("concat", 0, exprs), exprs) is not None
-    assert known_calls.write_known(x, p, 2.0) and x.tolist()[:2] == [2.0, 2.0]
+    assert known_calls.read_cached(x, p) is not None
+    assert known_calls.multiply_cached(m, m.T) is not None
+    assert known_calls.reduce_cached(SUM, m, 0, False, None) is not None
+    assert known_calls.concat_cached(concat_key("concat", 0, exprs), exprs) is not None
+    assert known_calls.write_cached(x, p, 2.0) and x.tolist()[:2] == [2.0, 2.0]
 
 
 def test_unknown_calls_are_left_to_the_general_path() -> None:
     x, y = dt.ones(3, device="reference"), dt.zeros((2, 7), device="reference")
-    assert known_calls.read_known(y, dt.asarray([0], device="reference")) is None
-    assert known_calls.read_known(x, [0, 1]) is None and known_calls.read_known(x, 0) is None
-    assert known_calls.multiply_known(x, 3) is None
-    assert known_calls.reduce_known(SUM, x, (0,), False, None) is None
-    assert not known_calls.write_known(x, [0, 1], 1.0)
+    assert known_calls.read_cached(y, dt.asarray([0], device="reference")) is None
+    assert known_calls.read_cached(x, [0, 1]) is None and known_calls.read_cached(x, 0) is None
+    assert known_calls.multiply_cached(x, 3) is None
+    assert known_calls.reduce_cached(SUM, x, (0,), False, None) is None
+    assert not known_calls.write_cached(x, [0, 1], 1.0)
     taped = (x.requires_grad_() * 1.0).copy()
-    assert not known_calls.write_known(taped, dt.asarray([0], device="reference"), 1.0)
+    assert not known_calls.write_cached(taped, dt.asarray([0], device="reference"), 1.0)
 
 
 @pytest.mark.skipif(

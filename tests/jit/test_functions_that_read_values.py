@@ -193,7 +193,6 @@ def test_read_in_the_body_of_a_loop_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("multiply", [lambda n, values: n * values, lambda n, values: values * n])
-# An operator gives a scalar in a plain run, and `[1, 2] * scalar` repeats the list, as in NumPy.
 @pytest.mark.parametrize("number", [lambda x: x, lambda x: np.array(3), lambda x: x[...]])
 def test_list_times_an_array_of_no_dimensions_is_no_repetition(
     multiply: Callable[[Any, Any], Any], number: Callable[[Any], Any]
@@ -205,3 +204,18 @@ def test_list_times_an_array_of_no_dimensions_is_no_repetition(
     for value in (2, 5):
         x = np.array(value)
         assert captured(x).tolist() == f(x).tolist()
+
+
+@pytest.mark.parametrize("multiply", [lambda n, values: n * values, lambda n, values: values * n])
+@pytest.mark.parametrize(
+    "number", [lambda x: x + 1, lambda x: -x[...] * -2, lambda x: np.stack([x, x]).sum()]
+)
+@pytest.mark.filterwarnings("ignore:dt.jit of")
+def test_number_repeats_a_list_captured_as_plain(
+    multiply: Callable[[Any, Any], Any], number: Callable[[Any], Any]
+) -> None:
+    """NumPy's results of operators are scalars, beside which a list is a sequence."""
+    captured = dt.jit(lambda x: multiply(number(x), [1, 2]))
+    for value in (2, 5):
+        x = np.array(value)
+        assert captured(x) == multiply(number(x), [1, 2]) == [1, 2] * int(number(x))

@@ -245,7 +245,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         """
         for capture in self._captures.find(key) or ():
             if isinstance(capture, CaptureFailure):
-                return self._run_plainly(flat)
+                return self._run_uncaptured(flat)
             leaves = [*flat.leaves]
             for i, _ in capture.executable.inputs.floats:
                 leaves[i] = float(leaves[i])  # which may be one of NumPy
@@ -255,8 +255,8 @@ class Captured(RecentExecutables, Generic[P, R]):
                 return result
         return CACHE_MISS
 
-    def _run_plainly(self, flat: FlatTree) -> R:
-        """Call the function itself with its arguments as they are."""
+    def _run_uncaptured(self, flat: FlatTree) -> R:
+        """Call the function without a capture, with the values of static arguments."""
         return self._run(flat, [x.value if type(x) is StaticArgument else x for x in flat.leaves])
 
     def _run(self, flat: FlatTree, leaves: Sequence[object]) -> R:
@@ -287,7 +287,7 @@ class Captured(RecentExecutables, Generic[P, R]):
             if self._fullgraph:
                 raise
             warn_user(f"{self._error_name}: {error}; this call runs uncaptured", DovetailWarning)
-            return self._run_plainly(flat)
+            return self._run_uncaptured(flat)
         except (DTypeError, ArgumentTypeError) as error:
             if "TracedFloat" in str(error):
                 error.args = (

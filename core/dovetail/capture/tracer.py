@@ -42,7 +42,7 @@ from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
 from ..memory.tracing.stacktrace import caller_line
 from ..ops.host_routines import HostCall
-from ..ops.table import COPY, Op
+from ..ops.table import Op
 from ..tensor.tensor import Tensor, create_lazy_storage
 from ..weak_identity_map import WeakIdentityMap
 from .host_generators import UNRECORDED_DRAW, HostGenerators
@@ -504,27 +504,6 @@ class CaptureTracer(tracer_api.Tracer):
             if e.op is not None and (e.op.placeholder or self._has_variables(e, numbers)):
                 return False
             stack += [a for a in operands if type(a) is Expr]
-        return True
-
-    def is_given(self, x: Tensor) -> bool:
-        """Return True for arguments, tensors of the closure, constants and fills.
-
-        So are pending elementwise results of them; a copy is computed, as an element that is read.
-        """
-        acts = [act for act in self.acts if not isinstance(act, FillAct)]
-        computed = {place.slot for act in acts for place in act.written}
-        stack = [x._expr]
-        while stack:
-            e = stack.pop()
-            if e.op is None and e.storage.pending is not None:
-                e = e.storage.pending
-            if e.op is None:
-                is_computed = self.find_slot(e.storage) in computed
-            else:
-                is_computed = e.op.kind not in ("map", "generate") or e.op is COPY
-            if is_computed:
-                return False
-            stack += [a for a in e.args if type(a) is Expr]
         return True
 
     def _has_variables(self, e: Expr, numbers: Sequence[int]) -> bool:

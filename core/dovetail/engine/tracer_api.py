@@ -160,10 +160,6 @@ class Tracer(ABC):
         """
         return False
 
-    def is_given(self, x: Tensor) -> bool:
-        """Return True for a tensor that the function gets or fills, and does not compute."""
-        return False
-
     # --- random numbers, and others that the host gives
     @abstractmethod
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:

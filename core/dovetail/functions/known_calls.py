@@ -51,13 +51,13 @@ take_cache: LRUCache[TakeKey, tuple[Attrs, Spec, IndexPurpose | None, Move | Non
 take_cache = LRUCache(1024)
 
 
-def read_known(x: Tensor, key: object) -> Tensor | None:
-    """Return `x[key]` for an index tensor of a vector, and for a small mask."""
+def read_cached(x: Tensor, key: object) -> Tensor | None:
+    """Return `x[key]` for a cached index tensor of a vector, or a small mask; None on a miss."""
     if not is_strided(x) or not is_strided(key):
         return None
     s = expr_of(x).spec
     if is_integer_tensor(key):
-        return take_known("index", x, key, 0) if len(s.shape) == 1 else None
+        return take_cached("index", x, key, 0) if len(s.shape) == 1 else None
     if s.size > BLOCK_ELEMENTS or expr_of(key).spec is not spec(s.shape, bool_, s.device):
         return None
     whole = ("reshape", (s.size,))
@@ -66,8 +66,8 @@ def read_known(x: Tensor, key: object) -> Tensor | None:
     return gather(flat, [expr_of(positions)], expr_of(positions).spec.shape, (-1,), (0,))
 
 
-def take_known(name: str, x: Tensor, index: Tensor, axis: int) -> Tensor | None:
-    """Return the elements of `x` at an integer tensor along an axis."""
+def take_cached(name: str, x: Tensor, index: Tensor, axis: int) -> Tensor | None:
+    """Return the elements of `x` at an integer tensor along an axis; None on a cache miss."""
     e, i = expr_of(x), expr_of(index)
     key = (e.spec, i.spec, axis, name)
     cached = take_cache.young.get(key) or take_cache.find(key)
@@ -136,7 +136,7 @@ put_cache = LRUCache(1024)
 _NUMBERS = (int, float, bool)
 
 
-def write_known(x: Tensor, key: object, value: Operand) -> bool:
+def write_cached(x: Tensor, key: object, value: Operand) -> bool:
     """Write `x[key] = value` and return True, or return False if the general path must write.
 
     The keys are an index tensor, and a mask of a number.
@@ -144,7 +144,7 @@ def write_known(x: Tensor, key: object, value: Operand) -> bool:
     if not is_strided(x) or not expr_of(x).spec.shape:
         return False
     if is_integer_tensor(key):
-        scattered = _put_known(x, key, value)
+        scattered = _put_cached(x, key, value)
         if scattered:
             write_tensor("setitem", x, scattered, is_update=True)
             return True
@@ -156,7 +156,7 @@ def write_known(x: Tensor, key: object, value: Operand) -> bool:
     return False
 
 
-def _put_known(x: Tensor, index: Tensor, value: Operand) -> Box[Expr]:
+def _put_cached(x: Tensor, index: Tensor, value: Operand) -> Box[Expr]:
     """Return, in a box, the expression of `x[index] = value`; an empty box if it is not known."""
     e, i = expr_of(x), expr_of(index)
     if e.tape is not None:
@@ -208,8 +208,8 @@ def product_routine() -> str | None:
     return None if (_ALLOWS_VENDOR if chosen is None else chosen) else NO_VENDOR_ATTRS
 
 
-def multiply_known(x1: Tensor, x2: object) -> Tensor | None:
-    """Return the matrix product of two tensors; None also for other layouts."""
+def multiply_cached(x1: Tensor, x2: object) -> Tensor | None:
+    """Return the matrix product of two strided tensors; None on a cache miss."""
     if not is_strided(x1) or not is_strided(x2):
         return None
     how = product_routine()
@@ -267,10 +267,10 @@ def reduction_key(
     return None
 
 
-def reduce_known(
+def reduce_cached(
     op: Op, x: Tensor, axis: object, keepdims: bool, dtype: DType | None
 ) -> Tensor | None:
-    """Return a reduction over one axis or all."""
+    """Return a reduction over one axis or all; None on a cache miss."""
     key = reduction_key(op, x, axis, keepdims, dtype)
     cached = None if key is None else reduction_cache.young.get(key) or reduction_cache.find(key)
     if cached is None:
@@ -312,8 +312,8 @@ def concat_key(op: str, axis: object, exprs: Sequence[Expr]) -> tuple[object, ..
     return tuple(key)
 
 
-def concat_known(key: tuple[object, ...], exprs: Sequence[Expr]) -> Tensor | None:
-    """Return the concatenation, with views of the operands where the key has them."""
+def concat_cached(key: tuple[object, ...], exprs: Sequence[Expr]) -> Tensor | None:
+    """Return the concatenation, with the views that the key names; None on a cache miss."""
     cached = concat_cache.young.get(key) or concat_cache.find(key)
     if cached is None:
         return None
@@ -326,7 +326,7 @@ def concat_known(key: tuple[object, ...], exprs: Sequence[Expr]) -> Tensor | Non
 def concat_plain(arrays: object) -> Tensor | None:
     """Return the concatenation along axis 0 of a list or tuple of tensors."""
     exprs = exprs_if_strided(arrays)
-    return concat_known(concat_key("concat", 0, exprs), exprs) if exprs else None
+    return concat_cached(concat_key("concat", 0, exprs), exprs) if exprs else None
 
 
 def join_on_host(op: str, exprs: Sequence[Expr]) -> Tensor | None:

@@ -38,7 +38,7 @@ from .elementwise.op_functions import Number
 from .indexing import index_reads, index_writes, masks
 from .indexing.functional_updates import FunctionalUpdates
 from .io import interop, pickling, transfer
-from .known_calls import multiply_known, read_known, write_known
+from .known_calls import multiply_cached, read_cached, write_cached
 from .lazy_methods import LAZY_METHODS
 from .numpy import protocol
 from .products import matrix_products
@@ -385,4 +385,4 @@ def install_methods(gradients: Mapping[str, object]) -> None:
     for methods in (OPERATORS, READ_METHODS, PROPERTIES, declared, gradients):
         for name, method in methods.items():
             setattr(Tensor, name, method)
-    c_slots.fill(Tensor, read_known, write_known, multiply_known)
+    c_slots.fill(Tensor, read_cached, write_cached, multiply_cached)

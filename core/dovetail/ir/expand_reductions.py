@@ -239,14 +239,15 @@ class _Lanes:
         first, more = append(row * LANES), append(row < top)
         lane = (chunk >> (row * CHUNK_BITS)) & (LANES - 1)
         into, further = append(first + LANES + lane), append(cast(more, row.dtype))
-        write = self.write_tree_by_group if self.expander.by_group else self.write_pairs
+        write = self.write_tree_by_group if self.expander.by_group else self.write_tree_serially
         write(first, into, further)
         self.fill(first, further * LANES)
 
-    def write_pairs(self, first: Value, into: Value, further: Value) -> None:
-        """Append the tree of the row from lane `first` on, and its combination into a lane.
+    def write_tree_serially(self, first: Value, into: Value, further: Value) -> None:
+        """Append the tree of a row's lanes; if `further` is 1, combine it into lane `into`.
 
-        Lane j takes lane j + w for j < w, w = 16, 8, 4, 2, 1: these j + w count down from 31 to 1.
+        `first`: the first lane of the row. Lane j accumulates lane j + w for j < w, w = 16, 8, 4,
+        2, 1: these j + w count down from 31 to 1.
         """
         append, half = self.append, const(LANES // 2, first.dtype)
         with self.expander.fold(further + (LANES - 1), [half]) as pairs:
@@ -257,7 +258,7 @@ class _Lanes:
             self.combine(near, self.load(append(first + far)))
 
     def write_tree_by_group(self, first: Value, into: Value, further: Value) -> None:
-        """Append the tree for a group, a map for each width; width 0 is the combination above."""
+        """Append the tree for a group of lanes, a map for each width; see `write_tree_serially`."""
         append = self.append
         with self.expander.fold(further + TREE_STEPS) as steps:
             width = append(const(LANES // 2, first.dtype) >> steps.var)

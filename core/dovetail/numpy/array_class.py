@@ -851,15 +851,12 @@ def find_promotion(op: Op, *operands: Any) -> Any:
 
 
 def _multiply_by_list(a: Any, b: Any) -> Any:
-    """Return the product with a list or tuple; an integer that a trace computes repeats it.
+    """Return the product with a list or tuple; a pending number repeats it, as NumPy's scalar.
 
-    Without a trace that integer is NumPy's scalar. Its read ends the trace.
+    The read of the number ends a trace. Raises: TypeError for a number that is no integer.
     """
     x, values = (a, b) if isinstance(a, Tensor) else (b, a)
-    tracer = tracer_api.current()
-    is_integer = expr_of(x).spec.shape == () and x.dtype.kind in "iu"
-    is_scalar = is_integer and tracer is not None and not tracer.is_given(x)
-    return values * operator.index(x) if is_scalar else UFUNCS["multiply"](a, b)
+    return values * operator.index(x) if x in pending_numbers else UFUNCS["multiply"](a, b)
 
 
 def _is_scalar_type(kind: Any) -> bool:

@@ -107,10 +107,17 @@ class ShardedOptimizer(Optimizer):
         - `param_group`: a dict with "params" and options by name.
         """
         self.optimizer.add_param_group(param_group)
-        self._assign_owners()
+        try:
+            self._assign_owners()
+        except dt.ArgumentError:
+            self.optimizer.param_groups.pop()
+            raise
 
     def _step(self, closure: Closure | None = None) -> Any:
-        """Run the closure, update the parameters of this worker, and exchange all parameters."""
+        """Run the closure, update this worker's parameters, and exchange those with a gradient.
+
+        All workers call it. Raises: CaptureError, ArgumentError.
+        """
         if is_capturing():
             raise dt.CaptureError(
                 f"{OP}: step must not be called in a captured function, because workers exchange "

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def fill(
     tensor: type[Tensor],
-    read_known: Callable[[Tensor, object], Tensor | None],
-    write_known: Callable[[Tensor, object, Any], bool],
-    multiply_known: Callable[[Tensor, object], Tensor | None],
+    read_cached: Callable[[Tensor, object], Tensor | None],
+    write_cached: Callable[[Tensor, object, Any], bool],
+    multiply_cached: Callable[[Tensor, object], Tensor | None],
 ) -> None:
     """Fill Tensor's C type slots after all its methods are set; do nothing in pure Python.
 

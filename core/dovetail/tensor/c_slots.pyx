@@ -97,7 +97,7 @@ cdef object _negate = ops.NEGATIVE, _take_absolute = ops.ABS, _cast = ops.ASTYPE
 cdef list _comparisons = [ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL, ops.GREATER, ops.GREATER_EQUAL]
 cdef list _forward = [], _reflected = [], _in_place = []
 cdef object _product = None, _product_reflected = None, _read_at = None, _write_at = None
-cdef object _read_known = None, _write_known = None, _multiply_known = None
+cdef object _read_cached = None, _write_cached = None, _multiply_cached = None
 
 
 cdef type _array = None  # the subclass of which small arrays are computed at once
@@ -276,7 +276,7 @@ cdef object _multiply_matrices(object a, object b):
                 return result
         return _array_product(a, b)
     if is_strided(a):
-        result = None if _flags.has_autocast else _multiply_known(a, b)
+        result = None if _flags.has_autocast else _multiply_cached(a, b)
         return _product(a, b) if result is None else result
     return _product_reflected(b, a) if is_strided(b) else NotImplemented
 
@@ -294,7 +294,7 @@ cdef object _subscript(object x, object key):
         return create_view(x, e)
     if not is_strided(x):
         return _default_subscript(x, key)
-    result = _read_known(x, key)
+    result = _read_cached(x, key)
     return _read_at(x, key) if result is None else result
 
 
@@ -310,7 +310,7 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
             return 0
         write_value("setitem", create_view(x, e), <object>value)
     elif value != NULL and is_strided(x):
-        if not _write_known(x, key, <object>value):
+        if not _write_cached(x, key, <object>value):
             _write_at(x, key, <object>value)
     else:
         return _default_assignment(x, key, value)
@@ -570,12 +570,12 @@ cdef _set_bitwise_operators(type kind):
     _default_updates[2], numbers.nb_inplace_xor = numbers.nb_inplace_xor, _xor_to
 
 
-def fill(type tensor, read_known, write_known, multiply_known):
+def fill(type tensor, read_cached, write_cached, multiply_cached):
     """Fill the slots of Tensor, once the class has all of its methods; do nothing when repeated.
 
     The other arguments are functions of `functions/known_calls.py`.
     """
-    global _read_known, _write_known, _multiply_known
+    global _read_cached, _write_cached, _multiply_cached
     global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _read_at, _write_at
     global _default_float, _default_int, _default_bool, _default_comparison, _default_length
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
@@ -583,7 +583,7 @@ def fill(type tensor, read_known, write_known, multiply_known):
     if _tensor is not None:
         return
     _tensor = tensor
-    _read_known, _write_known, _multiply_known = read_known, write_known, multiply_known
+    _read_cached, _write_cached, _multiply_cached = read_cached, write_cached, multiply_cached
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
         _forward.append(tensor.__dict__[f"__{name}__"])
         _reflected.append(tensor.__dict__[f"__r{name}__"])

@@ -22,7 +22,7 @@ from ...tensor.tensor import Tensor, create_tensor, required, strided, unsupport
 from ...tensor.writes import array_of, restore_ints, value_node
 from ..datatypes import as_dtype, cast, result_type
 from ..graph_cache import CachedFunction
-from ..known_calls import TakeKey, gather, read_known, record_check, take_cache, take_known
+from ..known_calls import TakeKey, gather, read_cached, record_check, take_cache, take_cached
 from ..variants import public
 from .index_keys import (
     Key,
@@ -61,7 +61,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     e = basic_leaf(x, key)
     if e is not None:
         return create_view(x, e)
-    if (repeated := read_known(x, key)) is not None:
+    if (repeated := read_cached(x, key)) is not None:
         return repeated
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         return (
@@ -98,7 +98,7 @@ def _mask_spec(s: Spec) -> Spec:
 
 def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
     """Gather the elements of `x` at an integer tensor along axis `d`; cache the attributes."""
-    if (repeated := take_known(name, x, index, d)) is not None:
+    if (repeated := take_cached(name, x, index, d)) is not None:
         return repeated
     key = (expr_of(x).spec, expr_of(index).spec, d, name)
     return _gather_selection(name, x, parts_along(x, d, index), key)

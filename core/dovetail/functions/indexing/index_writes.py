@@ -44,7 +44,7 @@ from ...tensor.writes import (
 )
 from ..datatypes import cast
 from ..graph_cache import build_recipe
-from ..known_calls import is_number, put_cache, record_check, write_known
+from ..known_calls import is_number, put_cache, record_check, write_cached
 from ..variants import public
 from .index_keys import (
     Key,
@@ -87,7 +87,7 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
         if not (write_element(x, key, value) or fill_elements(x, e, value)):
             write_value("setitem", create_view(x, e), value)
         return
-    if write_known(x, key, value):
+    if write_cached(x, key, value):
         return
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         write_tensor("setitem", x, _put_rows(x, key, value), is_update=True)

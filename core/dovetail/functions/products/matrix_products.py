@@ -38,7 +38,7 @@ from ...tensor.promotion import Array, as_tensors, overrides_operators
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_out
 from ..datatypes import DTypeLike, cast
-from ..known_calls import multiply_known, product_cache, product_routine, with_dense_rows
+from ..known_calls import multiply_cached, product_cache, product_routine, with_dense_rows
 from ..shape import manipulation
 from ..variants import public
 
@@ -121,7 +121,7 @@ WIDE_MULTIPLIES_MIN = 1 << 20  # from which casts of halves to float32 and back 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     """Return the matrix product; its spec is cached. Other layouts are dispatched."""
-    if (repeated := multiply_known(x1, x2)) is not None:
+    if (repeated := multiply_cached(x1, x2)) is not None:
         return repeated
     if not is_strided(x1) or not is_strided(x2):
         return dispatch("matmul", name, (x1, x2), x1, x2)

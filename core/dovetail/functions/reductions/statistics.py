@@ -27,7 +27,7 @@ from ...tensor.tensor import Tensor, drop_tape, required, strided
 from ...tensor.writes import write_out
 from ..creation.constructors import Fill, create_full
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
-from ..known_calls import reduce_known, reduction_cache, reduction_key
+from ..known_calls import reduce_cached, reduction_cache, reduction_key
 from ..shape.manipulation import broadcast_to
 from ..variants import public
 
@@ -58,7 +58,7 @@ def _reduce(
     op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, dtype: DType | None = None
 ) -> Tensor:
     """Record a reduction, with spec and axes from a cache; write into `out` if given."""
-    result = reduce_known(op, x, axis, keepdims, dtype)
+    result = reduce_cached(op, x, axis, keepdims, dtype)
     if result is None:
         result = _reduce_uncached(op, x, axis, keepdims, dtype)
         key = reduction_key(op, x, axis, keepdims, dtype)

@@ -31,8 +31,8 @@ from ..graph_cache import CachedFunction
 from ..known_calls import (
     CONCAT_LAZY_TENSORS_MAX,
     concat_cache,
+    concat_cached,
     concat_key,
-    concat_known,
     concat_plain,
     exprs_if_strided,
     join_on_host,
@@ -131,7 +131,7 @@ def concat(
         arrays = _cast_all("concat", arrays, dtype, casting)
     exprs = exprs_if_strided(arrays) if type(axis) is int else []
     key = concat_key("concat", axis, exprs)
-    if exprs and (repeated := concat_known(key, exprs)) is not None:
+    if exprs and (repeated := concat_cached(key, exprs)) is not None:
         return repeated
     if axis == 0 and (copied := join_on_host("concat", exprs)) is not None:
         return copied
@@ -239,7 +239,7 @@ def stack(
         arrays = _cast_all("stack", arrays, dtype, casting)
     exprs = exprs_if_strided(arrays) if type(axis) is int else []
     key = concat_key("stack", axis, exprs)
-    if exprs and (repeated := concat_known(key, exprs)) is not None:
+    if exprs and (repeated := concat_cached(key, exprs)) is not None:
         return repeated
     if axis == 0 and (copied := join_on_host("stack", exprs)) is not None:
         return copied
@@ -257,7 +257,7 @@ def stack(
     e, shape = stacked._expr, tensors[0].shape
     m: Move = ("reshape", (*shape[:d], 1, *shape[d:]))
     concat_cache[key] = (m,) * len(tensors), e.spec, d
-    return typed_cast("Tensor", concat_known(key, exprs))
+    return typed_cast("Tensor", concat_cached(key, exprs))
 
 
 @public(method=True, in_place=True, cache=True, widen=False)
@@ -281,7 +281,7 @@ def roll(
     required("roll", x)
     plain = is_strided(x) and type(shift) is int and (axis is None or type(axis) is int)
     key = ("roll", shift, axis, x._expr.spec) if plain else ()
-    if plain and (repeated := concat_known(key, [x._expr, x._expr])) is not None:
+    if plain and (repeated := concat_cached(key, [x._expr, x._expr])) is not None:
         return repeated
     rolled = _roll_axes(x, shift, axis)
     if plain and (e := rolled._expr).op is CONCAT:

@@ -50,7 +50,7 @@ def reduction(op: Op, x: ShardedTensor, axes: Shape, keepdims: bool, attrs: Any)
 class _Ordered(NamedTuple):
     """A shard with its reduced axes last, as two: those before the sharded one, and the others.
 
-    `starts`: the borders along the last axis. `outer`: the number of axes that are not reduced.
+    `borders`: those along the last axis. `outer`: the number of axes that are not reduced.
     """
 
     local: Tensor
@@ -125,7 +125,7 @@ def _gather_last(op: str, partial: Tensor, counts: list[int], group: Messenger) 
 
 
 def _find_extreme(op: Op, x: ShardedTensor, axes: Shape) -> Tensor:
-    """Return the position of the first extreme element."""
+    """Return the argmax or argmin over `axes`, counted in row-major order."""
     local, borders, outer = _order(x, axes)
     group, length = x.sharding.group, local.shape[-1]
     if local.shape[-2] > 1:
@@ -147,7 +147,7 @@ def _find_extreme(op: Op, x: ShardedTensor, axes: Shape) -> Tensor:
 
 
 def variance(x: ShardedTensor, axes: Shape, correction: float, keepdims: bool) -> Tensor:
-    """Return the variance, by the steps of strided tensors."""
+    """Return the two-pass variance, in the dtype in which it is computed."""
     wide = x.astype(dt.mean(x.local()[..., :1]).dtype if x.dtype.kind in "biu" else x.dtype.compute)
     away = wide - dt.mean(wide, axis=axes, keepdims=True)
     squared = dt.square(away) if away.dtype.kind != "c" else dt.real(away * dt.conj(away))
