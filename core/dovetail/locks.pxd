@@ -14,6 +14,6 @@ cdef class Lock:
     cpdef object hold_within(self, double seconds, object error, object work, tuple args)
     cpdef object _call(self, object work, object x)
     cpdef bint _is_free(self) noexcept
-    cdef int _enter(self) except -1
+    cdef int _enter(self, long long waits=*) except -1
     cdef _leave(self)
     cdef int _wait(self, unsigned long me, long long waits) except -1

@@ -49,13 +49,8 @@ cdef class Lock:
 
     cpdef object hold_within(self, double seconds, object error, object work, tuple args):
         """Return `work(*args)`, called with the lock held; raise `error()` after so many seconds."""
-        cdef unsigned long me = PyThread_get_thread_ident()
-        cdef bint is_busy = self._depth != 0 or self._waiting != 0
-        if is_busy and self._owner != me:
-            if not self._wait(me, <long long>(seconds * 1_000_000 / WAIT_MICROSECONDS) + 1):
-                raise error()
-        else:
-            self._enter()
+        if not self._enter(<long long>(seconds * 1_000_000 / WAIT_MICROSECONDS) + 1):
+            raise error()
         try:
             return work(*args)
         finally:
@@ -73,17 +68,20 @@ cdef class Lock:
         """Return True if no other thread has the lock."""
         return self._depth == 0 or self._owner == PyThread_get_thread_ident()
 
-    cdef int _enter(self) except -1:
-        """Acquire the lock once more for this thread; wait while another one has it."""
+    cdef int _enter(self, long long waits=-1) except -1:
+        """Acquire the lock once more for this thread; return 0 if another one has it too long.
+
+        waits: the number of waits after which it is too long; -1 has no end.
+        """
         cdef unsigned long me = PyThread_get_thread_ident()
         if self._depth == 0:
             if self._waiting == 0:
                 self._owner, self._depth = me, 1
-                return 0
+                return 1
         elif self._owner == me:
             self._depth += 1
-            return 0
-        return self._wait(me, -1)
+            return 1
+        return self._wait(me, waits)
 
     cdef _leave(self):
         """Release the lock once; after the last time open the gate, if it is locked."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import dovetail as dt
 import dovetail.numpy as np
+import numpy
 import pytest
 
 
@@ -219,3 +220,28 @@ def test_number_repeats_a_list_captured_as_plain(
     for value in (2, 5):
         x = np.array(value)
         assert captured(x) == multiply(number(x), [1, 2]) == [1, 2] * int(number(x))
+
+
+def test_replayed_numbers_are_as_immutable_as_those_of_the_first_call() -> None:
+    f = dt.jit(lambda x: x.max() + 1)
+    for _ in range(3):
+        y = z = f(np.array([1, 2]))
+        z += 1
+        assert (y, z) == (3, 4)
+        assert f(np.array([1, 2])) * [1, 2] == [1, 2] * 3
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda m, x: x.max() * numpy.array([1, 2], "f4"),
+        lambda m, x: (x > 1).any() ** 2,
+        lambda m, x: x * numpy.array([1, 2], "f4"),
+    ],
+)
+def test_captured_and_plain_results_have_numpys_dtype(f: Callable[[Any, Any], Any]) -> None:
+    x = numpy.array([1, 2], "i4")
+    want = numpy.asarray(f(numpy, x)).dtype
+    captured = dt.jit(lambda x: f(np, x))
+    found = [f(np, np.array(x)), captured(np.array(x)), captured(np.array(x))]
+    assert [numpy.asarray(r).dtype for r in found] == [want] * 3

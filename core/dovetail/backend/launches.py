@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..dtypes import DType
+from ..dtypes import DType, float32, float64
 from ..errors import InternalError
 from ..ir.builder import Kernel
 from .interface import Backend, Compiled, Handles, Launch, Scalar, StreamHandle
@@ -68,7 +68,11 @@ def struct_format(dtype: DType, bytes_min: int = 1) -> str:
 
     - `dtype`: its dtype: a bool, an integer, float32 or float64.
     - `bytes_min`: the least size; a narrower integer is extended to it.
+
+    Raises: InternalError for other dtypes.
     """
+    if dtype.kind not in "biu" and dtype not in (float32, float64):
+        raise InternalError("struct_format: no format for the dtype", dtype)
     size = max(dtype.itemsize, bytes_min).bit_length() - 1
     letter = "bhiqfd"[size + 2 * (dtype.kind == "f")]
     return letter.upper() if dtype.kind in "bu" else letter

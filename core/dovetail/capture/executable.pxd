@@ -112,6 +112,7 @@ cdef class OutputSlot:
     cdef public Py_ssize_t allocation
     cdef public Py_ssize_t earlier_output
     cdef public type kind
+    cdef public bint is_number
 
 
 cdef class Outputs:

@@ -27,6 +27,7 @@ from ..plugins.device_handle import OpenedDevice
 from ..settings import Settings, current, flags
 from ..tensor.c_fields import expr_of, is_strided, record_alias, set_class
 from ..tensor.host import evaluate_leaf
+from ..tensor.operators import pending_numbers
 from ..tensor.tensor import Tensor, create_tensor
 from .guards import static_key
 from .pytree import FlatTree, StaticArgument, rebuild
@@ -389,6 +390,7 @@ class OutputSlot:
     allocation: int = NO_INDEX  # the number of the new memory over which it is
     earlier_output: int = NO_INDEX  # the number of an earlier output over the same memory
     kind: type[Tensor] = Tensor  # its class
+    is_number: bool = False  # whether in-place operators leave it as it is
 
 
 @dataclass(eq=False, repr=False)
@@ -465,6 +467,8 @@ class Outputs:
         y = create_tensor(leaf(storage, slot.spec, slot.strides, begin))
         if slot.kind is not Tensor:
             set_class(y, slot.kind)
+            if slot.is_number:
+                pending_numbers[y] = True
         return y if base is None or slot.is_saved else record_alias(base, y)
 
 

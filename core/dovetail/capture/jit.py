@@ -271,6 +271,14 @@ class Captured(RecentExecutables, Generic[P, R]):
         A retryable failure is stored only after `CAPTURE_TRIES_MAX` calls. Calls with the key of a
         stored failure run the function without a capture.
         """
+        has_begun = False
+
+        def trace() -> R:
+            """Call the function with traced arguments."""
+            nonlocal has_begun
+            has_begun = True
+            return self._run(flat, leaves)
+
         try:
             session = CaptureSession(
                 self._error_name,
@@ -282,9 +290,9 @@ class Captured(RecentExecutables, Generic[P, R]):
                 not self._fullgraph and self._count_fixed(flat, key) < FIXED_FLOATS_MAX,
             )
             leaves = session.trace_arguments()
-            result, capture = session.run(lambda: self._run(flat, leaves))
+            result, capture = session.run(trace)
         except CapturesBusyError as error:
-            if self._fullgraph:
+            if self._fullgraph or has_begun:  # a function that it calls waited
                 raise
             warn_user(f"{self._error_name}: {error}; this call runs uncaptured", DovetailWarning)
             return self._run_uncaptured(flat)

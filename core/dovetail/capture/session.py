@@ -17,6 +17,7 @@ from ..memory.storage import next_serial
 from ..memory.tracing.stacktrace import caller_line
 from ..settings import Settings, flags
 from ..tensor.c_fields import is_strided
+from ..tensor.operators import pending_numbers
 from ..tensor.tensor import Tensor, create_tensor
 from .bindings import FunctionTrace, NewGradient, ReachableTensor, Result, ResultIndex, bind_trace
 from .closures import Closure, ClosurePath
@@ -369,7 +370,7 @@ class CaptureSession:
         )
         executable, numbers = bind_trace(trace)
         for slot, t in zip(executable.outputs.slots, tensors, strict=False):  # saved values follow
-            slot.kind = type(t)
+            slot.kind, slot.is_number = type(t), t in pending_numbers
         if backward_capture is not None:
             attach = backward_capture.create_attacher(self.name, numbers, len(tensors))
             executable.outputs.attach_gradients = attach

@@ -343,8 +343,8 @@ class ndarray(ArrayMethods):
         return UFUNCS["absolute"](self)
 
     def __pow__(self, other: Any) -> Any:
-        """Return the powers; a square has the dtype of `np.square`."""
-        if type(other) is int and other == 2:
+        """Return the powers; the square of an array has the dtype of `np.square`."""
+        if type(other) is int and other == 2 and self not in pending_numbers:
             return UFUNCS["square"](self)
         return read_result(_raise_to_power(self, other))
 
@@ -841,6 +841,8 @@ def find_promotion(op: Op, *operands: Any) -> Any:
     - `operands`: dtypes of tensors, types of numbers.
     """
     ufunc = UFUNCS.get(_UFUNC_NAMES.get(op.name, op.name))
+    if host.ndarray in operands:
+        return ufunc
     if list in operands or tuple in operands:
         return _multiply_by_list if op.name == "multiply" else ufunc
     numpy_kinds = {k: _dtypes.get(k, k) for k in operands if _is_scalar_type(k)}

@@ -210,7 +210,11 @@ def read_result(result: Any, args: Sequence[Any] = ()) -> Any:
     e = expr_of(result)
     if e.spec.shape or (len(args) > 2 and any(a is result for a in args)):  # `out` is no new array
         return result
-    if flags.captures or e.tape is not None or opened(e.spec.device).asynchronous:
+    if (
+        (flags.captures and is_tracing())
+        or e.tape is not None
+        or opened(e.spec.device).asynchronous
+    ):
         pending_numbers[result] = True
         return result
     return result[()]

@@ -139,6 +139,7 @@ def _rendezvous() -> Iterator[dict[str, str]]:
         if hasattr(socket, "AF_UNIX") and len(os.fsencode(folder)) <= SOCKET_PATH_BYTES_MAX:
             yield {"MASTER_ADDR": f"unix:{folder}", "MASTER_PORT": "0"}
         else:
+            os.rmdir(folder)  # it would stay if this process was killed
             with socket.create_server(("127.0.0.1", 0)) as probe:
                 port = probe.getsockname()[1]
             yield {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
