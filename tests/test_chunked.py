@@ -116,7 +116,7 @@ def test_long_sum_of_one_block_per_chunk_is_folded_in_levels(
     assert same_bits(computed(chunked.sum(split(x, CHUNK))), whole) and sizes == [10]
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float64", "complex64", "int8", "bool"])
+@pytest.mark.parametrize("name", ["float16", "float64", "complex64", "int8", "bool"])
 @pytest.mark.parametrize("function", WHOLE)
 def test_dtypes_are_those_of_the_whole(name: str, function: str) -> None:
     if function == "vector_norm" and name in ("int8", "bool"):
@@ -128,7 +128,7 @@ def test_dtypes_are_those_of_the_whole(name: str, function: str) -> None:
     want = WHOLE[function](x)
     found = computed(found)
     assert found.dtype is want.dtype
-    assert found.tolist() == want.tolist()
+    assert repr(found.tolist()) == repr(want.tolist())  # the complex product overflows to NaN
 
 
 def test_dtype_of_sum_casts_the_elements_first() -> None:
@@ -261,6 +261,32 @@ def test_new_chunks_have_no_more_elements_than_before(monkeypatch: pytest.Monkey
         rows = chunked.Rows("sum", x, 0, False).array  # type: ignore[attr-defined]  # not public
     sizes = [max(c) for c in rows.chunks]
     assert sizes[0] == CHUNK and sizes[0] * sizes[1] <= 100 * 3000
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (3, 0, 4), (0, 0)])
+@pytest.mark.parametrize("name", ["sum", "mean", "var"])
+def test_several_axes_without_elements_are_those_of_the_whole(name: str, shape: Any) -> None:
+    x = np.zeros(shape, np.float32)
+    found = computed(getattr(chunked, name)(da.from_array(x, chunks=-1)))
+    assert same_bits(found, getattr(dt, name)(dt.asarray(x)))
+
+
+def test_axis_may_be_of_numpy() -> None:
+    x = split(X, (2, CHUNK))
+    assert same_bits(computed(chunked.sum(x, axis=np.int64(1))), dt.sum(dt.asarray(X), axis=1))
+    with pytest.raises(dt.ArgumentTypeError, match=r"^sum: axis"):
+        chunked.sum(x, axis=1.5)  # type: ignore[arg-type]  # on purpose
+
+
+def test_shapes_that_do_not_match_are_shown_as_passed() -> None:
+    a, b, c = (da.zeros(shape, dtype=np.float32) for shape in ((2, 4), (3, 4), (2, 1)))
+    with pytest.raises(dt.ShapeError, match="vecdot"):
+        chunked.vecdot(a, b)
+    with pytest.raises(dt.ShapeError, match=r"^vecdot: .*\(2, 1\) and \(2, 4\)"):
+        chunked.vecdot(c, a)
+    with pytest.raises(dt.ShapeError, match="matmul"):
+        chunked.matmul(da.zeros((2, 3, 4)), da.zeros((3, 4, 5)))
 
 
 def test_errors_name_the_function_and_the_way_out() -> None:

@@ -17,7 +17,15 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import CHUNK, PRODUCT_BLOCK, PRODUCT_BLOCKS, arguments, publish_all, warn_user
+from dovetail.extend import (
+    CHUNK,
+    PRODUCT_BLOCK,
+    PRODUCT_BLOCKS,
+    arguments,
+    broadcast_shapes,
+    publish_all,
+    warn_user,
+)
 from dovetail.extend import axis as find_axis
 
 __all__ = ["matmul", "mean", "prod", "std", "sum", "var", "vecdot", "vector_norm"]
@@ -275,7 +283,7 @@ class Rows:
 
 def _flatten(op: str, x: Array, axes: Sequence[int]) -> tuple[Array, int]:
     """Return an array whose reduced axes are one, with borders at multiples of CHUNK; its axis."""
-    long = [d for d in axes if x.shape[d] > 1]
+    long = [d for d in axes if x.shape[d] != 1]
     first, inner = (long[0] if long else axes[0]), long[1:]
     if len(axes) == 1:
         return _align(op, x, first, CHUNK), first
@@ -390,17 +398,22 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     >>> dt.chunked.vecdot(da.asarray([1.0, 2.0]), da.asarray([3.0, 4.0])).compute().item()
     11.0
     """
-    operands, axis = [], arguments.integer("vecdot", axis, "axis")
+    operands, sizes, axis = [], [], arguments.integer("vecdot", axis, "axis")
     if axis >= 0:
         raise dt.ArgumentError(f"vecdot: axis must be negative, got {axis}")
     for x, is_first in ((x1, True), (x2, False)):
         d = _check_array("vecdot", x)
         last = find_axis("vecdot", axis, x.ndim)
+        sizes.append(x.shape[last])
         x = _align("vecdot", x, last, PRODUCT_BLOCK)
         indices = tuple(range(x.ndim))
         moved = (*indices[:last], *indices[last + 1 :], last)
         order = partial(_order_vectors, last, is_first)
         operands.append(_blockwise(order, moved, [x, indices], d))
+    if sizes[0] != sizes[1]:
+        raise dt.ShapeError(
+            f"vecdot: sizes along axis {axis} must be equal, got shapes {x1.shape} and {x2.shape}"
+        )
     row, column = operands[0][..., None, :], operands[1][..., :, None]
     return _multiply("vecdot", row, column)[..., 0, 0]
 
@@ -412,6 +425,7 @@ def _multiply(op: str, x1: Array, x2: Array) -> Array:
         raise dt.ArgumentTypeError(f"{op}: x1 and x2 must be arrays of one library")
     if not (x1.ndim and x2.ndim) or x1.shape[-1] != x2.shape[-2 if x2.ndim > 1 else 0]:
         raise dt.ShapeError(f"{op}: shapes {x1.shape} and {x2.shape} do not match")
+    broadcast_shapes(op, x1.shape[:-2], x2.shape[:-2])
     x1 = _align(op, x1, x1.ndim - 1, PRODUCT_BLOCK)
     x2 = _align(op, x2, k := max(x2.ndim - 2, 0), PRODUCT_BLOCK)
     x2 = x2 if x2.chunks[k] == x1.chunks[-1] else x2.rechunk({k: x1.chunks[-1]})
@@ -480,7 +494,7 @@ def _find_axes(op: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     """Return non-negative axes in ascending order. Raises: AxisError, ArgumentTypeError."""
     if axis is None:
         return tuple(range(ndim))
-    named = [axis] if isinstance(axis, int) else [*axis]
+    named: list[Any] = [*axis] if isinstance(axis, (list, tuple)) else [axis]
     axes = sorted(find_axis(op, d, ndim) for d in named)
     if len({*axes}) < len(axes):
         raise dt.AxisError(f"{op}: axis must have different axes, got {axis}")

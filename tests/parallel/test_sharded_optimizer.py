@@ -188,3 +188,17 @@ def test_gradients_of_different_parameters_are_an_error() -> None:
 
     with pytest.raises(dt.ArgumentError, match=r"got \d gradients on worker \d and \d others"):
         run_threads(work, workers=2, timeout=2)
+
+
+def test_disagreement_about_gradients_changes_no_parameter() -> None:
+    def work() -> list[list[float]]:
+        params = [dt.ones(2).requires_grad_(), dt.ones(2).requires_grad_()]
+        optimizer = dt.parallel.ShardedOptimizer(dt.optim.SGD(params, lr=0.5))
+        params[0].grad = dt.ones(2)
+        if dt.parallel.current().rank == 0:
+            params[1].grad = dt.ones(2)
+        with pytest.raises(dt.ArgumentError, match="gradients of the same parameters"):
+            optimizer.step()
+        return [p.tolist() for p in params]
+
+    assert run_threads(work, workers=2) == [[[1.0, 1.0]] * 2] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -166,6 +167,27 @@ def test_captured_groups_have_the_bits_of_plain_ones() -> None:
         return demo.hash_weights(model)
 
     assert train(True) == train(False)
+
+
+def test_worker_keeps_one_sum_for_each_level_of_the_tree() -> None:
+    alive: list[Any] = []
+    counts = []
+
+    def loss(w: dt.Tensor, x: dt.Tensor) -> tuple[dt.Tensor, int]:
+        return (w * x.sum()).sum(), len(x)
+
+    step = dt.parallel.value_and_grad(loss, groups=32)
+    compute = step.compute  # type: ignore[attr-defined]  # not public
+
+    def tracked(*args: Any) -> Any:
+        counts.append(sum(each() is not None for each in alive))
+        vectors = compute(*args)
+        alive.extend(map(weakref.ref, vectors))
+        return vectors
+
+    step.compute = tracked  # type: ignore[attr-defined]  # not public
+    step(dt.ones(4), dt.arange(64.0))
+    assert len(counts) == 32 and max(counts) <= 6
 
 
 def test_unused_parameter_gets_zeros() -> None:

@@ -78,6 +78,7 @@ class GroupSum:
             if step.kind != "compute":
                 for i in range(len(empty)):
                     self._add_or_send(step, subtrees, i)
+                del subtrees[step.other if step.kind == "add" else step.subtree]
                 continue
             subtrees[step.subtree] = compute(step.subtree)
             if k + 1 < first_steps or workers.size == 1:

@@ -72,7 +72,7 @@ def run(
       Threads of this process share its setting.
     - `start_method`: "spawn" or "forkserver", of Python's `multiprocessing`.
     - `client`: a `distributed.Client` of Dask; workers are then tasks, each on another Dask worker,
-      and the other options but `timeout` have no meaning.
+      and `transport`, `threads` and `start_method` have no meaning.
 
     Raises: the error of a worker, with its traceback; WorkerError if one is killed or its error
     cannot be pickled; ArgumentError, ArgumentTypeError.

@@ -97,6 +97,7 @@ class GroupThread:
         self._stops.put(("sum", addend))
         total = self._sums.get()
         if total is None:
+            self._sums.put(None)  # a later wait, as in a `finally`, ends too
             raise Cancelled
         return total.detach()
 

@@ -127,7 +127,9 @@ class ShardedOptimizer(Optimizer):
         if closure is not None:
             with dt.enable_grad():
                 loss = closure()
-        stepped = [p for p in self._params() if p.grad is not None]
+        params = self._params()
+        stepped = [p for p in params if p.grad is not None]
+        self._check_agreement([p.grad is not None for p in params])
         others = [(p, p.grad) for p in stepped if self.owners[p] != self.workers.rank]
         self.optimizer.found_inf = self.found_inf
         for p, _ in others:
@@ -137,7 +139,6 @@ class ShardedOptimizer(Optimizer):
         finally:
             for p, g in others:
                 p.grad = g
-        self._check_agreement([p.grad is not None for p in self._params()])
         with dt.no_grad():
             self._exchange(stepped)
         return loss

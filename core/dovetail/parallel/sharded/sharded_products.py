@@ -143,7 +143,7 @@ def _choose_unit(s: Sharding, dtype: dt.DType) -> int | None:
 
     Groups of 256 blocks, or blocks if there are few: each product is sent.
     """
-    if dtype.kind != "f" or s.group.size == 1:  # integers have no order
+    if dtype.kind != "f" or s.group.size == 1:  # complex products are added by rank
         return None
     units = [PRODUCT_BLOCK * PRODUCT_BLOCKS] + [PRODUCT_BLOCK] * (s.size <= BLOCKS_LENGTH_MAX)
     inner = [b for b in s.borders if b != s.size]

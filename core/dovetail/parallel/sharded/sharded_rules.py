@@ -1,4 +1,4 @@
-"""Rules of sharded tensors that need no messages: elementwise functions, moves, joins."""
+"""Rules of sharded tensors for elementwise functions, moves and joins; few send messages."""
 
 from __future__ import annotations
 

@@ -126,6 +126,11 @@ class ShardedTensor(LayoutTensor):
         return self._local.is_leaf
 
     @property
+    def grad_fn(self) -> object:  # type: ignore[override]  # as above
+        """The tape node of the op that computed the shard, or None."""
+        return self._local.grad_fn
+
+    @property
     def grad(self) -> ShardedTensor | None:  # type: ignore[override]  # as above
         """The gradient that `backward` has accumulated, sharded like the tensor."""
         g = self._local.grad
