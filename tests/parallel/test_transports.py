@@ -6,6 +6,7 @@ import importlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ from typing import Any
 import dovetail as dt
 import pytest
 from dovetail.extend import TransportInfo, find_transport
+from dovetail.parallel.sockets import FRAME, Link
 from dovetail.plugins.entry import PluginEntry
 from dovetail.plugins.transport_registry import TransportRegistry
 from places import ROOT
@@ -135,6 +137,28 @@ def test_messages_of_a_rank_that_is_gone_arrive_before_the_error(pair: Any) -> N
     assert received == buffer(9, 2)
     with pytest.raises(ConnectionError):
         b.receive(received, 0, 4).wait(30)
+
+
+def test_nothing_is_read_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of a lost place in the stream would be taken for frames of any length and tag."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    link = Link(1, ours)
+    theirs.send(FRAME.pack(32, 7) + FRAME.pack(3, 7) * 2 + FRAME.pack(0, 7))
+    with monkeypatch.context() as patch:
+        patch.setattr(Link, "_advance", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            link.read()
+    theirs.send(FRAME.pack(0, 7))
+    assert not link.has_staged()
+    link.read()
+    assert not link.early
+    ours.close()
+    theirs.close()
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_transport_of_the_page_is_found_and_connects_a_group(

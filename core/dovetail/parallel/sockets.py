@@ -147,14 +147,16 @@ class Link:
 
     def has_staged(self) -> bool:
         """Return True if bytes were read that belong to the next frames; no poll tells of them."""
-        return self._end - self._begin >= (FRAME.size if self._target is None else 1)
+        least = FRAME.size if self._target is None else 1
+        return self.error is None and self._end - self._begin >= least
 
     def read(self, until: SocketRequest | None = None, times: int = READS_MAX) -> None:
         """Read frames until the kernel has no more bytes, or a request is complete.
 
+        A lost link reads nothing: after an interrupt, the next bytes may be no header.
         `times`: the largest number of reads.
         """
-        for _ in range(times):
+        for _ in range(times if self.error is None else 0):
             if until is not None and until.is_complete:
                 return
             try:
