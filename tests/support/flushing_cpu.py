@@ -96,6 +96,13 @@ class FlushingCpuWithoutFma(FlushingCpu):
     says: ClassVar[Mapping[str, Any]] = {"denormals": False, "fma": False}
 
 
+class CpuWithoutFloat64(FlushingCpu):
+    """The CPU without float64, which flushes nothing: its kernels are those of the CPU."""
+
+    says: ClassVar[Mapping[str, Any]] = {}
+    new_compiler = Compiler
+
+
 class LyingFlushingCpu(FlushingCpu):
     """The same, which does not declare it."""
 
@@ -106,5 +113,6 @@ class LyingFlushingCpu(FlushingCpu):
 
 FlushingCpu.plugin = FlushingPlugin(FlushingCpu, "cpu_ftz")
 FlushingCpuWithoutFma.plugin = FlushingPlugin(FlushingCpuWithoutFma, "cpu_ftz_no_fma")
+CpuWithoutFloat64.plugin = FlushingPlugin(CpuWithoutFloat64, "cpu_no_float64")
 LyingFlushingCpu.plugin = FlushingPlugin(LyingFlushingCpu, "cpu_ftz_lying")
 DEVICES = (FlushingCpu, FlushingCpuWithoutFma, LyingFlushingCpu)

@@ -8,16 +8,17 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from .. import callbacks
 from .. import dtypes as D
 from ..argument_checks import BEYOND_FLOAT, flag, shown
 from ..compat import hints
 from ..compat.keywords import MISSING, rebind_keywords
 from ..declarations import public
-from ..device_class import Device
+from ..device_class import Device, opened
 from ..device_class import device as device_named
 from ..dtypes import DType, dtype
 from ..engine import tracer_api
-from ..errors import ArgumentError, DTypeError, ValueOverflowError
+from ..errors import ArgumentError, DeviceError, DTypeError, ValueOverflowError
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
@@ -161,6 +162,37 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     result = from_host(np.asarray(read_values("to", x)), x.dtype, target)
     result._expr.tape = tape_of(TO_DEVICE, (x._expr,), result._expr.spec, None)
     return result
+
+
+def device_with(d: DType, device_like: DeviceLike = None) -> Device:
+    """Return the device if it computes in dtype `d`, else "cpu", or "reference" without that.
+
+    A function that needs float64 for operands of other dtypes computes on this device, so that its
+    bits are the same on devices that have no float64.
+    """
+    target = device_named(device_like)
+    can = opened(target).backend.info.capabilities
+    has_dtype = d.part in can.dtypes and (can.float64 or d.part is not D.float64)
+    return target if has_dtype else device_named(callbacks.default_device_type())
+
+
+def move_to_device_with(op: str, d: DType, *tensors: Tensor) -> list[Tensor]:
+    """Return the tensors on `device_with(d)` of their device; the same ones if that is it.
+
+    Raises: DeviceError for tensors of several devices.
+    """
+    require_same_device(op, tensors)
+    wide = device_with(d, tensors[0].device)
+    return [move(x, wide) for x in tensors]
+
+
+def require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
+    """Raise DeviceError for tensors of several devices, ArgumentError for none."""
+    if not tensors:
+        raise ArgumentError(f"{op}: expected at least one tensor, got none")
+    if len({a.device for a in tensors}) > 1:
+        names = " and ".join(sorted({str(a.device) for a in tensors}))
+        raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
 @public(method=True, wrap=False)

@@ -30,7 +30,7 @@ from ...tensor.host import evaluate, from_host, printable_values
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import restore_ints
-from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, move
+from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, device_with, get_default_dtype, move
 from ..io.interop import HasDLPack, adopt, from_dlpack
 
 __all__ = ["array", "asarray"]
@@ -203,6 +203,8 @@ def _from_tensor(
         )
     if same:
         return apply(ops.COPY, (x,))
+    if target_dtype is not None and target_dtype.itemsize < x.dtype.itemsize:
+        return move(cast(x, target_dtype), target)  # the target may lack the dtype of x
     return cast(move(x, target), target_dtype)
 
 
@@ -222,8 +224,10 @@ def _from_numpy(
         return adopt(a, source_dtype, device(device_like, "asarray"))
     native = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
     target = default_device() if device_like is None else device(device_like, "asarray")
-    x = from_host(native, source_dtype, target)
-    return x if target_dtype is None else cast(x, target_dtype)
+    if target_dtype is None or target_dtype is source_dtype:
+        return from_host(native, source_dtype, target)
+    x = from_host(native, source_dtype, device_with(source_dtype, target))
+    return move(cast(x, target_dtype), target)
 
 
 def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLike) -> Tensor:

@@ -8,12 +8,21 @@ from typing import TypeAlias
 
 from ...argument_checks import flag, number, real, refused, shown
 from ...argument_checks import function as a_function
+from ...device_class import usable
 from ...dtypes import DType, float64, int64
 from ...errors import ArgumentError
 from ...ops import table as ops
 from ...tensor.primitives import view
 from ...tensor.tensor import Tensor
-from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
+from ..datatypes import (
+    DeviceLike,
+    DTypeLike,
+    cast,
+    device_with,
+    get_default_dtype,
+    move,
+    real_dtype,
+)
 from ..elementwise.op_functions import equal, pow, where
 from ..shape.copies import stack
 from ..variants import public
@@ -136,8 +145,10 @@ def logspace(
     """
     d = get_default_dtype() if dtype is None else real_dtype("logspace", dtype)
     first, last = real("logspace", start, "start"), real("logspace", stop, "stop")
-    exponents = linspace(first, last, num, dtype=float64, device=device, endpoint=endpoint)
-    return cast(pow(real("logspace", base, "base"), exponents), d)
+    wide = device_with(float64, device)
+    exponents = linspace(first, last, num, dtype=float64, device=wide, endpoint=endpoint)
+    powers = cast(pow(real("logspace", base, "base"), exponents), d)
+    return move(powers, usable(device, "logspace"))
 
 
 @public(out=True, widen=False)
@@ -177,10 +188,11 @@ def geomspace(
             f"got {shown(start)} and {shown(stop)}"
         )
     low, high = math.log2(abs(first)), math.log2(abs(last))
-    along = linspace(0.0, 1.0, num, dtype=float64, device=device, endpoint=endpoint)
+    wide = device_with(float64, device)
+    along = linspace(0.0, 1.0, num, dtype=float64, device=wide, endpoint=endpoint)
     powers = pow(2.0, along * (high - low) + low) * math.copysign(1.0, first)
     powers = where(equal(along, 0.0), first, where(equal(along, 1.0), last, powers))
-    return cast(powers, d)
+    return move(cast(powers, d), usable(device, "geomspace"))
 
 
 @public(widen=False)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...argument_checks import integer, shown
+from ...device_class import Device, usable
 from ...dtypes import float64, int64
 from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError, ShapeError
@@ -20,7 +21,7 @@ from ...tensor.primitives import apply, select_along
 from ...tensor.promotion import ARRAY_TYPES, Array
 from ...tensor.tensor import Tensor
 from ..creation.constructors import arange, extents, full, zeros
-from ..datatypes import DeviceLike, DTypeLike, cast, real_dtype
+from ..datatypes import DeviceLike, DTypeLike, cast, device_with, move, real_dtype
 from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, softmax, sqrt
 from ..indexing.index_reads import gather_unchecked
 from ..reductions.cumulative import cumulative_sum
@@ -35,6 +36,23 @@ __all__ = ["binomial", "categorical", "multinomial", "poisson"]
 
 INVERSION_MEAN_MAX = 10.0  # up to this mean, inversion adds up the probabilities
 INVERSION_STEPS_MAX = 40  # fewer than one in 1e11 variables of that mean need more
+
+
+def _resolve_in_float64(
+    op: str,
+    names: Sequence[str],
+    values: Sequence[object],
+    shape: Extents | None,
+    device: DeviceLike,
+) -> tuple[list[Tensor | float], tuple[int, ...], Device, Device]:
+    """Return parameters, the result's shape and device, and the device that computes in float64.
+
+    Parameters that are tensors are on the latter.
+    """
+    operands, sizes, _, on = resolve_parameters(op, names, values, shape, None, device)
+    home, wide = usable(on, op), device_with(float64, on)
+    moved = [move(v, wide) if isinstance(v, Tensor) and v.device is home else v for v in operands]
+    return moved, sizes, home, wide
 
 
 @public(in_place=True, out=True, widen=False)
@@ -62,7 +80,7 @@ def poisson(
     >>> dt.random.poisson(0.0, 3).tolist()
     [0, 0, 0]
     """
-    (rate,), sizes, _, on = resolve_parameters("poisson", ("lam",), (lam,), shape, None, device)
+    (rate,), sizes, home, on = _resolve_in_float64("poisson", ("lam",), (lam,), shape, device)
     if not isinstance(rate, Tensor) and not 0 <= rate < math.inf:
         raise ArgumentError(f"poisson: lam must be finite and not negative, got {rate}")
     d = int64 if dtype is None else real_dtype("poisson", dtype)
@@ -71,18 +89,18 @@ def poisson(
     mean = zero * 0.0 + (cast(rate, float64) if isinstance(rate, Tensor) else rate)
     if not isinstance(rate, Tensor):
         is_small = rate <= INVERSION_MEAN_MAX
-        return cast(
+        counts = (
             _invert_poisson(zero, mean)
             if is_small
-            else _draw_poisson_by_proposals(g, mean, sizes, on),
-            d,
+            else _draw_poisson_by_proposals(g, mean, sizes, on)
         )
+        return move(cast(counts, d), home)
     small = mean <= INVERSION_MEAN_MAX
     inverted = _invert_poisson(zero, apply(ops.MINIMUM, (mean, INVERSION_MEAN_MAX)))
     proposed = _draw_poisson_by_proposals(
         g, apply(ops.MAXIMUM, (mean, INVERSION_MEAN_MAX)), sizes, on
     )
-    return cast(apply(ops.WHERE, (small, inverted, proposed)), d)
+    return move(cast(apply(ops.WHERE, (small, inverted, proposed)), d), home)
 
 
 def _invert_poisson(u: Tensor, mean: Tensor) -> Tensor:
@@ -151,14 +169,13 @@ def binomial(
     if isinstance(n, Tensor) and n.dtype.kind not in "iu":
         raise DTypeError(f"binomial: n must hold integers, got {n.dtype.name}")
     n = n if isinstance(n, (Tensor, *ARRAY_TYPES)) else integer("binomial", n, "n", 0)
-    resolved = resolve_parameters("binomial", ("n", "p"), (n, p), shape, None, device)
-    (trials, chance), sizes, _, on = resolved
+    resolved = _resolve_in_float64("binomial", ("n", "p"), (n, p), shape, device)
+    (trials, chance), sizes, home, on = resolved
     if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
         raise ArgumentError(f"binomial: p must be between 0 and 1, got {chance}")
     d = int64 if dtype is None else real_dtype("binomial", dtype)
-    return cast(
-        _draw_successes(generator_or_default("binomial", generator), trials, chance, sizes, on), d
-    )
+    g = generator_or_default("binomial", generator)
+    return move(cast(_draw_successes(g, trials, chance, sizes, on), d), home)
 
 
 def _draw_successes(
@@ -266,7 +283,7 @@ def multinomial(
     [[0, 6], [0, 6]]
     """
     total = float(integer("multinomial", n, "n", 0, int64.max))
-    (kinds,), own, _, on = resolve_parameters("multinomial", ("p",), (p,), None, None, device)
+    (kinds,), own, home, on = _resolve_in_float64("multinomial", ("p",), (p,), None, device)
     if not isinstance(kinds, Tensor) or not own or not own[-1]:
         raise ShapeError(
             f"multinomial: p must be a non-empty vector or a batch of such vectors, got shape {own}"
@@ -278,7 +295,7 @@ def multinomial(
     )
     rows, count = math.prod(sizes), own[-1]
     if not rows:
-        return zeros((*sizes, count), dtype=d, device=on)
+        return zeros((*sizes, count), dtype=d, device=home)
     weights = reshape(cast(kinds, float64), (-1,))
     if tracer_api.current() is None:
         require_weights(read_values("multinomial", weights).reshape(-1, count))
@@ -290,7 +307,7 @@ def multinomial(
     counts = gather_unchecked(
         counts, positions // count * (counts.size // rows) + positions % count
     )
-    return cast(reshape(counts, (*sizes, count)), d)
+    return move(cast(reshape(counts, (*sizes, count)), d), home)
 
 
 def require_weights(rows: np.ndarray, name: str = "p") -> None:

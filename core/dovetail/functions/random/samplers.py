@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import flag, integer, real
+from ...device_class import usable
 from ...dtypes import FORMATS, DType, bool_, float32, float64
 from ...errors import ArgumentError, DovetailError, DTypeError, ShapeError
 from ...ops import table as ops
@@ -25,7 +26,15 @@ from ...tensor.tensor import Tensor, required, strided
 from ...tensor.writes import write_result
 from ..creation.constructors import extents
 from ..creation.from_values import asarray
-from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
+from ..datatypes import (
+    DeviceLike,
+    DTypeLike,
+    cast,
+    device_with,
+    get_default_dtype,
+    move,
+    real_dtype,
+)
 from ..elementwise.op_functions import erfinv, exp, log, log1p, softmax, sqrt
 from ..indexing.index_reads import searchsorted, take
 from ..reductions.cumulative import cumulative_sum
@@ -656,11 +665,12 @@ def _choose_positions(
         raise ArgumentError(
             f"choice: p must not be negative and must sum to 1, got the sum {weights.sum():g}"
         )
-    shares = asarray(weights.astype(np.float64), device=device)
-    u = g.uniform(sizes if replace else (n,), dtype=float64, device=device)
+    home, wide = usable(device, "choice"), device_with(float64, device)
+    shares = asarray(weights.astype(np.float64), device=wide)
+    u = g.uniform(sizes if replace else (n,), dtype=float64, device=wide)
     if replace:
         total = cumulative_sum(shares)
-        return searchsorted(total, u * total[-1:].reshape(()), side="right")
+        return move(searchsorted(total, u * total[-1:].reshape(()), side="right"), home)
     if np.count_nonzero(weights) < count:
         raise ArgumentError(
             f"choice: cannot draw {count} samples from {np.count_nonzero(weights)} values with "
@@ -670,7 +680,7 @@ def _choose_positions(
     longest = FORMATS[float64].max  # for elements with positive probability
     waits = apply(ops.MINIMUM, (-log1p(-u) / shares, longest))
     waits = apply(ops.WHERE, (shares > 0.0, waits, math.inf))
-    return topk(waits, count, largest=False).indices.reshape(sizes)
+    return move(topk(waits, count, largest=False).indices.reshape(sizes), home)
 
 
 @public(widen=False)

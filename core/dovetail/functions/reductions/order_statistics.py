@@ -24,7 +24,7 @@ from ...tensor.host import from_host, read_values
 from ...tensor.primitives import apply, view
 from ...tensor.promotion import ARRAY_TYPES, Array, Operand, as_operand
 from ...tensor.tensor import Tensor, create_tensor, required, strided, to_strided
-from ..datatypes import cast, working_float
+from ..datatypes import cast, device_with, move, move_to_device_with, working_float
 from ..elementwise import op_functions
 from ..elementwise.lerp import lerp
 from ..indexing.index_reads import gather_along_unchecked, take
@@ -152,6 +152,8 @@ def _row_quantiles(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
     """Return quantiles of rows, NaN for a row with a NaN."""
     n, d = rows.shape[-1], _float_of(rows)
     work = d if d is rows.dtype else working_float(rows.dtype)
+    if (wide := device_with(work, rows.device)) is not rows.device:
+        return move(_row_quantiles(move(rows, wide), q, method), rows.device)
     if n >= SELECT_ELEMENTS_MIN and q.size <= SELECT_RANKS_MAX and rows._expr.tape is None:
         at: Callable[[Tensor, np.ndarray], Tensor] = _select_ranks
         ordered = rows
@@ -167,7 +169,8 @@ def _row_quantiles(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
             quick = at is _select_ranks and rows.dtype.kind != "b"
             above = _next_elements(rows, below, low) if quick else at(ordered, low + 1)
             b = cast(above, work)
-        quantiles = cast(lerp(a, b, from_host(weight, float64, rows.device)), d)
+        t = from_host(weight.astype(work.compute.__numpy_dtype__), work.compute, rows.device)
+        quantiles = cast(lerp(a, b, t), d)
     if rows.dtype.kind != "f":
         return quantiles
     if at is _take_ranks:
@@ -237,19 +240,42 @@ def _row_nanquantiles(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
         return _row_quantiles(rows, q, method)
     ordered = sort(rows)  # NaN last
     count = sum_of(cast(apply(ops.EQUAL, (rows, rows)), int64), axis=-1, keepdims=True)
-    n, each = cast(count, float64), from_host(q, float64, rows.device)
-    if method in _PICKING_METHODS:
-        return _take_rank_per_row(ordered, _rank_of_element(method, n, each, op_functions), n)
-    low, weight = _rank_and_weight(method, n, each, op_functions)
+    low, *weights = _ranks_of_counts(method, rows, count, q)
+    if not weights:
+        return _take_rank_per_row(ordered, low, count)
+    (weight,) = weights
     return lerp(
-        _take_rank_per_row(ordered, low, n), _take_rank_per_row(ordered, low + 1.0, n), weight
+        _take_rank_per_row(ordered, low, count), _take_rank_per_row(ordered, low + 1, count), weight
     )
 
 
-def _take_rank_per_row(ordered: Tensor, ranks: Tensor, n: Tensor) -> Tensor:
-    """Return the elements at ranks of sorted rows, clipped to each row's count `n`."""
-    last = apply(ops.MAXIMUM, (n - 1.0, 0.0))  # n is 0 if all are NaN: take a NaN
-    clipped = cast(apply(ops.CLIP, (ranks, 0.0, last)), int64)
+def _ranks_of_counts(method: str, rows: Tensor, count: Tensor, q: np.ndarray) -> list[Tensor]:
+    """Return the rank of the lower neighbour for each row's count and q, and unless the method
+    picks an element the weight of the upper one.
+
+    Without float64 on the device, the host computes a table of them for all counts.
+    """
+
+    def compute(n: Numbers, q: Numbers, xp: ModuleType) -> tuple[Numbers, ...]:
+        if method in _PICKING_METHODS:
+            return (_rank_of_element(method, n, q, xp),)
+        return _rank_and_weight(method, n, q, xp)
+
+    device, dtypes = rows.device, (int64, rows.dtype.compute)
+    if device_with(float64, device) is device:
+        numbers = compute(cast(count, float64), from_host(q, float64, device), op_functions)
+        return [cast(x, d) for x, d in zip(numbers, dtypes, strict=False)]
+    tables = compute(np.arange(rows.shape[-1] + 1.0)[:, None], q, np)
+    return [
+        take(from_host(x.astype(d.__numpy_dtype__), d, device), count[..., 0], axis=0)
+        for x, d in zip(tables, dtypes, strict=False)
+    ]
+
+
+def _take_rank_per_row(ordered: Tensor, ranks: Tensor, count: Tensor) -> Tensor:
+    """Return the elements at ranks of sorted rows, clipped to each row's count."""
+    last = apply(ops.MAXIMUM, (count - 1, 0))  # the count is 0 if all are NaN: take a NaN
+    clipped = apply(ops.CLIP, (ranks, 0, last))
     return gather_along_unchecked(ordered, clipped, ordered.ndim - 1)
 
 
@@ -260,7 +286,8 @@ def _row_weighted_quantiles(
 
     A row of floats is NaN if a weight is negative, NaN or infinite, or if all are 0.
     """
-    last = rows.ndim - 1
+    home, last = rows.device, rows.ndim - 1
+    rows, weights = move_to_device_with("quantile", float64, rows, weights)
     order = argsort(rows)
     ordered = gather_along_unchecked(rows, order, last)
     w = gather_along_unchecked(cast(weights, float64), order, last)
@@ -273,7 +300,7 @@ def _row_weighted_quantiles(
     ranks = apply(ops.MINIMUM, (sum_of(cast(below, int64), axis=-1), rows.shape[-1] - 1))
     quantiles = gather_along_unchecked(ordered, ranks, last)
     if rows.dtype.kind != "f":
-        return quantiles
+        return move(quantiles, home)
     total = running[..., -1:]
     is_finite = apply(
         ops.LOGICAL_AND, (apply(ops.GREATER, (total, 0)), apply(ops.LESS, (total, math.inf)))
@@ -281,10 +308,10 @@ def _row_weighted_quantiles(
     has_sign = apply(ops.LESS, (min_of(w, axis=-1, keepdims=True), 0))
     is_valid = apply(ops.LOGICAL_AND, (is_finite, apply(ops.LOGICAL_NOT, (has_sign,))))
     quantiles = apply(ops.WHERE, (is_valid, quantiles, math.nan))
-    if ignores_nan:
-        return quantiles
-    largest = ordered[..., -1:]
-    return apply(ops.WHERE, (apply(ops.ISNAN, (largest,)), largest, quantiles))
+    if not ignores_nan:
+        largest = ordered[..., -1:]
+        quantiles = apply(ops.WHERE, (apply(ops.ISNAN, (largest,)), largest, quantiles))
+    return move(quantiles, home)
 
 
 def _reduce_rows(

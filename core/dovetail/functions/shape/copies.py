@@ -13,7 +13,7 @@ from ...argument_checks import choice, dimensions, host_memory, integer, integer
 from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import int64
 from ...engine import evaluate as run
-from ...errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, ShapeError
+from ...errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ...graph.expr import Expr, node, spec, tape_of
 from ...layout import Move, Shape
 from ...ops import table as ops
@@ -26,7 +26,7 @@ from ...tensor.promotion import Array, as_tensors
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_out
 from ..creation.constructors import extents
-from ..datatypes import DTypeLike, any_dtype, cast
+from ..datatypes import DTypeLike, any_dtype, cast, require_same_device
 from ..graph_cache import CachedFunction
 from ..known_calls import (
     CONCAT_LAZY_TENSORS_MAX,
@@ -136,7 +136,7 @@ def concat(
     if axis == 0 and (copied := join_on_host("concat", exprs)) is not None:
         return copied
     tensors = [*as_tensors("concat", *sequence("concat", arrays, "arrays", "tensors"))]
-    _require_same_device("concat", tensors)
+    require_same_device("concat", tensors)
     if axis is None:
         tensors, axis = [ravel(a) for a in tensors], 0
     d = lay.axis("concat", axis, tensors[0].ndim)
@@ -199,15 +199,6 @@ def _concat_lazily(exprs: Sequence[Expr], axis: int) -> Tensor:
     return create_tensor(node(CONCAT, tuple(exprs), spec(shape, first.dtype, first.device), axis))
 
 
-def _require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
-    """Raise DeviceError for tensors of several devices, ArgumentError for none."""
-    if not tensors:
-        raise ArgumentError(f"{op}: expected at least one tensor, got none")
-    if len({a.device for a in tensors}) > 1:
-        names = " and ".join(sorted({str(a.device) for a in tensors}))
-        raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
-
-
 @public(cache=True, widen=False)
 def stack(
     arrays: Sequence[Array],
@@ -244,7 +235,7 @@ def stack(
     if axis == 0 and (copied := join_on_host("stack", exprs)) is not None:
         return copied
     tensors = as_tensors("stack", *sequence("stack", arrays, "arrays", "tensors"))
-    _require_same_device("stack", tensors)
+    require_same_device("stack", tensors)
     if len({a.shape for a in tensors}) > 1:
         raise ShapeError(
             f"stack: shapes must be equal, got {', '.join(str(a.shape) for a in tensors)}; "

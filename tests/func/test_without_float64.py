@@ -1,0 +1,99 @@
+"""Every public function on a device without float64: the bits of a device that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import optree
+import partial_devices
+import pytest
+from test_every_function import cases, inputs, value
+
+pytest.importorskip("dovetail_cpu_llvm")
+import flushing_cpu
+
+NEED_FLOAT64 = ("dt.float64", "dt.float_power")  # the result has this dtype
+LINES = [
+    expression
+    for expression, words in cases()
+    if not words.startswith("!") and not any(name in expression for name in NEED_FLOAT64)
+]
+METHODS = (
+    "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf",
+    "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased",
+    "normal_unbiased",
+)  # fmt: skip
+# n: float32 (3, 50) with NaNs, and one row of NaNs alone; f: a NumPy array of float64 (6,)
+MORE = [
+    *[f"dt.quantile(n, 0.3, axis=1, method={method!r})" for method in METHODS],
+    *[f"dt.nanquantile(n, [0.0, 0.1, 0.77, 1], axis=1, method={method!r})" for method in METHODS],
+    "dt.nanmedian(n, axis=0)", "dt.nanpercentile(n, 30, keepdims=True)",
+    "dt.median(t, axis=(0, 2))",
+    "dt.quantile(x.astype(dt.float16), 0.3)", "dt.nanquantile(x.astype(dt.bfloat16), 0.7)",
+    "dt.median(dt.tile(x, 20000))", "dt.median(i)", "dt.quantile(i.astype(dt.int32), [0.3, 0.5])",
+    "dt.nanmedian(i)", "dt.jit(dt.median)(x)", "dt.jit(dt.nanmedian)(x)",
+    "dt.vmap(dt.nanmedian)(n)", "dt.func.grad(lambda x: dt.nanquantile(x, 0.3))(x)",
+    "dt.quantile(x, 0.3, weights=u, method='inverted_cdf')",
+    "dt.nanquantile(n, [0.2, 0.5], axis=1, weights=dt.abs(n), method='inverted_cdf')",
+    "dt.average(x, weights=[1, 2, 3, 4, 5, 6])", "dt.average(x, weights=i, returned=True)",
+    "dt.random.choice(6, 4, p=u / u.sum())", "dt.random.choice(x, 3, p=u / u.sum(), replace=False)",
+    "dt.random.poisson(3.0, 5)", "dt.random.poisson(u * 50, dtype=dt.float32)",
+    "dt.random.binomial(100, u)", "dt.random.binomial(i, 0.3)", "dt.multinomial(m * m, 2)",
+    "dt.distributions.Poisson(u).sample((2,))", "dt.distributions.Multinomial(5, u).sample((2,))",
+    "dt.geomspace(1, 81, 5, device=x.device)", "dt.logspace(0, 3, 4, dtype=dt.int32)",
+    *[f"dt.asarray(f, dtype=dt.{d})" for d in ("float32", "float16", "bfloat16", "int8", "bool")],
+    "dt.asarray(f + 1j, dtype=dt.complex64)",
+    "dt.asarray(dt.asarray(f, device='cpu'), x.dtype, device=x.device)",
+    "dt.asarray(f, device='cpu').to(x.device, dt.float32)", "dt.asarray(f[2], dtype=dt.float32)",
+    "dt.nn.functional.affine_grid(m[None, :2, :3], (1, 1, 2, 2), align_corners=False)",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[dt.Device]:
+    """Return a CPU that declares no float64, and has no companion."""
+    with partial_devices.installed(flushing_cpu.CpuWithoutFloat64) as (device,):
+        yield device
+
+
+def bits(expression: str, device: dt.Device | str) -> list[Any]:
+    """Return shape, dtype and bytes of each result of an expression on a device."""
+    with dt.device(device), dt.vendor_products(False):
+        many, shared = inputs(dt.default_device())
+        rows = np.random.default_rng(3).standard_normal((3, 50)).astype("f4")
+        rows[0, ::3] = rows[1] = np.nan
+        names = {**{k: v[0] for k, v in many.items()}, **shared, "n": dt.asarray(rows)}
+        dt.random.manual_seed(3)
+        results = optree.tree_leaves(value(expression, {**names, "f": np.linspace(-3, 300, 6)}))
+        assert all(t.device == dt.default_device() for t in results if isinstance(t, dt.Tensor))
+        return [
+            (t.shape, t.dtype, t.view(dt.uint8).tolist() if t.ndim else t.item())
+            if isinstance(t, dt.Tensor) and t.dtype is dt.bfloat16
+            else (t.shape, t.dtype, t.numpy().tobytes())
+            if isinstance(t, dt.Tensor)
+            else repr(t)
+            for t in results
+        ]
+
+
+@pytest.mark.parametrize("expression", [*LINES, *MORE])
+def test_function_has_the_same_bits_without_float64(expression: str, device: dt.Device) -> None:
+    assert bits(expression, device) == bits(expression, "cpu")
+
+
+def test_float64_itself_is_refused_by_name(device: dt.Device) -> None:
+    with pytest.raises(dt.DTypeError, match="float64"):
+        dt.zeros(3, dtype=dt.float64, device=device).numpy()
+
+
+@pytest.mark.parametrize("expression", [
+    "dt.average(x, weights=other)", "dt.quantile(x, 0.3, weights=other, method='inverted_cdf')",
+    "dt.random.binomial(i, other)",
+])  # fmt: skip
+def test_operands_of_two_devices_are_refused(expression: str) -> None:
+    x, i = dt.ones(6), dt.arange(6)
+    with pytest.raises(dt.DeviceError, match="reference"):
+        value(expression, {"x": x, "i": i, "other": dt.ones(6, device="reference")}).numpy()
