@@ -349,6 +349,9 @@ def custom_fwd(
     - `cast_inputs`: the dtype to which floats of other dtypes than float64 are cast; `forward` then
       runs without autocast. None: it runs under the autocast of its caller.
 
+    Raises: DeviceError for a malformed `device_type`, when the op is used.
+    See also: `autocast`, `custom_bwd`.
+
     >>> import dovetail as dt
     >>> class Square(dt.autograd.Function):
     ...     @staticmethod
@@ -389,6 +392,24 @@ def custom_bwd(bwd: Callable[P, R] | None = None, *, device_type: str | None = N
 
     - `bwd`: the method.
     - `device_type`: as of `autocast`.
+
+    Raises: DeviceError for a malformed `device_type`, when the op is used.
+    See also: `custom_fwd`.
+
+    >>> import dovetail as dt
+    >>> class Double(dt.autograd.Function):
+    ...     @staticmethod
+    ...     @dt.amp.custom_fwd
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @dt.amp.custom_bwd
+    ...     def backward(ctx, g):
+    ...         return g * 2
+    >>> x = dt.ones(2, dtype=dt.bfloat16).requires_grad_()
+    >>> Double.apply(x).sum().backward()
+    >>> x.grad.dtype
+    dovetail.bfloat16
     """
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

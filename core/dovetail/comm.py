@@ -28,6 +28,8 @@ def broadcast(tensor: dt.Tensor, devices: Sequence[DeviceName]) -> tuple[dt.Tens
     - `tensor`: the tensor.
     - `devices`: the devices, in the order of the results.
 
+    Shapes: any; the results have that of `tensor`.
+    Dtypes: all.
     Raises: ArgumentError without devices, DeviceError for an unknown one, ArgumentTypeError.
     See also: `reduce_add`, which is its gradient.
 
@@ -53,6 +55,8 @@ def scatter(
       sizes, where the first ones have one more if the size is no multiple.
     - `dim`: the axis.
 
+    Shapes: of at least 1 dimension; the parts have the sizes of `chunk_sizes` along the axis.
+    Dtypes: all.
     Raises: ArgumentError for another number or sum of sizes, AxisError, DeviceError,
     ArgumentTypeError.
     See also: `gather`, which is its inverse and its gradient.
@@ -87,6 +91,8 @@ def gather(
     - `dim`: the axis.
     - `destination`: the device of the result; None is that of the first tensor.
 
+    Shapes: of at least 1 dimension.
+    Dtypes: all, promoted.
     Raises: ArgumentError without tensors, ShapeError, AxisError, DeviceError, ArgumentTypeError.
     See also: `scatter`.
 
@@ -105,6 +111,8 @@ def reduce_add(inputs: Sequence[dt.Tensor], destination: DeviceName | None = Non
     - `inputs`: tensors of one shape and dtype.
     - `destination`: the device of the result; None is that of the first tensor.
 
+    Shapes: any; the result has that of each tensor.
+    Dtypes: all; the sum of bools is their "or".
     Raises: ArgumentError without tensors or for another shape or dtype, DeviceError,
     ArgumentTypeError.
     See also: `broadcast`.

@@ -595,6 +595,7 @@ def multinomial(
       and `vmap`.
     - `num_samples`: the draws from each row.
     - `replacement`: True may draw an index several times.
+    - `generator`: the random generator; None is that of this process.
 
     Shapes: (n,) gives (num_samples,), and (m, n) gives (m, num_samples).
     Dtypes: floats; the result is int64.

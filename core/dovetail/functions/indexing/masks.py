@@ -131,6 +131,7 @@ def argwhere(x: Tensor, /) -> Tensor:
 
     Shapes: any; gives (number of elements, dimensions).
     Dtypes: all; gives int64.
+    Raises: DTypeError unless `x` is a tensor.
     See also: `nonzero`.
 
     >>> import dovetail as dt

@@ -382,6 +382,7 @@ def categorical(
     - `axis`: the axis of the categories.
     - `shape`: the shape of the result; it ends with that of `logits` without the axis, which is the
       default.
+    - `generator`: the random generator; None is that of this process.
 
     Shapes: as `shape`.
     Dtypes: floats; the result is int64.

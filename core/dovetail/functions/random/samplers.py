@@ -130,6 +130,8 @@ def rand_like(
 ) -> Tensor:
     """Draw floats from the uniform distribution over 0 <= u < 1, in the shape of `x`.
 
+    - `generator`: the random generator; None is that of this process.
+
     Shapes: any; the result has that of `x`.
     Dtypes: floats, that of `x` unless `dtype` is given.
     Raises: DTypeError for another dtype, DeviceError.
@@ -151,6 +153,8 @@ def randn_like(
     generator: Generator | None = None,
 ) -> Tensor:
     """Draw floats from the standard normal distribution, in the shape of `x`.
+
+    - `generator`: the random generator; None is that of this process.
 
     Shapes: any; the result has that of `x`.
     Dtypes: floats, that of `x` unless `dtype` is given.
