@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import pydoc
 import re
 import shutil
@@ -22,6 +23,7 @@ from dovetail.memory import CachingAllocator
 from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.plugins.hooks import HOOKS, hookimpl
 from extend_names import NAMES as EXTEND
+from extend_names import attribute_docstring
 
 PAGE = (Path(__file__).parent.parent / "docs" / "writing-a-backend.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -61,6 +63,17 @@ def test_help_is_short_and_names_each_audience() -> None:
     listed = [n for part in parts for n in re.findall(r"\w+", part) if n in EXTEND]
     assert set(listed) == EXTEND
     assert {n for n in listed if listed.count(n) > 1} == set()
+
+
+@pytest.mark.parametrize("name", sorted(EXTEND))
+def test_name_of_extend_has_a_docstring(name: str) -> None:
+    """An alias of types and a constant have theirs after the assignment."""
+    value = getattr(extend, name)
+    own = inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value)
+    is_instance = not own and type(value).__module__.startswith(("dovetail", "pluggy"))
+    has_own = (own or is_instance) and value is not Any
+    text = (inspect.getdoc(value) if has_own else attribute_docstring(name)) or ""
+    assert text.split("\n\n")[0].endswith((".", ":"))
 
 
 def test_page_documents_every_hook_method_and_field() -> None:

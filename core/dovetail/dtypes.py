@@ -204,7 +204,9 @@ complex128: DType = DType("complex128", "c128", "c", 16)
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
 INTEGERS = SIGNED + UNSIGNED
+"""The dtypes of integers."""
 FLOATS = (float16, bfloat16, float32, float64)
+"""The dtypes of real floating-point numbers."""
 REALS = INTEGERS + FLOATS
 COMPLEX = (complex64, complex128)
 ALL = (bool_, *INTEGERS, *FLOATS, *COMPLEX)

@@ -17,8 +17,9 @@ from ..errors import CompileError
 from ..ir.builder import Kernel
 from ..ir.target import Capabilities
 
-# (major, minor): major is in the entry-point group; `minimum_interface` may ask for a minor
 INTERFACE = (1, 0)
+"""The version of the interface: the entry points' group has the major number, and
+`BackendInfo.minimum_interface` may ask for a minor one."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +83,24 @@ class Program(ABC):
     binary: bytes | None = None
 
 
-# Opaque objects of a backend: addresses, numbers, objects of a driver.
-Handle: TypeAlias = Any  # memory, from `allocate` or `adopt`
-StreamHandle: TypeAlias = Any  # from `create_stream`; None: the default stream
-EventHandle: TypeAlias = Any  # from `record_event`
-Compiled: TypeAlias = Any  # a subclass of `Program`, from `compile` or `load`
-Handles = tuple[Handle, ...]  # handle0, byte offset0, handle1, byte offset1, ...
+Handle: TypeAlias = Any
+"""Memory, from `allocate` or `adopt`: an address, a number or any object of a driver."""
+StreamHandle: TypeAlias = Any
+"""A queue of work, from `create_stream`; None is the default stream."""
+EventHandle: TypeAlias = Any
+"""A place in a queue, from `record_event`."""
+Compiled: TypeAlias = Any
+"""A subclass of `Program`, from `compile` or `load`."""
+Handles = tuple[Handle, ...]
+"""Handle and byte offset of each buffer: `(handle0, offset0, handle1, offset1, ...)`."""
 Scalar = float | int | bool
-# (handle, byte offset, shape, strides in elements, dtype): an operand of a library call
+"""The argument of a scalar parameter, as a Python number."""
 StridedOperand = tuple[Handle, int, tuple[int, ...], tuple[int, ...], DType]
-# routine(backend, inputs, output, stream)
+"""An operand of a library call: handle, byte offset, shape, strides in elements, dtype."""
 LibraryCall = Callable[[Any, Sequence[StridedOperand], StridedOperand, StreamHandle], None]
+"""A vendor's routine: `routine(backend, inputs, output, stream)`."""
 Launch = Callable[[Handles, Sequence[Scalar], StreamHandle], None]
+"""A function that launches a program, from `bind`: `launch(handles, scalars, stream)`."""
 
 
 def mark_ordered(
@@ -176,16 +183,20 @@ class Grid(NamedTuple):
     group: tuple[int, ...] | None
 
 
-# Launches a kernel in the device's own language. Arguments: handle and byte offset of each memory;
-# the numbers; a grid (None for a function that is called once); a stream.
 RawLaunch = Callable[[list[Any], Sequence[Scalar], Grid | None, StreamHandle], None]
+"""A function that launches a kernel in the device's own language, from `compile_raw`.
 
-
-# Replays a sequence. Arguments: handle and byte offset of each slot, in one list; the variables
-# (Python numbers); a stream.
+Its arguments are a list with handle and byte offset of each memory, the numbers, a grid (None for a
+function that is called once) and a stream.
+"""
 Replay = Callable[[list[Any], list[Any], StreamHandle], None]
+"""A function that replays launches, from `sequence`.
 
-HOST_MEMORY = 1  # DLPack's device type of memory that the host reaches (kDLCPU)
+Its arguments are a list with handle and byte offset of each slot, a list of the variables (Python
+numbers) and a stream.
+"""
+HOST_MEMORY = 1
+"""DLPack's device type of memory that the host reaches (kDLCPU): a value of `dlpack_type`."""
 
 
 class Backend(ABC):

@@ -48,7 +48,9 @@ default_dtype = D.float32
 default_dtype_listeners: list[Callable[[], None]] = []  # callbacks, called in order
 
 DeviceLike: TypeAlias = Device | str | None
+"""A device or its name; None is the default one."""
 DTypeLike: TypeAlias = DType | str | type | np.dtype | None
+"""A dtype, its name, or the NumPy dtype or Python type that equals it; None leaves it open."""
 Kind: TypeAlias = "DTypeLike | tuple[Kind, ...]"  # a dtype, or a name of several
 
 

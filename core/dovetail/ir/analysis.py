@@ -15,9 +15,12 @@ from .language import Atomic, Block, Loop, Statement, Store, Value, walk
 if TYPE_CHECKING:
     from .builder import Kernel
 
-# The increment of a value when a variable grows by one: a number; constant, but only known when the
-# kernel runs ("any"); or not constant (None).
 Stride = int | Literal["any"] | None
+"""The increment of a value when a variable grows by one.
+
+It is a number; "any" if it is constant, but only known when the kernel runs; None if it is not
+constant.
+"""
 EARLY_EXIT_STEPS_MIN = 8  # shorter folds cost less than the test whether a step changed anything
 
 

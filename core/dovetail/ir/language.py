@@ -46,9 +46,10 @@ from ..errors import InternalError
 from ..lru_cache import LRUCache
 
 LANES = 32
+"""The number of partial results of a chunk in the canonical order of a reduction."""
 CHUNK = 4096
+"""The number of values of a chunk in the canonical order of a reduction."""
 
-# op -> (number of arguments, their kinds of dtype, the dtype of the result: "same" or a kind)
 OPS: dict[str, tuple[int, str, str]] = {
     "add": (2, "iufc", "same"),  # integers wrap
     "sub": (2, "iufc", "same"),
@@ -79,6 +80,11 @@ OPS: dict[str, tuple[int, str, str]] = {
     "cast": (1, "biufc", "attr"),
     "bitcast": (1, "iuf", "attr"),
 }
+"""The operations.
+
+Each has the number of its arguments, their kinds of dtype, and the dtype of the result: "same" or a
+kind.
+"""
 # Operations that build complex values and take them apart.
 PAIR_OPS: dict[str, tuple[int, str, str]] = {
     "complex": (2, "f", "complex"),  # of its real and its imaginary part
@@ -86,8 +92,8 @@ PAIR_OPS: dict[str, tuple[int, str, str]] = {
     "imag": (1, "c", "part"),
 }
 ALL_OPS = OPS | PAIR_OPS
-# Values that no statement computes: operands that stand for themselves.
 OPERANDS = ("const", "param", "index", "loopvar", "carry", "result", "arg")
+"""The ops of values that no statement computes: operands that stand for themselves."""
 
 
 # These classes are written out: as dataclasses they would take 4 % of the time of an import.
@@ -541,7 +547,9 @@ class Loop:
 
 Effect = Store | Atomic | Loop
 Statement = Value | Store | Atomic | Loop
+"""A statement of a block: a computed value, or an effect."""
 Block = tuple[Statement, ...]
+"""The statements of a body, in order."""
 
 
 def map_loop(

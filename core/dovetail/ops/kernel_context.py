@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .table import Op
 
 Attrs: TypeAlias = Any  # the static arguments of an op: hashable, of each op's own type
-# The result of a step of `fold_loop`: the new carries, and the step's effects.
 LoopStep: TypeAlias = tuple[Sequence[Value], Sequence[Effect]]
+"""The result of a step of `fold_loop`: the new carries, and the step's effects."""
 
 
 class KernelSite(Protocol):

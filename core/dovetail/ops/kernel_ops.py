@@ -8,8 +8,10 @@ from ..dtypes import DType, bool_, int64
 from ..ir.language import Value, cast, const, eq, fma, fold_loop, ne, reduce_loop, where
 from .kernel_context import KernelSite, Launches, LoopStep
 
-PRODUCT_BLOCK = 256  # products that a block of a sum of products has
-PRODUCT_BLOCKS = 256  # blocks of a group
+PRODUCT_BLOCK = 256
+"""The number of products of a block in the order of a product of matrices."""
+PRODUCT_BLOCKS = 256
+"""The number of blocks of a group in the order of a product of matrices."""
 BLOCK_ELEMENTS = 4096  # elements of a mask that one grid point reads
 COUNTS = "counts"  # as attrs: operand 1 has the count of each block, not the sum before it
 

@@ -250,10 +250,10 @@ def _row_nanquantiles(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
 
 
 def _ranks_of_counts(method: str, rows: Tensor, count: Tensor, q: np.ndarray) -> list[Tensor]:
-    """Return the rank of the lower neighbour for each row's count and q, and unless the method
-    picks an element the weight of the upper one.
+    """Return the rank of the lower neighbour and the weight of the upper one for each row and q.
 
-    Without float64 on the device, the host computes a table of them for all counts.
+    A method that picks an element has no weights. Without float64 on the device, the host computes
+    a table of them for all counts.
     """
 
     def compute(n: Numbers, q: Numbers, xp: ModuleType) -> tuple[Numbers, ...]:
