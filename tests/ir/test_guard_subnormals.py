@@ -14,6 +14,7 @@ from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, bool_, float16, float32, float64, int32, int64, uint32
 from dovetail.ir.analysis import is_branch, uses, values
 from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.guard_subnormals import REPAIRS_BUFFER, guard_subnormals
 from dovetail.ir.hide_floats import hiding_zeros
 from dovetail.ir.language import (
     Atomic,
@@ -491,3 +492,17 @@ def test_long_kernel_is_guarded_without_recursion() -> None:
         bits = bits ^ bitcast(trunc(load(x, i + k)), uint32)
     b.store(out, i, bitcast(bits, float32) * 0.5)
     assert len(branches(legalize(b.build(), FLUSHES))) == 1
+
+
+def test_branch_counts_the_points_that_it_repairs() -> None:
+    b = KernelBuilder("counted")
+    x, y = b.buffer("x", float32, "r"), b.buffer("y", float32, "r")
+    out = b.buffer("out", float32, "w")
+    b.buffer(REPAIRS_BUFFER, int32, "rw")
+    i = b.axis(b.int("n"))
+    b.store(out, i, load(x, i) * load(y, i))
+    guarded = guard_subnormals(b.build(), FLUSHES)
+    columns = [np.array(v, "f4") for v in ([1, 1e-20, 1e-40, 0, 3], [2, 1e-20, 1, 5, np.inf])]
+    arrays = [*columns, np.zeros(5, "f4"), np.zeros(1, "i4")]
+    interpret(flushed(guarded), arrays, [5], [], [5])
+    assert arrays[-1].tolist() == [2]

@@ -243,6 +243,24 @@ def test_cpu_that_flushes_passes_without_a_companion(
     assert "companion" not in certificate
 
 
+@pytest.mark.parametrize(
+    ("name", "operations"),
+    [
+        ("cpu_ftz", {"add", "mul", "div", "fma"}),
+        ("cpu_ftz_no_fma", {"add", "mul", "div"}),
+        ("honest", set()),
+    ],
+)
+def test_certificate_counts_points_that_guards_repair(
+    site: Path, name: str, operations: set[str]
+) -> None:
+    _, output, certificate = run_level(site, name, "test_lifecycle", "-k", "guards_repair")
+    repaired = certificate["repaired"]
+    points = repaired.pop("points")
+    assert {op for op, n in repaired.items() if n} == operations, output
+    assert all(n < points for n in repaired.values())
+
+
 @pytest.mark.exhaustive
 def test_asynchronous_device_passes(site: Path) -> None:
     """It is the base of the broken stream backends."""

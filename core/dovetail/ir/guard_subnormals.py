@@ -19,13 +19,14 @@ from functools import reduce
 from itertools import count, takewhile
 from typing import TypeAlias
 
-from ..dtypes import float32, float64, int32
+from ..dtypes import DType, float32, float64, int32
 from .analysis import definitions, uses, values
 from .builder import FLAGGED_SUFFIX, Kernel
 from .language import (
     OPERANDS,
     Atomic,
     Block,
+    Buffer,
     Loop,
     Statement,
     Store,
@@ -48,11 +49,14 @@ from .soft_subnormals import (
 from .subnormal_analysis import LEAST_EXPONENT, Scale, SubnormalAnalysis
 from .target import Capabilities
 
+REPAIRS_BUFFER = "repaired_points"  # counts the points that branches repair
+
 
 def guard_subnormals(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return a kernel that keeps float32 subnormals on a device that flushes them.
 
-    A device without NaN computes no floats at all: its companion does.
+    A device without NaN computes no floats at all: its companion does. Each branch that runs adds 1
+    to the first element of the buffer `REPAIRS_BUFFER`, if the kernel has one.
     """
     if capabilities.denormals or not capabilities.nan:
         return kernel
@@ -146,6 +150,7 @@ class _GuardCloner(_SharingCloner):
     def __init__(self, kernel: Kernel, capabilities: Capabilities) -> None:
         super().__init__()
         self.index, self.capabilities = kernel.index, capabilities
+        self.repairs = next((b for b in kernel.buffers if b.name == REPAIRS_BUFFER), None)
         self.exact = SubnormalAnalysis({}, exact=True)  # of all statements so far
         self.fast = SubnormalAnalysis({})  # of the segment
         self.assumed: dict[Value, Scale] = {}  # in a map that runs if an earlier flag is not set
@@ -304,7 +309,8 @@ class _GuardCloner(_SharingCloner):
         branch.carry = tuple(Value("carry", v.dtype, (), (branch, k)) for k, v in enumerate(outs))
         soft = _SoftCloner(self.exact, self.capabilities)
         soft.replacements, soft.emitted = replacements, self.emitted.copy()
-        branch.set_body(soft.block(repeated))
+        count = () if self.repairs is None else (_count_one(self.repairs, self.index),)
+        branch.set_body((*count, *soft.block(repeated)))
         branch.update = soft.operands(outs)
         self.statements.append(branch)
         branch.results = self.bind_loop_values("result", branch, outs)
@@ -411,6 +417,11 @@ class _GuardCloner(_SharingCloner):
             loop.combine += FLAGGED_SUFFIX
         loop.update = (*loop.update, flag)
         loop.results = (*loop.results, Value("result", int32, (), (loop, len(loop.results))))
+
+
+def _count_one(buffer: Buffer, index: DType) -> Atomic:
+    """Return the effect that adds 1 to the first element of a buffer of integers."""
+    return Atomic("add", buffer, const(0, index), const(1, buffer.dtype))
 
 
 def _find_maps(

@@ -23,6 +23,7 @@ from ..backend.interface import INTERFACE, DeviceInfo
 from ..install_source import CORE_DISTRIBUTION
 
 FLOATS_PROPERTY = "dovetail floats"  # of the report of the case that probes them
+REPAIRS_PROPERTY = "dovetail repairs"  # of the report of the case that counts them
 FAILING_OUTCOMES = ("failed", "error", "unexpected pass", "skipped")
 
 
@@ -41,6 +42,7 @@ class Certificate:
     comparisons: int = 0
     companion_launches: int = 0  # launches on the companion
     floats: Mapping[str, Any] = field(default_factory=dict)  # as measured, if that case ran
+    repairs: Mapping[str, Any] = field(default_factory=dict)  # by operation, if that case ran
     collected_cases: int = 0  # cases of the kit
     unsupported_cases: int = 0  # of these, those that need a dtype which the device says it lacks
     unknown_gaps: list[str] = field(default_factory=list)  # declared, and no case has such a name
@@ -128,6 +130,7 @@ class Certificate:
                 else {}
             ),
             **({"floats": dict(self.floats)} if self.floats else {}),
+            **({"repaired": dict(self.repairs)} if self.repairs else {}),
             **({"layout": self.layout} if self.layout else {}),
             **({"dtype": self.dtype} if self.dtype else {}),
             "versions": {

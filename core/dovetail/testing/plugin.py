@@ -24,7 +24,7 @@ from ..dtypes import DType
 from ..errors import DovetailError
 from ..plugins.device_handle import OpenedDevice
 from ..plugins.registry import open_device, registry
-from .certificate import FLOATS_PROPERTY, Certificate
+from .certificate import FLOATS_PROPERTY, REPAIRS_PROPERTY, Certificate
 from .dtype import BlockKit, BlocksSubject, DTypeKit, DTypeSubject, load_dtype_subject
 from .kit import Kit, has_dtype
 from .layout import LayoutKit, LayoutSubject, UndeclaredRefusal, ValuesDiffer, load_layout_subject
@@ -291,6 +291,8 @@ class OutcomeRecorder:
         if report.when == "teardown":
             if isinstance(floats := properties.get(FLOATS_PROPERTY), dict):
                 self.certificate.floats = floats
+            if isinstance(repairs := properties.get(REPAIRS_PROPERTY), dict):
+                self.certificate.repairs = repairs
             self.certificate.comparisons += int(str(properties.get(COMPARISONS_PROPERTY, 0)))
             self.certificate.companion_launches += int(
                 str(properties.get(COMPANION_LAUNCHES_PROPERTY, 0))

@@ -16,17 +16,19 @@ import pytest
 from ..backend import limits
 from ..backend.float_probe import FLOAT_FIELDS, find_excessive_claims, measure_floats
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Program
-from ..dtypes import ALL, float32, int32
+from ..backend.reference import interpret
+from ..dtypes import ALL, float32, int32, int64
 from ..errors import DovetailError
 from ..ir.builder import Kernel, KernelBuilder
-from ..ir.language import load
+from ..ir.guard_subnormals import REPAIRS_BUFFER
+from ..ir.language import Atomic, Value, const, fma, load
 from ..ir.legalize import legalize
 from ..plugins.fallback_device import companion_of, unwrap_backend
 from ..plugins.registry import open_device, registry
 from ..plugins.validate_hooks import find_signature_mismatches
-from .certificate import FLOATS_PROPERTY
+from .certificate import FLOATS_PROPERTY, REPAIRS_PROPERTY
 from .kit import Kit
-from .values import bytes_view
+from .values import bytes_view, sample
 
 RecordProperty: TypeAlias = Callable[[str, object], None]  # of pytest's fixture
 
@@ -84,6 +86,46 @@ def test_floats_are_as_the_device_declares(kit: Kit, record_property: RecordProp
     claims = ", ".join(f"{name}={getattr(declared, name)!r}" for name in excessive)
     assert not excessive, kit.failure(f"Capabilities({claims}); the probe finds {floats}", "")
     kit.comparisons += 1
+
+
+REPAIRED_OPERATIONS: dict[str, Callable[[Value, Value, Value], Value]] = {
+    "add": lambda x, y, z: x + y,
+    "mul": lambda x, y, z: x * y,
+    "div": lambda x, y, z: x / y,
+    "fma": fma,
+}
+
+
+def repairing_kernel(op: str) -> Kernel:
+    """Build out = op(x, y, z) of float32; guards for subnormals count the points they repair."""
+    b = KernelBuilder(f"repaired_{op}")
+    inputs = [b.buffer(name, float32, "r") for name in "xyz"]
+    out, repairs = b.buffer("out", float32, "w"), b.buffer(REPAIRS_BUFFER, int32, "rw")
+    i = b.axis(b.int("n"))
+    b.effect(Atomic("add", repairs, const(0, int64), const(0, int32)))  # the kernel uses it anyway
+    b.store(out, i, REPAIRED_OPERATIONS[op](*[load(x, i) for x in inputs]))
+    return b.build()
+
+
+def test_guards_repair_what_the_device_flushes(kit: Kit, record_property: RecordProperty) -> None:
+    """Check that points are repaired on a device that declares that it flushes, and on no other."""
+    can, n = kit.backend.info.capabilities, 3000
+    kernels = {op: repairing_kernel(op) for op in REPAIRED_OPERATIONS}
+    kit.compile([*kernels.values()])
+    # operands of all magnitudes; products below and around the least normal number; special values
+    scale = np.exp2(np.repeat([0, -63, -126], n // 3)).astype("f4")
+    columns = [sample(float32, n, seed) * scale for seed in (1, 2, 3)]
+    repaired = {}
+    for op, kernel in kernels.items():
+        arrays = [*columns, np.zeros(n, "f4"), np.zeros(1, "i4")]
+        *_, out, count = kit.run(kernel, arrays, [n], [], [n])
+        expected = [a.copy() for a in arrays]
+        interpret(kernel, expected, [n], [], [n])
+        kit.check_same_bits(out, expected[3], float32, op, kernel.__str__)
+        repaired[op] = int(count[0])
+    record_property(REPAIRS_PROPERTY, {"points": n} | repaired)
+    guarded = not can.denormals and can.nan  # operations that are computed by integers need none
+    assert any(repaired.values()) == guarded, kit.failure(f"repaired points: {repaired}", "")
 
 
 def test_opening_twice_gives_one_device(kit: Kit) -> None:
