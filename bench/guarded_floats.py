@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Any, Callable[[dt.Tensor], dt.Tensor]]] = {
     "rows: cumulative sum, 2048 x 2048": (MATRIX, lambda x: dt.cumulative_sum(x, axis=1)),
     "product: 256 x 256": (SQUARE, lambda x: x @ x),
     "arithmetic: x * 2 + 1, 16 K": (SMALL, lambda x: x * 2 + 1),
-    "arithmetic: 16 products, 16 K": (SMALL, products),
+    "arithmetic: 16 products, 16 K": (POSITIVE, products),
     "arithmetic: polynomial, 16 K": (SMALL, polynomial),
     "arithmetic: sums, 16 K": (SMALL, sums),
     "arithmetic: exp, 16 K": (SMALL, dt.exp),

@@ -506,3 +506,30 @@ def test_branch_counts_the_points_that_it_repairs() -> None:
     arrays = [*columns, np.zeros(5, "f4"), np.zeros(1, "i4")]
     interpret(flushed(guarded), arrays, [5], [], [5])
     assert arrays[-1].tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda a, b: a * b * a * (b * a), lambda a, b: a * (a * b) + b * (a * b),
+        lambda a, b: where(a < 1.0, a * a * b, a * b * b), lambda a, b: (a + b) * (a * b) * b,
+        lambda a, b: fold_loop(0, 3, [a * b], lambda k, y: ([y * a * (a * b)], [])).results[0],
+    ],
+)  # fmt: skip
+def test_product_of_products_is_exact(rule: Callable[..., Value]) -> None:
+    k = kernel(rule, 2)
+    check(k, legalize(k, FLUSHES), *inputs_of(2))
+
+
+def test_power_has_one_test_for_zero() -> None:
+    def power(a: Value) -> Value:
+        y = a
+        for _ in range(16):
+            y = y * a
+        return y
+
+    k = kernel(power, 1)
+    guarded = legalize(k, FLUSHES)
+    integers = [v for v in guarded.body if isinstance(v, Value) and v.dtype in (int32, uint32)]
+    assert len(integers) < 16 * 5 + 10  # of each product: two casts of bits, and three operations
+    check(k, guarded, floats(3))

@@ -49,6 +49,8 @@ from .soft_subnormals import (
 from .subnormal_analysis import LEAST_EXPONENT, Scale, SubnormalAnalysis
 from .target import Capabilities
 
+Zeros: TypeAlias = tuple[Value, ...]  # flags: their sign bits are set if factors are 0
+FACTORS_MAX = 4  # of a product; more would take longer to compile than they save
 REPAIRS_BUFFER = "repaired_points"  # counts the points that branches repair
 
 
@@ -155,9 +157,9 @@ class _GuardCloner(_SharingCloner):
         self.fast = SubnormalAnalysis({})  # of the segment
         self.assumed: dict[Value, Scale] = {}  # in a map that runs if an earlier flag is not set
         self.flagged: dict[Value, Scale] = {}  # values there that are right if it is not set
-        self.flags: dict[
-            WhereSide | None, list[Value]
-        ] = {}  # of the open block, by where they count
+        self.flags: dict[tuple[WhereSide | None, Zeros], list[Value]] = {}  # of the open block, by
+        # where they count, and by the factors of which a 0 makes them void
+        self.factors: dict[tuple[WhereSide | None, Value], Zeros] = {}  # of flagged products
         self.sides = _Sides()  # of the open block
 
     def guard_block(self, block: Block, live_out: Sequence[Value]) -> Block:
@@ -334,8 +336,11 @@ class _GuardCloner(_SharingCloner):
         new = self.replacements[v]
         if self.fast.needs_flag(v):
             nonzero = [self.fast.scale(x).nonzero for x in v.args]
-            flag = _flush_flag(new, self.fast.flag_thresholds[v], nonzero)
-            self._add_flag(flag, self.sides.of_results[v])
+            side, least = self.sides.of_results[v], self.fast.flag_thresholds[v]
+            if v.op == "mul":
+                self._flag_product(new, least, nonzero, side)
+            else:
+                self._add_flag(_flush_flag(new, least, nonzero), side)
         self._flag_if_checked(v)
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -352,16 +357,40 @@ class _GuardCloner(_SharingCloner):
         size, least = _size(self.operand(v)), _bits_of_power(self.fast.checks[v])
         self._add_flag((size - least) & ~(size - 1), self.sides.of_checks.get(v))
 
-    def _add_flag(self, flag: Value, side: WhereSide | None) -> None:
+    def _flag_product(
+        self, v: Value, least: int, nonzero: Sequence[bool], side: WhereSide | None
+    ) -> None:
+        """Append the flag of a product, which is void where a factor is 0.
+
+        A factor that is a flagged product counts by its own factors: if none of them is 0 and it is
+        tiny, its flag is set. So the products of a power have one test for 0.
+        """
+        zeros: dict[Value, None] = {}
+        for x, is_nonzero in zip(v.args, nonzero, strict=True):
+            if not is_nonzero:
+                zeros |= dict.fromkeys(self.factors.get((side, x), (self.share(_tiny_flag(x)),)))
+        key = tuple(zeros)
+        if len(key) <= FACTORS_MAX:
+            self.factors[side, v] = key
+        self._add_flag(_size(v) - _bits_of_power(least), side, key)
+
+    def _add_flag(self, flag: Value, side: WhereSide | None, zeros: Zeros = ()) -> None:
         """Append a flag; one of a side of a `where` counts only in lanes that take that side."""
         flag = self.share(flag)
         self.emit(flag)
-        self.flags.setdefault(side, []).append(flag)
+        self.flags.setdefault((side, zeros), []).append(flag)
 
     def _join_flags(self) -> Value:
         """Return the flag of all flags of the open block."""
+        by_side: dict[WhereSide | None, list[Value]] = {}
+        for (side, zeros), flags in self.flags.items():
+            flag = self._emit_joined(flags)
+            if zeros:
+                flag = self.share(flag & ~_join(zeros))
+                self.emit(flag)
+            by_side.setdefault(side, []).append(flag)
         joined = []
-        for side, flags in self.flags.items():
+        for side, flags in by_side.items():
             flag = self._emit_joined(flags)
             if side is not None:
                 condition, holds = self.operand(side[0]), side[1]
@@ -401,7 +430,7 @@ class _GuardCloner(_SharingCloner):
         new.set_body(tuple(statements))
         self.flags, self.sides = outer
         if has_flag:
-            self.flags.setdefault(None, []).append(new.results[-1])
+            self.flags.setdefault((None, ()), []).append(new.results[-1])
         return new
 
     def _carry_flag(self, loop: Loop) -> None:
