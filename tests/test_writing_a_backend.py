@@ -106,6 +106,15 @@ def test_code_of_the_page_runs(page: dict[str, Any]) -> None:
     assert isinstance(page["dovetail_backend_info"](), BackendInfo)
 
 
+def test_second_walk_through_runs_alone() -> None:
+    """A reader types the renderer that is not C into a file of its own."""
+    part = PAGE.partition("\n## A language that is not C\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", part, re.DOTALL)
+    alone: dict[str, Any] = {"__name__": "renderer"}
+    exec(code, alone)
+    assert alone["results"].any() and alone["both"].name == "sum_and_max"
+
+
 @needs_compiler
 def test_vendor_routine_is_called(page: dict[str, Any]) -> None:
     """Its product equals NumPy's to the last bit; a generated kernel's need not."""
