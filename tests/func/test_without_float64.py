@@ -38,6 +38,9 @@ MORE = [
     "dt.vmap(dt.nanmedian)(n)", "dt.func.grad(lambda x: dt.nanquantile(x, 0.3))(x)",
     "dt.quantile(x, 0.3, weights=u, method='inverted_cdf')",
     "dt.nanquantile(n, [0.2, 0.5], axis=1, weights=dt.abs(n), method='inverted_cdf')",
+    "dt.interp(x, [0, 2, 4], [1.0, 2.0, 3.0])", "dt.interp(i, x.sort(), y, period=3)",
+    "dt.searchsorted(x.sort(), i)", "dt.searchsorted(x, i, sorter=dt.argsort(x), side='right')",
+    "dt.digitize(x, [0, 1, 2])", "dt.searchsorted(dt.sort(i), y)", "dt.searchsorted(x.sort(), y)",
     "dt.average(x, weights=[1, 2, 3, 4, 5, 6])", "dt.average(x, weights=i, returned=True)",
     "dt.random.choice(6, 4, p=u / u.sum())", "dt.random.choice(x, 3, p=u / u.sum(), replace=False)",
     "dt.random.poisson(3.0, 5)", "dt.random.poisson(u * 50, dtype=dt.float32)",
@@ -91,7 +94,7 @@ def test_float64_itself_is_refused_by_name(device: dt.Device) -> None:
 
 @pytest.mark.parametrize("expression", [
     "dt.average(x, weights=other)", "dt.quantile(x, 0.3, weights=other, method='inverted_cdf')",
-    "dt.random.binomial(i, other)",
+    "dt.random.binomial(i, other)", "dt.searchsorted(i, other)", "dt.interp(i, x, other)",
 ])  # fmt: skip
 def test_operands_of_two_devices_are_refused(expression: str) -> None:
     x, i = dt.ones(6), dt.arange(6)

@@ -20,7 +20,7 @@ from ...tensor.promotion import ARRAY_TYPES, Array, Operand, Scalar, as_operand,
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided, unsupported_layout_text
 from ...tensor.writes import array_of, restore_ints, value_node
-from ..datatypes import as_dtype, cast, result_type
+from ..datatypes import as_dtype, cast, move, move_to_device_with, result_type
 from ..graph_cache import CachedFunction
 from ..known_calls import TakeKey, gather, read_cached, record_check, take_cache, take_cached
 from ..variants import public
@@ -285,11 +285,17 @@ def promote_for_comparison(op: str, edges: Tensor, x: Tensor | Scalar) -> tuple[
     if isinstance(x, Tensor) and has_no_common_integer(edges.dtype, x.dtype):
         edges, x = (t if t.dtype is uint64 else cast(t, int64) for t in (edges, x))
         return edges, x
-    d = result_type(edges, x)
+    d = _comparison_dtype(edges, x)
+    return cast(edges, d), as_dtype(op, x, d, (edges,))
+
+
+def _comparison_dtype(edges: Tensor, x: Tensor | Scalar) -> DType:
+    """Return the dtype of a comparison; of integers with floats a float that keeps their digits."""
+    d: DType = result_type(edges, x)
     ints = [t.dtype.itemsize for t in (edges, x) if isinstance(t, Tensor) and t.dtype.is_integer]
     if d.kind == "f" and ints:
-        d = float32 if max(ints) <= 2 and d is not float64 else float64
-    return cast(edges, d), as_dtype(op, x, d, (edges,))
+        return float32 if max(ints) <= 2 and d is not float64 else float64
+    return d
 
 
 def _round_to_dtype(value: float, d: DType, side: str) -> tuple[int, str]:
@@ -356,6 +362,13 @@ def searchsorted(
         value, side = _round_to_dtype(value, x1.dtype, side)
         wanted = value_node("searchsorted", value, x1.dtype, x1.device)
     else:
+        home = x1.device
+        if isinstance(value, Tensor) and x1.dtype.is_integer is not value.dtype.is_integer:
+            d = _comparison_dtype(x1, value)
+            x1, value = move_to_device_with("searchsorted", d, x1, value)
+        if x1.device is not home:  # which has no float64
+            order = sorter if sorter is None else move(strided("searchsorted", sorter), x1.device)
+            return move(searchsorted(x1, value, side=side, sorter=order), home)
         x1, x2 = promote_for_comparison("searchsorted", x1, value)
         if x1.dtype.is_integer and x1.dtype is not x2.dtype:
             return _search_mixed(x1, x2, side, sorter)
