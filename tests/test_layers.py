@@ -226,6 +226,7 @@ UPWARD_TYPES = {
         "backend.interface engine.tracer_api graph.expr ir.builder memory.storage "
         "plugins.device_handle tensor.tensor"
     ),
+    "commands.demo_parallel": "parallel.step_timeline",
     "device_class": "plugins.device_handle",
     "engine.tracer_api": "tensor.tensor",
     "graph.expr": "memory.storage memory.tracing.stacktrace ops.table",

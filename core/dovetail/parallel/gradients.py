@@ -17,6 +17,7 @@ from .lockstep import GroupThread, compute_in_lockstep
 from .membership import current
 from .packing import Vectors, pack, unpack
 from .reduction_tree import list_groups
+from .step_timeline import Timeline
 
 if TYPE_CHECKING:
     from .group import ProcessGroup
@@ -106,7 +107,7 @@ class _GroupedGradient:
         shares_statistics: bool,
     ) -> None:
         self.groups, self.workers, self.generator = groups, workers, generator
-        self.shares_statistics = shares_statistics
+        self.shares_statistics, self.timeline = shares_statistics, Timeline()
 
         def compute(params: Any, examples: Any, buffers: Vectors) -> Vectors:
             """Return the packed result of one group."""
@@ -142,7 +143,7 @@ class _GroupedGradient:
                 finally:
                     dt.random.set_state(outer)
 
-        sums = GroupSum(self.workers, self.groups, header)
+        sums = GroupSum(self.workers, self.groups, header, self.timeline)
         with dt.no_grad():
             try:
                 if self.shares_statistics:
@@ -151,7 +152,8 @@ class _GroupedGradient:
                         for g in list_groups(self.groups, self.workers.size, self.workers.rank)
                         if g < share.size
                     }
-                    results = compute_in_lockstep(threads, sums.sum_of_addends, _DRAWING)
+                    add = sums.sum_of_addends
+                    results = compute_in_lockstep(threads, add, _DRAWING, self.timeline)
                     total = sums.sum_on_all(results.pop, _likes(inputs, before))
                 else:
                     total = sums.sum_on_all(compute_alone, _likes(inputs, before))
@@ -160,7 +162,8 @@ class _GroupedGradient:
                     b.copy_(x)
                 raise
             count = min(share.size, self.groups)
-            value, grads = _FINISH(total, inputs, changing, before, count)
+            with self.timeline.record("update"):
+                value, grads = _FINISH(total, inputs, changing, before, count)
         return value, _store_gradients(params, inputs, grads)
 
     def _spawn_states(self, size: int) -> tuple[list[tuple[int, int]], np.ndarray]:

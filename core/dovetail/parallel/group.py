@@ -280,7 +280,7 @@ class ProcessGroup:
             buffers = [record] if is_small else [record, bytes_of(own)]
             what = f"send({spec_of(x)}, dst={to}, tag={number})"
             requests = [self._communicator.send(b, to, USER_TAG + number, what) for b in buffers]
-            return MessageRequest(self._communicator, to, what, requests)
+            return MessageRequest(self._communicator, to, what, requests, None, buffers)
 
     def receive(self, like: Value, src: int, tag: int = 0) -> MessageRequest:
         """Start to receive a tensor of a rank, and return the request, whose `wait` returns it.
@@ -302,7 +302,7 @@ class ProcessGroup:
             buffers = [arrival.record] + ([] if is_small else [bytes_of(arrival.result.buffer)])
             requests = [self._communicator.receive(b, source, USER_TAG + number) for b in buffers]
             what = f"receive({spec_of(x)}, src={source}, tag={number})"
-            return MessageRequest(self._communicator, source, what, requests, arrival)
+            return MessageRequest(self._communicator, source, what, requests, arrival, buffers)
 
     def close(self) -> None:
         """Leave the group and free its connection; a second call does nothing.
@@ -424,7 +424,7 @@ class Arrival:
 class MessageRequest:
     """A tensor that is being sent or received, from `send` or `receive` of a group.
 
-    - `communicator`, `peer`, `what`, `requests`, `arrival`: set by the group.
+    - `communicator`, `peer`, `what`, `requests`, `arrival`, `buffers`: set by the group.
 
     >>> import dovetail as dt
     >>> def exchange():
@@ -444,10 +444,16 @@ class MessageRequest:
         what: str,
         requests: Sequence[Request],
         arrival: Arrival | None = None,
+        buffers: Sequence[memoryview] = (),
     ) -> None:
         self._communicator, self._peer, self._what = communicator, peer, what
-        self._requests, self._arrival = requests, arrival
+        self._requests, self._arrival, self._buffers = requests, arrival, buffers
         self._value: Any = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The bytes of each message that carries the tensor: a record, and maybe the elements."""
+        return tuple([buffer.nbytes for buffer in self._buffers])
 
     def wait(self, timeout: float | None = None) -> Any:
         """Wait for a message: return a received tensor, or None if a sent one may be written again.

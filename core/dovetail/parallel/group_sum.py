@@ -9,8 +9,10 @@ import numpy as np
 
 import dovetail as dt
 
+from .host_buffers import Value
 from .packing import Vectors, empty_vectors
 from .reduction_tree import Step, plan_reduction
+from .step_timeline import Timeline
 
 if TYPE_CHECKING:
     from .group import MessageRequest, ProcessGroup
@@ -31,10 +33,12 @@ class Arrival:
         self._header = workers.receive(header, source, tag)
         self._vectors = [workers.receive(x, source, tag) for x in empty]
 
-    def wait(self, i: int) -> dt.Tensor:
+    def wait(self, i: int, timeline: Timeline) -> dt.Tensor:
         """Return vector `i`. Raises: ArgumentError if the other worker has another header."""
-        _check_header(self._own_header, self._header.wait(), self._rank, self._source)
-        x: dt.Tensor = self._vectors[i].wait()
+        with timeline.record("receive", self._source) as span:
+            _check_header(self._own_header, self._header.wait(), self._rank, self._source)
+            x: dt.Tensor = self._vectors[i].wait()
+            span.count(*([] if i else [self._header]), self._vectors[i])
         return x
 
 
@@ -42,12 +46,16 @@ class GroupSum:
     """Sums over all groups of one batch.
 
     - `header`: numbers that must be equal on all workers; see `_check_header`.
+    - `timeline`: records each computation, addition and message.
     """
 
-    def __init__(self, workers: ProcessGroup, groups: int, header: np.ndarray) -> None:
+    def __init__(
+        self, workers: ProcessGroup, groups: int, header: np.ndarray, timeline: Timeline
+    ) -> None:
         self.workers, self.groups, self.header = workers, groups, header
+        self.timeline = timeline
         self.filled = min(int(header[1]), groups)
-        self._sends: list[MessageRequest] = []
+        self._sends: list[tuple[int, MessageRequest]] = []
 
     def sum_on_all(self, compute: Callable[[int], Vectors], likes: Sequence[dt.Tensor]) -> Vectors:
         """Return the sum of the packed results of all groups, on every worker.
@@ -70,7 +78,7 @@ class GroupSum:
         After the last group of a worker, one vector takes all steps before the next one does. So
         the first are on their way while the backward pass of that group computes the others.
         """
-        workers, subtrees = self.workers, dict[int, Vectors]()
+        workers, timeline, subtrees = self.workers, self.timeline, dict[int, Vectors]()
         steps = plan_reduction(self.groups, workers.size, workers.rank, self.filled)
         own = [k for k, step in enumerate(steps) if step.kind == "compute"]
         first_steps = own[-1] + 1 if own else 0
@@ -80,19 +88,24 @@ class GroupSum:
                     self._add_or_send(step, subtrees, i)
                 del subtrees[step.other if step.kind == "add" else step.subtree]
                 continue
-            subtrees[step.subtree] = compute(step.subtree)
-            if k + 1 < first_steps or workers.size == 1:
-                dt.evaluate(*subtrees[step.subtree])
+            with timeline.record("compute", step.subtree):
+                subtrees[step.subtree] = compute(step.subtree)
+                if k + 1 < first_steps or workers.size == 1:
+                    dt.evaluate(*subtrees[step.subtree])
         arriving = {
             step.subtree: self._receive(step.other, step.subtree, empty)
             for step in steps
             if step.kind == "receive"
         }
         for i in range(len(empty)):
+            if own and timeline.spans is not None:  # else a message would include this work
+                last = steps[own[-1]].subtree
+                with timeline.record("compute", last):
+                    dt.evaluate(subtrees[last][i])
             for step in steps[first_steps:]:
                 if step.kind == "receive":
                     vectors = subtrees.setdefault(step.subtree, [*empty])
-                    vectors[i] = arriving[step.subtree].wait(i)
+                    vectors[i] = arriving[step.subtree].wait(i, timeline)
                 else:
                     self._add_or_send(step, subtrees, i)
             if workers.rank == 0:
@@ -103,10 +116,11 @@ class GroupSum:
             totals = self._receive(parent, 0, empty)
             total = []
             for i in range(len(empty)):
-                total.append(totals.wait(i))
+                total.append(totals.wait(i, timeline))
                 self._pass_on(total[i], reached, i)
-        for request in self._sends:
-            request.wait()
+        for to, request in self._sends:
+            with timeline.record("send", to):
+                request.wait()
         self._sends.clear()
         return total
 
@@ -114,8 +128,9 @@ class GroupSum:
         """Add vector `i` of a subtree to that of another one, or send it."""
         x = subtrees[step.subtree][i]
         if step.kind == "add":
-            x.add_(subtrees[step.other][i])
-            dt.evaluate(x)
+            with self.timeline.record("add", step.subtree):
+                x.add_(subtrees[step.other][i])
+                dt.evaluate(x)
         else:
             self._send(x, step.other, step.subtree, i)
 
@@ -129,9 +144,12 @@ class GroupSum:
 
     def _send(self, x: dt.Tensor, to: int, subtree: int, i: int) -> None:
         """Send vector `i` of a subtree, the first one after the header."""
-        if i == 0:
-            self._sends.append(self.workers.send(self.header, to, TAGS_START + subtree))
-        self._sends.append(self.workers.send(x, to, TAGS_START + subtree))
+        with self.timeline.record("send", to) as span:
+            messages: list[Value] = [x] if i else [self.header, x]
+            for message in messages:
+                request = self.workers.send(message, to, TAGS_START + subtree)
+                self._sends.append((to, request))
+                span.count(request)
 
     def _receive(self, source: int, subtree: int, empty: Vectors) -> Arrival:
         """Start to receive the vectors of a subtree."""

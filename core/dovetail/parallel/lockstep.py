@@ -18,6 +18,7 @@ import dovetail as dt
 from ..nn.functional.normalization import sum_over_groups
 from .membership import of_thread
 from .packing import Vectors
+from .step_timeline import Timeline
 
 __all__: list[str] = []
 
@@ -131,12 +132,14 @@ def compute_in_lockstep(
     threads: dict[int, GroupThread],
     add: Callable[[dict[int, dt.Tensor]], dt.Tensor],
     drawing: Any,
+    timeline: Timeline,
 ) -> dict[int, Vectors]:
     """Return the results of all groups of this worker.
 
     - `threads`: by group.
     - `add`: a function that returns the sum over the groups of all workers.
     - `drawing`: the lock that a group holds while it uses the default generator.
+    - `timeline`: records the parts of each group's computation.
 
     Raises: ArgumentError if only some of the groups need a sum; errors of the losses.
     """
@@ -145,7 +148,7 @@ def compute_in_lockstep(
         """Run each group up to its next sum; return the addends, none at the end."""
         addends: dict[int, dt.Tensor] = {}
         for g, thread in threads.items():
-            with drawing:
+            with drawing, timeline.record("compute", g):
                 addend = thread.resume(total)
             if addend is not None:
                 addends[g] = addend

@@ -1,0 +1,77 @@
+"""The timeline of a step of training on one worker: spans of work and of messages."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+import dovetail as dt
+
+__all__: list[str] = []
+
+
+class Span(NamedTuple):
+    """A span of time of one worker, in nanoseconds of a clock that all processes share.
+
+    - `kind`: "compute", "add", "send", "receive" or "update".
+    - `number`: the computed group, the subtree that is added to, or the other worker.
+    - `sizes`: the bytes of each message that the span sends or receives.
+    """
+
+    kind: str
+    number: int
+    begun: int
+    ended: int
+    sizes: tuple[int, ...] = ()
+
+
+class Timeline:
+    """A recorder of spans. It is off, and costs a call for each span, until `spans` is a list.
+
+    While it is on, the worker waits for its devices at the end of each span.
+    """
+
+    def __init__(self) -> None:
+        self.spans: list[Span] | None = None
+
+    def record(self, kind: str, number: int = 0) -> SpanRecorder | NullRecorder:
+        """Return a context whose time becomes a span, if the timeline is on."""
+        return _OFF if self.spans is None else SpanRecorder(self.spans, kind, number)
+
+
+class NullRecorder:
+    """The context of a timeline that is off."""
+
+    def __enter__(self) -> NullRecorder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def count(self, *requests: Any) -> None:
+        """Do nothing."""
+
+
+class SpanRecorder:
+    """The context that appends one span to a list."""
+
+    def __init__(self, spans: list[Span], kind: str, number: int) -> None:
+        self._spans, self._kind, self._number = spans, kind, number
+        self._sizes: tuple[int, ...] = ()
+        self._begun = 0
+
+    def __enter__(self) -> SpanRecorder:
+        self._begun = perf_counter_ns()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        dt.synchronize()
+        span = Span(self._kind, self._number, self._begun, perf_counter_ns(), self._sizes)
+        self._spans.append(span)
+
+    def count(self, *requests: Any) -> None:
+        """Add the messages of requests to the span."""
+        self._sizes += tuple(size for request in requests for size in request.sizes)
+
+
+_OFF = NullRecorder()
