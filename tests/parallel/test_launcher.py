@@ -7,18 +7,20 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread, current_thread
 from time import monotonic, sleep
 from typing import Any
 
 import dovetail as dt
 import pytest
 import worker_programs
+from dovetail.extend import TransportInfo
 
 if "forkserver" in multiprocessing.get_all_start_methods():  # its children start in 20 ms
     multiprocessing.set_forkserver_preload(["dovetail.parallel.sockets", "dovetail.extend"])
@@ -252,10 +254,28 @@ def test_init_names_missing_variables_and_ranks(
 ) -> None:
     set_variables(monkeypatch, **variables)
     started = monotonic()
-    with pytest.raises(error, match=text):
+    with pytest.raises(error, match=text) as caught:
         dt.parallel.init(timeout=0.3)
+    if isinstance(caught.value, dt.parallel.WorkerError):
+        assert caught.value.rank == int(re.search(r"ranks? (\d)", str(caught.value))[1])
     assert monotonic() - started < 20
     assert dt.parallel.current().size == 1
+
+
+def test_init_takes_the_rank_from_the_error_of_a_transport(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(environ: Any, timeout: float) -> Any:
+        error: Any = TimeoutError("rank 2 is asleep")
+        error.rank = 2
+        raise error
+
+    info = TransportInfo("sockets", refuse)
+    monkeypatch.setattr("dovetail.parallel.membership.find_transport", lambda *_: info)
+    set_variables(monkeypatch, WORLD_SIZE="3", RANK="0")
+    with pytest.raises(dt.parallel.WorkerError, match=r"parallel\.init: rank 2 is") as caught:
+        dt.parallel.init()
+    assert caught.value.rank == 2
 
 
 def test_init_without_variables_is_a_group_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,6 +361,50 @@ def _is_refused(port: int) -> bool:
     except ConnectionRefusedError:
         return True
     return False
+
+
+@pytest.mark.parametrize("messages", [0, 1])
+@pytest.mark.parametrize("victim", range(3))
+@pytest.mark.parametrize("family", ["unix", "tcp"])
+def test_error_names_the_rank_that_stops_while_all_connect(
+    family: str, victim: int, messages: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The victim stops before it sends its first message to another rank, or its second one."""
+    from dovetail.parallel import rendezvous
+    from dovetail.parallel.worker_failures import choose_cause
+
+    write, sent, goes_on = rendezvous.write_message, list[Any](), Event()
+    errors: list[tuple[int, dt.parallel.WorkerError, Any]] = []
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = ("127.0.0.1", probe.getsockname()[1])
+    where = (f"unix:{tmp_path}", 0) if family == "unix" else address
+
+    def write_until_stopped(peer: Any, message: Any) -> None:
+        if current_thread().name == str(victim):
+            if len(sent) == messages:
+                goes_on.wait(30)
+            sent.append(message)
+        write(peer, message)
+
+    def join(rank: int) -> None:
+        try:
+            for each in rendezvous.meet(rank, 3, *where, 1.0).values():
+                each.close()
+        except (rendezvous.LateError, rendezvous.LostError) as error:
+            if not goes_on.is_set():
+                errors.append((rank, dt.parallel.WorkerError(str(error), error.rank), None))
+
+    monkeypatch.setattr(rendezvous, "write_message", write_until_stopped)
+    threads = [Thread(target=join, args=(r,), name=str(r)) for r in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in [t for t in threads if t.name != str(victim)]:
+        thread.join(30)
+    goes_on.set()
+    threads[victim].join(30)
+    _, error, _ = choose_cause(errors)
+    assert error.rank == victim, errors
+    assert f"rank {victim} did not" in str(error)
 
 
 def test_two_workers_with_one_rank_are_refused(tmp_path: Path) -> None:

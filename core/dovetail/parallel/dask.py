@@ -12,7 +12,7 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import PluginError, Transport, TransportInfo, hookimpl, install_command
 
-from .rendezvous import meet
+from .rendezvous import LateError, meet
 from .sockets import SocketTransport
 
 VARIABLES = ("RANK", "WORLD_SIZE", "DASK_VARIABLE")
@@ -57,7 +57,7 @@ def open_dask(environ: Mapping[str, str], timeout: float) -> Transport:
                 host, port = variable.get(timeout=timeout)
             except TimeoutError:
                 text = f"rank 0 did not start within {timeout:g} seconds; is its Dask worker busy?"
-                raise TimeoutError(text) from None
+                raise LateError(text, 0) from None
         left = max(0.0, end - monotonic())
         sockets = meet(rank, size, host, port, left, lambda p: variable.set([host, p]))
     return SocketTransport(rank, size, sockets)

@@ -77,7 +77,8 @@ def run_rank(
         try:
             transport = find_transport("dask", TRANSPORTS).open(variables, timeout)
         except (TimeoutError, ConnectionError) as error:
-            raise WorkerError(f"parallel.run: {error}") from error
+            at_fault = getattr(error, "rank", None)
+            raise WorkerError(f"parallel.run: {error}", at_fault) from error
         of_thread.group = group = ProcessGroup(transport, timeout)
         return (function(*args, **kwargs),)
     except BaseException as error:

@@ -90,7 +90,7 @@ def init(transport: str = "sockets", timeout: float = TIMEOUT_SECONDS) -> Proces
     try:
         opened = info.open(os.environ, limit)
     except (TimeoutError, ConnectionError) as error:
-        raise WorkerError(f"parallel.init: {error}") from error
+        raise WorkerError(f"parallel.init: {error}", getattr(error, "rank", None)) from error
     group = ProcessGroup(opened, limit)
     _of_process.append(group)
     atexit.register(_close_at_exit, group)

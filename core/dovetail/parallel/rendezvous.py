@@ -14,7 +14,7 @@ import os
 import selectors
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from time import monotonic, sleep
 from typing import Any, TypeAlias
 
@@ -31,6 +31,22 @@ POLL_SECONDS, SECONDS_MIN = 0.5, 0.001
 BACKLOG_MIN = 128  # connections that wait to be accepted, also those of other programs
 
 
+class LostError(ConnectionError):
+    """A rank cannot be reached, or is no rank of the group. `rank`: the one at fault, if known."""
+
+    def __init__(self, text: str, rank: int | None) -> None:
+        super().__init__(text)
+        self.rank = rank
+
+
+class LateError(TimeoutError):
+    """A rank did not answer in time. `rank`: the first one that is late."""
+
+    def __init__(self, text: str, rank: int) -> None:
+        super().__init__(text)
+        self.rank = rank
+
+
 class Meeting:
     """The exchange of addresses and the connections of one rank, within a time limit."""
 
@@ -41,14 +57,14 @@ class Meeting:
         self.listener: socket.socket | None = None
 
     def connect_unix(self, folder: str) -> None:
-        """Connect with all ranks by sockets in a folder. Raises: TimeoutError, ConnectionError."""
+        """Connect with all ranks by sockets in a folder. Raises: LateError, LostError."""
         self.listen(os.path.join(folder, str(self.rank)))
         for rank in range(self.rank):
             self.connect(rank, os.path.join(folder, str(rank)))
         self.accept(range(self.rank + 1, self.size))
 
     def connect_tcp(self, host: str, port: int, tell: Tell | None = None) -> None:
-        """Connect with all ranks by way of rank 0. Raises: TimeoutError, ConnectionError.
+        """Connect with all ranks by way of rank 0. Raises: LateError, LostError.
 
         `tell`: a function that rank 0 calls with the port at which it listens.
         """
@@ -57,19 +73,19 @@ class Meeting:
             if tell is not None and self.listener is not None:
                 tell(self.listener.getsockname()[1])
             table = self.accept(range(1, self.size))
-            for peer in self.sockets.values():
-                write_message(peer, {"addresses": {**table, 0: [host, port]}})
+            for rank, peer in self.sockets.items():
+                self._write(peer, rank, {"addresses": {**table, 0: [host, port]}})
             return
         master = self.connect(0, (host, port), listen=True)
         answer = self._read(master, 0, self._remaining())
         if "error" in answer:
-            raise ConnectionError(answer["error"])
+            raise LostError(answer["error"], answer.get("rank"))
         for rank in range(1, self.rank):
             self.connect(rank, tuple(answer["addresses"][str(rank)]))
         self.accept(range(self.rank + 1, self.size))
 
     def listen(self, address: Address) -> None:
-        """Listen at an address. Raises: ConnectionError if another program does so."""
+        """Listen at an address. Raises: LostError if another program does so."""
         try:
             if isinstance(address, str):
                 self.listener = listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -86,9 +102,8 @@ class Meeting:
                 reason = "it is in use; is there another worker with this rank, or another program?"
             else:
                 reason = error.strerror or str(error)
-            raise ConnectionError(
-                f"rank {self.rank} cannot listen at {address_text(address)}: {reason}"
-            ) from error
+            text = f"rank {self.rank} cannot listen at {address_text(address)}: {reason}"
+            raise LostError(text, self.rank) from error
 
     def connect(self, rank: int, address: Address, listen: bool = False) -> socket.socket:
         """Connect to a rank, which may not listen yet, and return the socket.
@@ -101,58 +116,61 @@ class Meeting:
                 break
             except (FileNotFoundError, ConnectionRefusedError, TimeoutError, BlockingIOError) as e:
                 if monotonic() + RETRY_SECONDS >= self._end:
-                    raise TimeoutError(
+                    raise LateError(
                         f"rank {rank} did not listen at {address_text(address)} within "
-                        f"{self.timeout:g} seconds; has it started?"
+                        f"{self.timeout:g} seconds; has it started?",
+                        rank,
                     ) from e
                 sleep(RETRY_SECONDS)
             except OSError as e:
                 text = (
                     f"rank {rank} cannot be reached at {address_text(address)}: {e.strerror or e}"
                 )
-                raise ConnectionError(text) from e
+                raise LostError(text, rank) from e
         self.sockets[rank] = peer
         hello: dict[str, Any] = {"protocol": PROTOCOL, "rank": self.rank, "size": self.size}
         if listen:
             self.listen((peer.getsockname()[0], 0))
             assert self.listener is not None
             hello["address"] = self.listener.getsockname()[:2]
-        write_message(peer, hello)
+        self._write(peer, rank, hello)
         self._check_hello(self._read(peer, rank, self._remaining()), [rank])
         return peer
 
     def accept(self, ranks: Iterable[int]) -> dict[int, Any]:
         """Accept a connection from each of the ranks; return the addresses that they give.
 
-        Raises: TimeoutError, which names the missing ranks; ConnectionError. The ranks that have
-        connected get the text of the error.
+        Raises: LateError, which names the missing ranks; LostError. The ranks that have connected
+        get the error's text and rank.
         """
         missing, addresses = {*ranks}, {}
+        hello_back = {"protocol": PROTOCOL, "rank": self.rank, "size": self.size}
         try:
-            for peer, hello in self._visitors(missing):
-                try:
-                    self._check_hello(hello, missing)
-                except ConnectionError as error:
-                    write_message(peer, {"error": str(error)})
-                    peer.close()
-                    raise
-                rank = hello["rank"]
-                write_message(peer, {"protocol": PROTOCOL, "rank": self.rank, "size": self.size})
-                addresses[rank] = hello.get("address")
-                self.sockets[rank] = peer
-                missing.remove(rank)
-        except (TimeoutError, ConnectionError) as error:
+            with contextlib.closing(self._visitors(missing)) as visitors:
+                for peer, hello in visitors:
+                    try:
+                        self._check_hello(hello, missing)
+                        self._write(peer, hello["rank"], hello_back)
+                    except LostError as error:
+                        tell_error(peer, error)
+                        peer.close()
+                        raise
+                    addresses[hello["rank"]] = hello.get("address")
+                    self.sockets[hello["rank"]] = peer
+                    missing.remove(hello["rank"])
+        except (LateError, LostError) as error:
             for peer in self.sockets.values():
-                with contextlib.suppress(OSError):
-                    write_message(peer, {"error": str(error)})
+                tell_error(peer, error)
             raise
         return addresses
 
-    def _visitors(self, missing: set[int]) -> Iterator[tuple[socket.socket, dict[str, Any]]]:
+    def _visitors(
+        self, missing: set[int]
+    ) -> Generator[tuple[socket.socket, dict[str, Any]], None, None]:
         """Yield workers that connect, with what they say first, until no rank is missing.
 
         Other programs, which look for open ports, may connect, and say nothing or anything else.
-        Raises: TimeoutError.
+        Raises: LateError.
         """
         assert self.listener is not None
         self.listener.setblocking(False)
@@ -163,9 +181,10 @@ class Meeting:
                 while missing:
                     if monotonic() >= self._end:
                         names = ", ".join(map(str, sorted(missing)))
-                        raise TimeoutError(
+                        raise LateError(
                             f"{'rank' if len(missing) == 1 else 'ranks'} {names} did not connect "
-                            f"to rank {self.rank} within {self.timeout:g} seconds"
+                            f"to rank {self.rank} within {self.timeout:g} seconds",
+                            min(missing),
                         )
                     ready = selector.select(min(self._remaining(), POLL_SECONDS))
                     for key, _ in ready:
@@ -215,32 +234,41 @@ class Meeting:
         return max(SECONDS_MIN, self._end - monotonic())
 
     def _read(self, peer: socket.socket, rank: int, limit: float) -> dict[str, Any]:
-        """Return the message of a rank. Raises: TimeoutError, ConnectionError, ValueError."""
+        """Return the message of a rank. Raises: LateError, LostError."""
         try:
             return read_message(peer, monotonic() + limit)
         except TimeoutError:
             text = f"rank {rank} did not answer rank {self.rank} within {self.timeout:g} seconds"
-            raise TimeoutError(text) from None
+            raise LateError(text, rank) from None
         except OSError as error:
-            raise ConnectionError(f"rank {rank} is lost: {error}") from error
+            raise LostError(f"rank {rank} is lost: {error}", rank) from error
         except (ValueError, RecursionError) as error:
             text = f"the program that listens as rank {rank} is no worker of dovetail: {error}"
-            raise ConnectionError(text) from error
+            raise LostError(text, rank) from error
+
+    def _write(self, peer: socket.socket, rank: int, message: Mapping[str, Any]) -> None:
+        """Send a message to a rank. Raises: LostError."""
+        try:
+            write_message(peer, message)
+        except OSError as error:
+            raise LostError(f"rank {rank} is lost: {error}", rank) from error
 
     def _check_hello(self, hello: Mapping[str, Any], expected: Iterable[int]) -> None:
-        """Raise ConnectionError unless another worker is an expected rank of this group."""
+        """Raise LostError unless another worker is an expected rank of this group."""
         if "error" in hello:
-            raise ConnectionError(hello["error"])
+            raise LostError(hello["error"], hello.get("rank"))
         rank, size = hello.get("rank"), hello.get("size")
         if hello.get("protocol") != PROTOCOL or size != self.size:
-            raise ConnectionError(
+            raise LostError(
                 f"rank {rank} has WORLD_SIZE={size} and {hello.get('protocol')!r}, but rank "
-                f"{self.rank} has WORLD_SIZE={self.size} and {PROTOCOL!r}"
+                f"{self.rank} has WORLD_SIZE={self.size} and {PROTOCOL!r}",
+                rank,
             )
         if rank not in {*expected}:
-            raise ConnectionError(
+            raise LostError(
                 f"rank {rank} has connected to rank {self.rank} twice; each worker must have a "
-                "RANK of its own"
+                "RANK of its own",
+                rank,
             )
 
 
@@ -282,7 +310,7 @@ def meet(
 
     `tell`: see `Meeting.connect_tcp`.
 
-    Raises: TimeoutError, ConnectionError.
+    Raises: LateError, LostError.
     """
     meeting = Meeting(rank, size, timeout)
     is_failed = True
@@ -301,6 +329,12 @@ def write_message(peer: socket.socket, message: Mapping[str, Any]) -> None:
     """Send a message of the rendezvous."""
     data = json.dumps(message).encode()
     peer.sendall(LENGTH.pack(len(data)) + data)
+
+
+def tell_error(peer: socket.socket, error: LateError | LostError) -> None:
+    """Send an error to another rank, unless that is lost, too."""
+    with contextlib.suppress(OSError):
+        write_message(peer, {"error": str(error), "rank": error.rank})
 
 
 def read_message(peer: socket.socket, end: float) -> dict[str, Any]:

@@ -83,7 +83,8 @@ class TransportInfo:
     - `name`: the name of the transport, for `dt.parallel.init`; the entry point has it, too.
     - `open`: the function that connects this process with all others, and returns its transport.
       It gets the variables of the environment, and the time limit in seconds. It raises
-      TimeoutError or ConnectionError, which name the ranks that are missing.
+      TimeoutError or ConnectionError, which name the ranks that are missing, and may have the first
+      one as their attribute `rank`.
     - `minimum_interface`: the least interface (major, minor) that the plugin needs.
     """
 
