@@ -434,6 +434,7 @@ def test_two_workers_with_one_rank_are_refused(tmp_path: Path) -> None:
         ({"workers": 2, "transport": "udp"}, dt.ArgumentError, "transport must be"),
         ({"workers": 2, "start_method": "fork"}, dt.ArgumentError, "start_method must be"),
         ({"workers": 2, "threads": 0}, dt.ArgumentError, "threads must be at least 1"),
+        ({"workers": 2, "kwargs": [1]}, dt.ArgumentTypeError, "kwargs must be a dict of arguments"),
     ],
 )
 def test_run_refuses_wrong_options(

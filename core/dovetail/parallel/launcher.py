@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.reduction import ForkingPickler
 from time import monotonic
@@ -90,13 +91,16 @@ def run(
     arguments.choice("parallel.run", start_method, "start_method", ("spawn", "forkserver"))
     if not isinstance(args, Sequence):
         raise arguments.refused("parallel.run", "args", "a list or tuple of arguments", args)
+    if not isinstance(kwargs or {}, Mapping):
+        raise arguments.refused("parallel.run", "kwargs", "a dict of arguments by name", kwargs)
     check_timeout("parallel.run", timeout)
     if threads is not None:
         threads = arguments.integer("parallel.run", threads, "threads", 1)
+    call = partial(function, *args, **(kwargs or {}))
     if client is not None:
         return run_on_dask(client, function, args, kwargs or {}, count, timeout)
     if transport == "threads":
-        return _run_threads(function, args, kwargs or {}, count, timeout)
+        return _run_threads(call, count, timeout)
     if not _can_import_main() and (names := main_names((function, args, kwargs))):
         raise dt.ArgumentError(
             f"parallel.run: {' and '.join(names)} is defined in this session, which workers cannot "
@@ -104,7 +108,7 @@ def run(
         )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
-        work = ForkingPickler.dumps((function, tuple(args), dict(kwargs or {})))
+        work = ForkingPickler.dumps(call)
     except Exception as error:
         raise dt.ArgumentTypeError(
             "parallel.run: function, args and kwargs must be objects that pickle can send to "
@@ -150,13 +154,7 @@ def _rendezvous() -> Iterator[dict[str, str]]:
 # --- threads
 
 
-def _run_threads(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    count: int,
-    timeout: float,
-) -> list[Any]:
+def _run_threads(call: Callable[[], Any], count: int, timeout: float) -> list[Any]:
     """Call the function in threads of this process; return the results by rank."""
     hub = Hub(count)
     groups = [ProcessGroup(hub.transport(r), timeout) for r in range(count)]
@@ -167,7 +165,7 @@ def _run_threads(
         """Call the function as one rank."""
         of_thread.group = groups[rank]
         try:
-            results[rank] = function(*args, **kwargs)
+            results[rank] = call()
         except BaseException as error:
             errors.append((rank, error))
             groups[rank].abort(describe_error(rank, error))
@@ -282,8 +280,7 @@ def run_worker(environ: dict[str, str], work: tuple[bytes, float, str], pipe: An
     try:
         group = init(transport, timeout)
         _remove_folder(environ["MASTER_ADDR"])
-        function, args, kwargs = pickle.loads(pickled)
-        answer = _pickle_result(function(*args, **kwargs))
+        answer = _pickle_result(pickle.loads(pickled)())
     except BaseException as error:
         if group is not None:
             group.abort(describe_error(rank, error))

@@ -9,6 +9,7 @@ import threading
 
 from dovetail.extend import Request, Transport, arguments, find_transport
 
+from .communicator import describe_error
 from .group import TIMEOUT_SECONDS, ProcessGroup, check_timeout
 from .worker_errors import WorkerError
 
@@ -101,5 +102,5 @@ def _close_at_exit(group: ProcessGroup) -> None:
     """Leave the group; if an error ends the process, tell the other ranks about it."""
     error = getattr(sys, "last_value", None)
     if error is not None:
-        group.abort(f"rank {group.rank} raised {type(error).__name__}: {error}")
+        group.abort(describe_error(group.rank, error))
     group.close()
