@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import NoReturn, TypeVar, TypeVarTuple
 from weakref import ref
 
@@ -72,6 +73,10 @@ Resolver = Callable[[Storage], tuple[int, int] | None]
 P = TypeVarTuple("P")
 R = TypeVar("R")
 
+CHAIN_DEPTH = 8  # ops of a link, whose launch takes about the time of these ops on one element
+CHAIN_DEPTHS_MAX = 4  # depths of chains that a function evaluates whole
+CHAIN_ELEMENTS_MAX = 4096
+
 ONE_CAPTURE = Lock(waited=False)  # a thread holds it while it traces; see `evaluate_pending`
 CAPTURE_WAIT_SECONDS = 30.0  # for the capture of another thread, which may wait for this thread
 
@@ -132,6 +137,7 @@ class CaptureTracer(tracer_api.Tracer):
         self._storages: dict[int, ref[Storage]] = {}  # by slot
         # Slots with contents that may differ in the next call, and how many acts they are known of.
         self._varying_slots, self._classified_acts = set[int](), 0
+        self._chain_depths = set[int]()  # of evaluated chains that are longer than a link
         self._drawn = (0, 0)
         self.generators = HostGenerators()
         self._order = callbacks.tapes.order()
@@ -289,8 +295,21 @@ class CaptureTracer(tracer_api.Tracer):
     # --- evaluations
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
         """Record an evaluation, and run it unless dry; return False if its target overlaps."""
+        if self._has_growing_chain(evaluation.graph.roots):
+            evaluation.evaluate_first(_find_chain_links(evaluation.graph.roots[0]))
         execute = partial(evaluation.execute, reports_checks=reports_checks)
         return self._record_plan(evaluation.graph, evaluation.bind, execute)
+
+    def _has_growing_chain(self, roots: Sequence[Expr]) -> bool:
+        """Return True if the root ends a chain of few elements, and several depths were seen.
+
+        `acc += a[j] * b[j]` in a nested loop has a deeper graph and another kernel each time.
+        Links of `CHAIN_DEPTH` ops have the same kernels.
+        """
+        if roots[0].depth <= CHAIN_DEPTH or len(roots) > 1 or not _find_chain_links(roots[0]):
+            return False
+        self._chain_depths.add(roots[0].depth)
+        return len(self._chain_depths) > CHAIN_DEPTHS_MAX
 
     def run_batch(self, write: BatchedWrite) -> bool:
         """Record a batched write, and run it unless dry; return False if operands overlap."""
@@ -709,3 +728,25 @@ def _null_storage(s: Spec) -> Storage:
     """Return a storage of a spec's size without memory behind it."""
     nbytes = s.size * s.dtype.itemsize
     return storage_at(DataPtr(None, 0, nbytes, s.device), nbytes, s.device)
+
+
+def _find_chain_links(root: Expr) -> list[Expr]:
+    """Return the nodes below `root` that end `CHAIN_DEPTH` maps of few elements, the deepest last.
+
+    Their depths are multiples of `CHAIN_DEPTH`, so equal beginnings of chains have equal links.
+    """
+    links, candidate = list[Expr](), None
+    e: Expr | None = root
+    while e is not None:
+        if e.op is None:
+            e = storage_of(e).pending
+            continue
+        if e.op.kind != "map" or e.spec.size > CHAIN_ELEMENTS_MAX:
+            candidate = None
+        elif e.depth % CHAIN_DEPTH == 0 and e is not root:
+            candidate = e
+        if candidate is not None and candidate.depth - e.depth == CHAIN_DEPTH - 1:
+            links.append(candidate)
+        operands = [a for a in e.args if type(a) is Expr]
+        e = max(operands, key=attrgetter("depth"), default=None)
+    return links

@@ -33,11 +33,12 @@ Checks: TypeAlias = dict[
 class Evaluation:
     """One evaluation of a graph."""
 
-    __slots__ = ("graph",)
+    __slots__ = ("_other_references", "graph")
 
     def __init__(self, roots: Sequence[Expr], target: Expr | None = None) -> None:
         """`target`: the leaf into which the one root is to be written."""
         self.graph = OrderedGraph(roots, target)
+        self._other_references = 0
 
     def run(self, reports_checks: bool = True) -> bool:
         """Evaluate or trace the graph; return False, unwritten, if an operand overlaps the target.
@@ -61,13 +62,25 @@ class Evaluation:
 
     def discount_references(self, other_references: int) -> None:
         """Count `other_references` as known uses of the value, if it does not read its target."""
-        graph = self.graph
+        graph, self._other_references = self.graph, other_references
         if (
             other_references
             and graph.target is not None
             and not graph.write_target(graph.target).overlapping_slots
         ):
             graph.uses[-2] += other_references  # the last is the copy into the target
+
+    def evaluate_first(self, nodes: list[Expr]) -> None:
+        """Evaluate nodes of the graph, the last one first, and empty the list; walk the rest again.
+
+        The graph is dropped meanwhile: a node that it refers to would be stored.
+        """
+        roots, target = self.graph.roots, self.graph.target
+        del self.graph
+        while nodes:
+            Evaluation([nodes.pop()]).run(reports_checks=False)
+        self.graph = OrderedGraph(roots, target)
+        self.discount_references(self._other_references)
 
     def plan(self) -> Plan:
         """Return the plan; a new plan is neither compiled nor cached."""
