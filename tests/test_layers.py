@@ -163,7 +163,7 @@ MAY_IMPORT = {
     "func": "graph ops backend engine memory tensor functions capture autograd",
     "linalg": "ir ops engine tensor functions capture autograd",
     "fft": "ir graph ops engine tensor functions autograd",
-    "numpy": "ops engine tensor functions",
+    "numpy": "graph ops engine tensor functions",
     "special": "functions",
     "tree": "",
     "frontend": (

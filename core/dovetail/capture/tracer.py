@@ -525,6 +525,11 @@ class CaptureTracer(tracer_api.Tracer):
             stack += [a for a in operands if type(a) is Expr]
         return True
 
+    def has_equal_number(self, a: Expr, b: Expr, k: int) -> bool:
+        """Return True if argument `k` of two nodes is a number that is equal in each call."""
+        numbers = [repr(self.environment.number(e.args, k)) for e in (a, b)]  # 0.0 is not -0.0
+        return numbers[0] == numbers[1]
+
     def _has_variables(self, e: Expr, numbers: Sequence[int]) -> bool:
         """Return True if one of these arguments of a node is a number that may vary."""
         return any(self.environment.number(e.args, k).variable is not None for k in numbers)

@@ -62,6 +62,14 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+class StandIn(ABC):
+    """An object in place of a tensor whose shape depends on values, while a function is traced."""
+
+    @abstractmethod
+    def read(self) -> Tensor:
+        """Return the tensor; the host reads values. Raises: CaptureError if it may not."""
+
+
 class Tracer(ABC):
     """A function that is being traced: what it does goes here and not to memory.
 
@@ -159,6 +167,10 @@ class Tracer(ABC):
         By default it may read none.
         """
         return False
+
+    def has_equal_number(self, a: Expr, b: Expr, k: int) -> bool:
+        """Return True if argument `k` of two nodes is a number that is equal in each call."""
+        return self.outer is not None and self.outer.has_equal_number(a, b, k)
 
     # --- random numbers, and others that the host gives
     @abstractmethod

@@ -10,11 +10,14 @@ import numpy as host
 
 from ..device_class import default_device
 from ..dtypes import BY_NAME, DType, bool_, float64, int64
+from ..engine import tracer_api
 from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.elementwise.op_functions import clip as limit
+from ..functions.elementwise.op_functions import remainder
 from ..functions.elementwise.op_functions import where as choose
+from ..functions.indexing.index_reads import take
 from ..functions.numpy.protocol import FUNCTIONS
 from ..functions.shape import copies
 from ..tensor.c_fields import expr_of
@@ -463,7 +466,18 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Return elements shifted cyclically along axes; several shifts along one axis add up."""
     if type(shift) in (list, tuple) and (axis is None or type(axis) is int):
         shift = sum(shift)
+    if isinstance(a, Tensor) and type(axis) is int and _is_unread(shift):
+        count = a.shape[axis]
+        positions = constructors.arange(count, device=a.device) - shift
+        return as_result(take(a, remainder(positions, max(count, 1)), axis))
     return _roll(a, shift, axis)
+
+
+def _is_unread(x: Any) -> bool:
+    """Return True for an integer without dimensions that a captured function may not read."""
+    tracer = tracer_api.current()
+    is_number = isinstance(x, Tensor) and not x.ndim and x.dtype.kind == "i"
+    return is_number and tracer is not None and not tracer.has_constant_value(x)
 
 
 def gradient(f: Any, *varargs: Any, **options: Any) -> Any:

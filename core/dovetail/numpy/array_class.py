@@ -41,6 +41,7 @@ from .calls import (
     read_result,
     to_host,
 )
+from .masked_selections import MaskedSelection, select_by_mask
 from .ufuncs import UFUNCS, find_ufunc
 
 if TYPE_CHECKING:
@@ -162,6 +163,8 @@ class ndarray(ArrayMethods):
 
     def __getitem__(self, key: Any) -> Any:
         """Return a view, a copy, or the scalar at integers."""
+        if flags.captures and (selection := select_by_mask(self, key)) is not None:
+            return selection
         result = _read_view(self, key)
         if expr_of(result).spec.shape == () and not _has_ellipsis(key):
             return read_scalar(result)
@@ -509,6 +512,12 @@ class ndarray(ArrayMethods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write values, cast to the dtype as NumPy does: floats lose their fraction in integers."""
+        if type(value) is MaskedSelection:
+            if value.write(self, key):
+                return
+            value = value.read()
+        elif flags.captures and type(value) in (tuple, list) and find_tensor(value) is not None:
+            value = calls.join(value)
         try:
             setitem(self, key, value)
         except ShapeError:

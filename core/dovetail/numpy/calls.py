@@ -283,7 +283,7 @@ def as_argument(x: Any) -> Any:
     `float` is float64, a NumPy scalar a Python number, and an array a tensor. A float argument of
     a captured function is read, because promotion and NumPy's functions need its value.
     """
-    if type(x) is TracedFloat:
+    if type(x) is TracedFloat or isinstance(x, tracer_api.StandIn):
         x = x.read()
     if x is float or x is complex or x is int:
         return PYTHON_DTYPES[x]

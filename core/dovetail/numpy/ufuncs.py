@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as host
 
 from ..dtypes import BY_NAME, DType, bool_
+from ..engine import tracer_api
 from ..engine.traced_numbers import TracedFloat
 from ..errors import DTypeError
 from ..functions.creation.from_values import asarray as tensor_from
@@ -189,7 +190,7 @@ class ufunc:
 
     def _operand(self, a: Any) -> Any:
         """Return an operand as a tensor or a Python number."""
-        if type(a) is TracedFloat:
+        if type(a) is TracedFloat or isinstance(a, tracer_api.StandIn):
             a = a.read()
         if isinstance(a, Tensor):
             return as_ndarray(a)

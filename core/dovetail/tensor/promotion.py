@@ -10,6 +10,7 @@ import numpy as np
 from .. import callbacks
 from ..argument_checks import foreign_type_name
 from ..dtypes import complex64, complex128, float32, float64, int64, uint64
+from ..engine import tracer_api
 from ..engine.traced_numbers import TracedFloat
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ValueOverflowError
 from .tensor import Tensor
@@ -78,6 +79,8 @@ def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
     """
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":
         x = np.asarray(x)
+    if isinstance(x, tracer_api.StandIn):
+        return x.read()
     if not isinstance(x, ARRAY_TYPES) or overrides_operators(x):
         raise DTypeError(
             f"{name}: expected tensors, NumPy arrays, lists or numbers, got "
@@ -131,7 +134,7 @@ def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
     if {*map(type, operands)} == {Tensor}:
         return operands  # type: ignore[return-value]  # mypy does not infer it
     for x in operands:
-        if not isinstance(x, (Tensor, *ARRAY_TYPES)):
+        if not isinstance(x, (Tensor, tracer_api.StandIn, *ARRAY_TYPES)):
             raise DTypeError(
                 f"{name}: expected tensors, NumPy arrays or lists, got {foreign_type_name(x)}; "
                 f"use {_conversion_code(x)}"
