@@ -58,6 +58,18 @@ def carry_of_two_tensors(n: int, x: Any, xs: Any, i: Any, rate: Any) -> Any:
 
 
 @loop
+def inner_loops_of_results_that_are_kept(n: int, x: Any, xs: Any, i: Any, rate: Any) -> Any:
+    kept = []
+    for _ in range(4):  # it is not re-rolled: its results are used after it
+        ys = xs * rate
+        for k in range(1, n):
+            ys[k] = sums(ys[k - 1] * 0.5 + xs[k])
+        x = x + ys[n - 1]
+        kept.append(x)
+    return kept
+
+
+@loop
 def recurrence_of_three_terms(n: int, x: Any, xs: Any, i: Any, rate: Any) -> Any:
     before = x * 0.5
     for _ in range(n):

@@ -268,25 +268,33 @@ def _key(act: Act) -> Hashable:
 
 
 def _find_loops(trace: _EncodedActs) -> list[RerolledBlocks]:
-    """Return the loops, in order: the longest one, then those before and after it."""
+    """Return the loops, in order: the longest one that fits, then those before and after it.
+
+    If blocks of an outer loop do not fit, shorter ones inside of it may.
+    """
     loops, windows = list[RerolledBlocks](), [(0, len(trace.acts))]
     while windows:
         first, last = windows.pop()
-        run = _find_longest_run(trace.tokens[first:last])
-        if run is not None:
-            begin, length, period = first + run[0], run[1], run[2]
-            loop = _fit_loop(trace, begin, length, period)
-            loops += [] if loop is None else [loop]
-            begin, end = (begin, begin + length) if loop is None else (loop.begin, loop.end)
-            windows += [(first, begin), (end, last)]
+        runs = _find_runs(trace.tokens[first:last])
+        fitting = (_fit_loop(trace, first + begin, *run) for begin, *run in runs)
+        loop = next((x for x in fitting if x is not None), None)
+        if loop is not None:
+            loops.append(loop)
+            windows += [(first, loop.begin), (loop.end, last)]
+        elif runs:
+            begin, length, _ = runs[0]
+            windows += [(first, first + begin), (first + begin + length, last)]
     return sorted(loops, key=lambda loop: loop.begin)
 
 
-def _find_longest_run(tokens: Ints) -> tuple[int, int, int] | None:
-    """Return (begin, length, period) of the longest periodic run of tokens; None if too short."""
-    n, longest, most = len(tokens), None, 0
+def _find_runs(tokens: Ints) -> list[tuple[int, int, int]]:
+    """Return (begin, length, period) of the longest run of tokens of each period, longest first.
+
+    Those that are too short for a loop are left out.
+    """
+    n, runs = len(tokens), dict[tuple[int, int, int], int]()
     if n < 2 * BODY_ACTS_MIN:
-        return None
+        return []
     before = _find_previous(tokens)
     distances = (np.arange(n) - before)[before >= 0]
     weights = np.bincount(distances[distances <= n // 2], distances[distances <= n // 2])
@@ -298,9 +306,9 @@ def _find_longest_run(tokens: Ints) -> tuple[int, int, int] | None:
         k = int(np.argmax(np.diff(edges)))
         length = int(edges[k + 1] - edges[k]) - 1 + period
         body = -(-BODY_ACTS_MIN // period) * period
-        if length >= 2 * body and length - body > most:
-            longest, most = (int(edges[k]) + 1, length, period), length - body
-    return longest
+        if length >= 2 * body:
+            runs[int(edges[k]) + 1, length, period] = length - body
+    return sorted(runs, key=lambda run: -runs[run])
 
 
 def _fit_loop(trace: _EncodedActs, begin: int, length: int, period: int) -> RerolledBlocks | None:
