@@ -70,6 +70,16 @@ def inner_loops_of_results_that_are_kept(n: int, x: Any, xs: Any, i: Any, rate: 
 
 
 @loop
+def arrays_of_numbers(n: int, x: Any, xs: Any, i: Any, rate: Any) -> Any:
+    for _ in range(n):
+        weights = dt.asarray([0.5, -1.0, 0.25, 1.0, 2.0, -0.5], device=x.device)
+        written = dt.asarray([0.5, -1.0, 0.25, 1.0, 2.0, -0.5], device=x.device)
+        written += sums(x)
+        x = sums(dt.sin(x * weights) + dt.flip(written))
+    return x, weights, written
+
+
+@loop
 def recurrence_of_three_terms(n: int, x: Any, xs: Any, i: Any, rate: Any) -> Any:
     before = x * 0.5
     for _ in range(n):
