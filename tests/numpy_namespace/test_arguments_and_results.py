@@ -442,3 +442,52 @@ def test_number_beside_an_array_has_the_dtype_of_its_own_array(name: str, dtype:
             got = getattr(np, name)(*[np.array(x) if x is a else x for x in operands])
             assert got.dtype == want.dtype
             assert numpy.array_equal(numpy.asarray(got), want)
+
+
+SHAPES_OF_OUT = [
+    ("add", lambda m, a, out: m.add(a, 1, out=out), (2, 2, 3)),
+    ("add to fewer", lambda m, a, out: m.add(a, 1, out=out), (3,)),
+    ("clip", lambda m, a, out: m.clip(a, 1, 2, out=out), (2, 2, 3)),
+    ("fix", lambda m, a, out: m.fix(a, out=out), (2, 2, 3)),
+    ("matmul", lambda m, a, out: m.matmul(a, a.T, out=out), (2, 2, 2)),
+    ("outer", lambda m, a, out: m.outer(a[0], a[1], out=out), (2, 3, 3)),
+    ("add.outer", lambda m, a, out: m.add.outer(a[0], a[1], out=out), (2, 3, 3)),
+    ("add.reduce", lambda m, a, out: m.add.reduce(a, out=out), (2, 3)),
+    ("add.accumulate", lambda m, a, out: m.add.accumulate(a, out=out), (2, 2, 3)),
+    ("argmax", lambda m, a, out: a.argmax(0, out=out.astype(int)), (2, 3)),
+    ("concatenate", lambda m, a, out: m.concatenate([a, a], out=out), (2, 4, 3)),
+    ("cumsum", lambda m, a, out: m.cumsum(a, axis=0, out=out), (2, 2, 3)),
+    ("dot", lambda m, a, out: m.dot(a, a.T, out=out), (2, 2, 2)),
+    ("einsum", lambda m, a, out: m.einsum("ij->j", a, out=out), (2, 3)),
+    ("max", lambda m, a, out: a.max(axis=1, out=out), (2, 2)),
+    ("max", lambda m, a, out: a.max(axis=1, out=out), (2,)),
+    ("median", lambda m, a, out: m.median(a, axis=0, out=out), (2, 3)),
+    ("nanmean", lambda m, a, out: m.nanmean(a, axis=0, out=out), (2, 3)),
+    ("round", lambda m, a, out: m.round(a, 1, out=out), (2, 2, 3)),
+    ("sum", lambda m, a, out: m.sum(a, axis=0, keepdims=True, out=out), (3,)),
+    ("sum", lambda m, a, out: m.sum(a, axis=0, keepdims=True, out=out), (1, 3)),
+    ("sum of all", lambda m, a, out: m.sum(a, out=out), (1,)),
+    ("take", lambda m, a, out: m.take(a, [0, 1], axis=0, out=out), (2, 2, 3)),
+]
+
+
+@pytest.mark.parametrize(("call", "shape"), [pytest.param(c, s, id=n) for n, c, s in SHAPES_OF_OUT])
+def test_out_of_another_shape_is_broadcast_to_by_ufuncs_alone(call: Any, shape: Any) -> None:
+    try:
+        want = call(numpy, numpy.arange(6.0).reshape(2, 3), numpy.zeros(shape))
+    except ValueError:
+        with pytest.raises(ValueError):  # of whichever function
+            call(np, np.arange(6.0).reshape(2, 3), np.zeros(shape))
+    else:
+        got = call(np, np.arange(6.0).reshape(2, 3), np.zeros(shape))
+        assert got.tolist() == want.tolist()
+
+
+def test_array_of_a_pending_number_is_a_new_one() -> None:
+    def f(x: Any) -> Any:
+        total = x.sum()
+        array = np.asarray(total)
+        array[...] = 9
+        return array, total
+
+    assert [float(v) for v in dt.jit(f)(np.arange(3.0))] == [9, 3]

@@ -177,3 +177,38 @@ def test_argument_without_dimensions_is_updated_in_place() -> None:
         x = np.array(2.0)
         assert function(x).item() == 6
         assert x[()] == 3
+
+
+@pytest.mark.filterwarnings("ignore:dt.jit of f")
+def test_number_of_a_captured_function_is_a_key_by_its_value() -> None:
+    def f(x: Any) -> Any:
+        return x + (1 if x.max() in {2} else 0) + {3.0: 10}.get(x.sum(), 20)
+
+    for x in ([0.0, 1.0, 2.0], [0.0, 1.0, 3.0]):
+        expected = f(numpy.array(x))
+        for _ in range(2):
+            assert dt.jit(f)(np.array(x)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("write", ["y[...] = 9", "y[()] = 9", "np.add(y, 1, out=y)"])
+def test_write_to_a_number_raises_as_in_numpy(write: str) -> None:
+    def f(x: Any) -> Any:
+        y = x.max()
+        exec(write, {"np": np if isinstance(x, np.ndarray) else numpy, "y": y})
+        return y
+
+    with pytest.raises(TypeError):
+        f(numpy.arange(3.0))
+    for function in (f, dt.jit(f)):
+        with pytest.raises(TypeError):
+            function(np.arange(3.0))
+
+
+def test_fill_leaves_a_number_as_it_is() -> None:
+    def f(x: Any) -> Any:
+        y = x.max()
+        y.fill(9)
+        return y
+
+    for function in (f, dt.jit(f)):
+        assert function(np.arange(3.0)) == f(numpy.arange(3.0)) == 2

@@ -276,7 +276,7 @@ def clip(
         raised = _maximum(a, low)
         limited = None if raised is None else _minimum(raised, high)
         if limited is not None and limited.dtype is a.dtype:
-            return limited if out is None else write_out(out, limited)
+            return limited if out is None else write_out(out, limited, broadcasts=True)
     has_complex = any(map(_is_complex, (a, low, high)))
     has_one_dtype = all(b is None or _have_one_dtype(a, b) for b in (low, high))
     if out is None and not options and has_one_dtype and not has_complex and type(a) is ndarray:
@@ -290,7 +290,7 @@ def clip(
         return (
             read_result(x.copy())
             if out is None
-            else write_out(out, x, options.get("casting", "same_kind"))
+            else write_out(out, x, options.get("casting", "same_kind"), broadcasts=True)
         )
     bounds = [b for b in (low, high) if b is not None]
     d = common_dtype(x, *bounds)
@@ -303,7 +303,7 @@ def clip(
     return (
         read_result(as_result(result))
         if out is None
-        else write_out(out, result, options.get("casting", "same_kind"))
+        else write_out(out, result, options.get("casting", "same_kind"), broadcasts=True)
     )
 
 

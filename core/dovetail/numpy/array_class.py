@@ -298,8 +298,11 @@ class ndarray(ArrayMethods):
         return format(self.item() if self.ndim == 0 and spec else str(self), spec)
 
     def __hash__(self) -> int:
-        """Return the hash of a number; other arrays hash by identity, as tensors do."""
-        if expr_of(self).spec.shape == () and not is_tracing():
+        """Return the hash of a number; other arrays hash by identity, as tensors do.
+
+        The read of a pending number ends a capture.
+        """
+        if expr_of(self).spec.shape == () and (not is_tracing() or self in pending_numbers):
             return hash(self.item())
         return object.__hash__(self)
 
@@ -438,8 +441,9 @@ class ndarray(ArrayMethods):
     conjugate = conj
 
     def fill(self, value: Any) -> None:
-        """Write a number to all elements."""
-        self[...] = value
+        """Write a number to all elements; as in NumPy, numbers stay as they are."""
+        if self not in pending_numbers:
+            self[...] = value
 
     def sort(  # type: ignore[override]  # NumPy has other parameters
         self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
@@ -512,6 +516,7 @@ class ndarray(ArrayMethods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write values, cast to the dtype as NumPy does: floats lose their fraction in integers."""
+        calls.require_array(self)
         if type(value) is MaskedSelection:
             if value.write(self, key):
                 return

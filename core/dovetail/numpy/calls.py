@@ -105,6 +105,10 @@ _SUMS = {"trace": 4} | dict.fromkeys(
 )
 # Arguments of these functions that stay integers or bools.
 _NOT_WIDENED = ("axis", "axes", "bins", "fweights", "n", "num", "rowvar", "s", "where")
+# Functions that end with a ufunc or an assignment in NumPy, so that results are broadcast to `out`.
+_UFUNC_LIKE = """
+    fix isneginf isposinf nanmedian nanpercentile nanquantile outer percentile quantile
+"""
 # Functions whose first argument is a sequence of arrays; in others it is one array.
 _OF_SEQUENCES = {
     "block",
@@ -358,14 +362,20 @@ def as_stored(dtype: DType, value: Any) -> Any:
     return cast_values(joined, dtype) if is_tensor and joined.dtype is not dtype else joined
 
 
-def write_out(out: Any, result: Any, casting: str = "same_kind") -> Any:
+def write_out(out: Any, result: Any, casting: str = "same_kind", broadcasts: bool = False) -> Any:
     """Write a result into `out`, cast as NumPy does, and return `out`.
 
-    Raises: TypeError for a cast that `casting` forbids.
+    broadcasts: whether `out` may have a shape to which the result broadcasts, as in ufuncs.
+    Raises: TypeError for a cast that `casting` forbids, and for a number; ShapeError for another
+    shape.
     """
+    shape = host.shape(result)
+    if not broadcasts and host.shape(out) != shape:
+        raise ShapeError(f"out: must have the shape of the result, {shape}, got {host.shape(out)}")
     if not isinstance(out, Tensor):
         host.copyto(out, to_host(result), casting=casting)  # type: ignore[arg-type]  # NumPy checks it
         return out
+    require_array(out)
     tensor = result if isinstance(result, Tensor) else tensor_from(result, device=out.device)
     if tensor.dtype is not out.dtype:
         theirs, target = tensor.dtype.__numpy_dtype__, out.dtype.__numpy_dtype__
@@ -377,6 +387,15 @@ def write_out(out: Any, result: Any, casting: str = "same_kind") -> Any:
         tensor = cast_values(tensor, out.dtype)
     setitem(out, ..., tensor)
     return out
+
+
+def require_array(x: Tensor) -> None:
+    """Raise TypeError for a pending number: once read, it is one of NumPy's scalars."""
+    if expr_of(x).spec.shape == () and x in pending_numbers:
+        raise TypeError(
+            f"'numpy.{x.dtype}' object does not support item assignment: it is a number; use "
+            "np.array(x) to get an array"
+        )
 
 
 def wrap_function(theirs: Function) -> Callable[..., Any]:
@@ -486,7 +505,9 @@ def wrap_function(theirs: Function) -> Callable[..., Any]:
                 result = retry_on_host(error, theirs, args, options)
         if isinstance(result, Tensor):
             result = cast(result, target)
-        return as_result(result) if out is None else write_out(out, result)
+        if out is None:
+            return as_result(result)
+        return write_out(out, result, broadcasts=name in _UFUNC_LIKE.split())
 
     return call
 

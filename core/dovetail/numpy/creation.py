@@ -17,6 +17,7 @@ from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.numpy.like_creation import with_dims
 from ..tensor.c_fields import expr_of, is_strided, set_class
 from ..tensor.host_index import create_filled, create_range, stack_rows
+from ..tensor.operators import pending_numbers
 from ..tensor.tensor import Tensor
 from .array_class import as_dtype, ndarray, upload
 from .calls import (
@@ -220,8 +221,8 @@ def array(
             if copy is False:
                 raise ArgumentError("array: copy=False, but the dtype needs a copy; use copy=None")
             result = result.astype(d)
-        elif copy:
-            result = result.copy()
+        elif copy or (result is object and result in pending_numbers):
+            result = result.copy()  # NumPy's array of a scalar is a new one
     elif isinstance(object, (list, tuple)) and find_tensor(object) is not None:
         stacked = _stack_lists(object) if d is None else None
         result = set_class(join(object, d) if stacked is None else stacked, ndarray)

@@ -182,7 +182,9 @@ class ufunc:
             typed = [_masked(r, where, o) for r, o in zip(typed, outs, strict=True)]
         final = tuple(
             [
-                read_result(as_result(r)) if o is None else write_out(o, r, casting)
+                read_result(as_result(r))
+                if o is None
+                else write_out(o, r, casting, broadcasts=True)
                 for r, o in zip(typed, outs, strict=True)
             ]
         )
@@ -263,7 +265,7 @@ class ufunc:
             if isinstance(result, Tensor):
                 result = cast(result, d)
         if out is not None:
-            return write_out(out, result)
+            return write_out(out, result, broadcasts=name == "outer")
         return read_result(as_result(result)) if name == "reduce" else as_result(result)
 
     def reduce(
