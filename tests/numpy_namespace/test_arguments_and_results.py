@@ -491,3 +491,9 @@ def test_array_of_a_pending_number_is_a_new_one() -> None:
         return array, total
 
     assert [float(v) for v in dt.jit(f)(np.arange(3.0))] == [9, 3]
+
+
+def test_choose_takes_several_arrays_as_numpy() -> None:
+    a, b = np.array([1, 2, 3]), np.array([10, 20, 30])
+    index = np.array([0, 1, 0])
+    assert index.choose(a, b).tolist() == index.choose([a, b]).tolist() == [1, 20, 3]

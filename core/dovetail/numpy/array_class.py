@@ -475,9 +475,10 @@ class ndarray(ArrayMethods):
         """Write values at positions in row-major order."""
         _functions("put")(self, indices, values, mode)
 
-    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
-        """Return elements of the arrays that these indices choose."""
-        chosen: ndarray = _functions("choose")(self, choices, out=out, mode=mode)
+    def choose(self, *choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
+        """Return elements of the arrays, or of those of one sequence, that these indices choose."""
+        arrays = choices[0] if len(choices) == 1 else choices
+        chosen: ndarray = _functions("choose")(self, arrays, out=out, mode=mode)
         return chosen
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> ndarray:
