@@ -98,7 +98,7 @@ class Device(DeviceRecord):
 
 _interned: dict[tuple[str, int], Device] = {}
 _specs: dict[str, Device] = {}  # spellings already parsed; "cpu" and "cpu:0" are one device
-_default: Device | None = None
+process_default: Device | None = None  # of all contexts, once it is chosen
 
 
 def device(spec: Device | str | None = None, op: str = "device") -> Device:
@@ -149,7 +149,7 @@ def default_device() -> Device:
     >>> dt.zeros(1, device=dt.default_device()).device is dt.default_device()
     True
     """
-    return settings.current().device or _default or _set_default(device(_choose_default()))
+    return settings.current().device or process_default or _set_default(device(_choose_default()))
 
 
 def _choose_default() -> str:
@@ -189,8 +189,8 @@ def set_default_device(spec: Device | str) -> Device:
 
 def _set_default(dev: Device) -> Device:
     """Store the default device of the process, and return it."""
-    global _default
-    _default = dev
+    global process_default
+    process_default = dev
     return dev
 
 

@@ -346,3 +346,16 @@ def test_function_with_a_gradient_dependent_path_is_distinguished() -> None:
         dt.std(x).backward()
         assert x.grad is not None
         assert x.grad.tolist() == [0.0] * 4  # 0 / 0 by the rule of the root
+
+
+@pytest.mark.parametrize("name", ["linspace", "arange", "roll", "diff"])
+def test_template_keeps_no_value_of_a_tensor_that_the_host_reads(name: str) -> None:
+    x = dt.asarray([0.0, 1.0, 4.0, 9.0, 16.0, 25.0])
+    call = {
+        "linspace": lambda n: dt.linspace(0, n, 3),
+        "arange": lambda n: dt.arange(n),
+        "roll": lambda n: dt.roll(x, n),
+        "diff": lambda n: dt.diff(x, n=n),
+    }[name]
+    for n in range(1, 5):
+        assert call(dt.asarray(n)).tolist() == call(n).tolist()

@@ -28,7 +28,7 @@ def run(tests: Iterable[doctest.DocTest]) -> str:
     """Return what the runner tells of failures; the default device is a new process's."""
     told: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    with mock.patch("dovetail.device_class._default", None):
+    with mock.patch("dovetail.device_class.process_default", None):
         for test in tests:
             runner.run(test, out=told.append, clear_globs=False)
     return "".join(told)

@@ -41,10 +41,13 @@ cdef class CachedFunction:
     cdef public object function
     cdef public object templates
     cdef public bint creates
+    cdef public Py_ssize_t generation
+    cdef public object latest
     cdef public dict _young
 
-    @cython.locals(exprs=list, key=list, whole=tuple, steps=list)
     cpdef call(self, tuple args, dict options)
+    @cython.locals(exprs=list, key=list, whole=tuple, steps=list)
+    cpdef call_noting(self, tuple args, dict options, list replayed)
     @cython.locals(template=list)
     cpdef _call_function(self, tuple args, dict options, tuple key, list exprs, list steps)
 

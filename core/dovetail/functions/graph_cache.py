@@ -197,17 +197,27 @@ class CachedFunction:
     without tensor arguments (`creates`) also depends on the default device and dtype.
     """
 
-    __slots__ = ("_young", "creates", "function", "templates")
+    __slots__ = ("_young", "creates", "function", "generation", "latest", "templates")
+
+    generation: int  # number of times that the templates became invalid
+    latest: object  # the latest call that replayed a template; only `plain_calls` sets it
 
     def __init__(self, function: Callable[..., Tensor], creates: bool = False) -> None:
         self.function, self.creates = function, creates
+        self.generation, self.latest = 0, None
         self.templates: LRUCache[tuple[object, ...], Recipe] = LRUCache(1024)
         self._young = self.templates.young  # stays the same dict
         if creates:
-            creation_caches.append(self.templates)
+            creation_functions.append(self)
 
     def call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
         """Return the result: from a template if there is one for such arguments, else by a call."""
+        return self.call_noting(args, options, [])
+
+    def call_noting(
+        self, args: tuple[Any, ...], options: dict[str, Any], replayed: list[Recipe]
+    ) -> Tensor:
+        """Do `call`; append the template to `replayed` if there is one."""
         exprs: list[Expr] = []
         key: list[object] | None = None
         if not flags.depth:
@@ -221,6 +231,7 @@ class CachedFunction:
         if steps is None:
             steps = self.templates.find(whole)
         if steps:
+            replayed.append(steps)
             result = create_tensor(replay_recipe(steps, exprs))
             for a in args:
                 keep_class(result, a)
@@ -244,18 +255,26 @@ class CachedFunction:
             template = None
             if is_strided(result) and counters.evaluations == before and _is_new(result, exprs):
                 template = build_recipe(expr_of(result), exprs, views=_all_in_memory(exprs))
+                if template and not _uses_all(template, len(exprs)):
+                    template = None
             self.templates[key] = template or _NOT_REPEATABLE
         return result
 
 
-creation_caches: list[LRUCache[tuple[object, ...], Recipe]] = []
+def _uses_all(steps: Recipe, count: int) -> bool:
+    """Return True if a recipe uses all inputs; the function may have read the value of another."""
+    return {*range(count)} <= {k for step in steps for k in step.args}
+
+
+creation_functions: list[CachedFunction] = []
 
 
 def clear_creation_caches() -> None:
     """Empty the caches of creation functions, because the default dtype has changed."""
-    for templates in creation_caches:
-        templates.age()  # drop the old generation
-        templates.age()  # and the young one
+    for function in creation_functions:
+        function.generation += 1
+        function.templates.age()  # drop the old generation
+        function.templates.age()  # and the young one
 
 
 def _key(
@@ -263,7 +282,8 @@ def _key(
 ) -> list[object] | None:
     """Return all that a result depends on besides element values; None if no key can describe it.
 
-    The expressions of tensors are appended to `exprs`. No gradient flows through them.
+    The expressions of tensors are appended to `exprs`. No gradient flows through them. A creation
+    function reads the values of tensors.
     """
     key: list[object] = [current().vendor_products]
     if creates and options.get("device") is None:  # the result is on the default device
@@ -280,7 +300,7 @@ def _key(
             return None  # plugins give these names a meaning, and can be unregistered
         if not _append_argument(value, key, exprs):
             return None
-    return key if creates or exprs else None
+    return None if creates == bool(exprs) else key
 
 
 def _is_new(result: Tensor, exprs: list[Expr]) -> bool:

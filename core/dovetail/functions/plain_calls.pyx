@@ -12,12 +12,18 @@ from types import FunctionType
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-from dovetail.functions.graph_cache cimport CachedFunction
+from dovetail.functions.graph_cache cimport CachedFunction, replay_recipe
+from dovetail.graph.expr cimport Expr, Spec
 from dovetail.records cimport Flags
+from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
 from dovetail.tensor.primitives cimport apply_one, apply_two
+from dovetail.tensor.tensor cimport create_tensor
 
+from .. import device_class as _devices
+from ..dtypes import DType
 from ..errors import DovetailError
 from ..ops.table import Op
+from ..settings import current
 from ..settings import flags as _process_flags
 
 cdef extern from *:
@@ -38,7 +44,6 @@ cdef extern from "Python.h":
     object PyMethod_New(object, object)
 
 cdef Flags flags = _process_flags
-cdef dict _NO_OPTIONS = {}
 
 
 cdef class PublicFunction:
@@ -131,19 +136,124 @@ cdef PyObject* _call_known(PyObject* function, PyObject** args, size_t count, Py
 cdef PyObject* _call_cached(PyObject* function, PyObject** args, size_t count, PyObject* names) except NULL:
     """Call a cached function, unless a keyword is `out`; return a new reference."""
     cdef PublicFunction f = <PublicFunction>function
-    cdef Py_ssize_t k, n = PyVectorcall_NARGS(count)
-    cdef dict options = _NO_OPTIONS if names == NULL else {}
-    if names != NULL:
-        for k in range(len(<tuple>names)):
-            options[(<tuple>names)[k]] = <object>args[n + k]
-    if not flags.has_autocast and "out" not in options:
+    cdef CachedFunction work = <CachedFunction>f._work
+    cdef LatestCall latest
+    cdef Py_ssize_t k, generation, n = PyVectorcall_NARGS(count)
+    cdef object keywords = None if names == NULL else <object>names
+    if not flags.has_autocast:
         try:
-            result = (<CachedFunction>f._work).call(tuple([<object>args[k] for k in range(n)]), options)
+            latest = <LatestCall>work.latest  # None, or set below
+            result = None if latest is None else latest.repeat(args, n, keywords, work.generation)
+            if result is None:
+                options = {} if names == NULL else {
+                    name: <object>args[n + k] for k, name in enumerate(<tuple>keywords)
+                }
+                if "out" in options:
+                    return PyObject_Vectorcall(f._function, args, count, names)
+                recipes, device, generation = [], _devices.process_default, work.generation
+                positional = tuple([<object>args[k] for k in range(n)])
+                result = work.call_noting(positional, options, recipes)
+                if recipes:
+                    arguments = [_pattern(a) for a in (*positional, *options.values())]
+                    if _UNKNOWN not in arguments:
+                        work.latest = LatestCall(keywords, arguments, recipes[0], device, generation)
             Py_INCREF(result)
             return <PyObject*>result
         except (DovetailError, TypeError):
             pass
     return PyObject_Vectorcall(f._function, args, count, names)
+
+
+cdef class LatestCall:
+    """The latest call of a cached function that replayed a template.
+
+    An equal call replays it again; no key is built.
+    """
+
+    cdef object _names, _settings, _vendor_products, _device
+    cdef list _arguments  # their patterns
+    cdef list _recipe
+    cdef Py_ssize_t _generation
+
+    def __init__(self, names, list arguments, list recipe, device, Py_ssize_t generation):
+        self._names, self._arguments, self._recipe = names, arguments, recipe
+        self._device, self._generation = device, generation
+        self._settings = current()
+        self._vendor_products = self._settings.vendor_products
+
+    cdef repeat(self, PyObject** args, Py_ssize_t n, object names, Py_ssize_t generation):
+        """Return the result of an equal call with `n` positional arguments, or None."""
+        cdef list exprs = []
+        cdef Py_ssize_t k, total = n if names is None else n + len(<tuple>names)
+        if (
+            not flags.depth or flags.captures or generation != self._generation
+            or total != len(self._arguments)
+            or (names is not self._names and names != self._names)
+        ):
+            return None
+        settings = current()
+        if (
+            settings is not self._settings
+            or settings.vendor_products is not self._vendor_products
+            or _devices.process_default is not self._device
+        ):
+            return None
+        for k in range(total):
+            if not _matches(<object>args[k], self._arguments[k], exprs):
+                return None
+        result = create_tensor(replay_recipe(self._recipe, exprs))
+        for k in range(n):
+            keep_class(result, <object>args[k])
+        return result
+
+
+cdef object _UNKNOWN = object()
+cdef tuple _CONSTANTS = (int, bool, float, str, DType, type(None))
+
+
+cdef object _pattern(object a):
+    """Return the Spec of a dense tensor in memory, a constant itself, or `_UNKNOWN`."""
+    cdef Expr e
+    if is_strided(a):
+        e = expr_of(a)
+        return e.spec if e.op is None and e.strides is e.spec.strides else _UNKNOWN
+    if type(a) is tuple:
+        return a if all([type(x) is int for x in <tuple>a]) else _UNKNOWN
+    return a if type(a) in _CONSTANTS else _UNKNOWN
+
+
+cdef bint _matches(object a, object pattern, list exprs) except -1:
+    """Return True if an argument fits a pattern; append a tensor's expression to `exprs`."""
+    cdef Expr e, other
+    cdef Py_ssize_t k
+    if type(pattern) is Spec:
+        if not is_strided(a):
+            return False
+        e = expr_of(a)
+        if (
+            e.spec is not pattern or e.op is not None or e.tape is not None
+            or e.strides is not e.spec.strides or e.storage.pending is not None
+        ):
+            return False
+        for other in exprs:
+            if other.storage is e.storage:
+                return False
+        exprs.append(e)
+        return True
+    if a is pattern:
+        return True
+    if type(a) is not type(pattern):
+        return False
+    if type(a) is int:
+        return a == pattern
+    if type(a) is float:
+        return a == pattern and a != 0  # 0.0 == -0.0
+    if type(a) is not tuple or len(<tuple>a) != len(<tuple>pattern):
+        return False
+    for k in range(len(<tuple>a)):
+        if type((<tuple>a)[k]) is not int or (<tuple>a)[k] != (<tuple>pattern)[k]:
+            return False
+    return True
 
 
 cdef _enable(PublicFunction f):

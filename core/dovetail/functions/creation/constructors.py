@@ -48,6 +48,7 @@ from ...tensor.writes import full_complex, write_value
 from .. import datatypes
 from ..datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
 from ..graph_cache import CachedFunction, clear_creation_caches
+from ..plain_calls import accelerate
 from ..variants import create_with_out, public
 
 # numbers of this absolute value and more round to infinity
@@ -243,14 +244,16 @@ def full(
     """
     if more or theirs or out is not None:
         return _create_from_variants(full, locals())
-    if type(fill_value) not in REAL:  # a tensor or an array is no part of a cache key
-        return create_full("full", shape, fill_value, dtype, device)
-    options = {"dtype": dtype, "device": device}
-    return _cached_full.call((shape, fill_value), options)
+    return _cached_full.call((shape, fill_value), {"dtype": dtype, "device": device})
 
 
 def create_full(
-    op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
+    op: str,
+    shape: ShapeLike,
+    value: Fill,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """Return a filled tensor; without a dtype, the value's kind of number decides it."""
     if isinstance(value, TracedFloat):
@@ -284,7 +287,9 @@ def _fill_from_tensor(
     return apply(ops.COPY, (view(one, ("expand", extents(op, shape)), op),))
 
 
-def _fill_shape(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+def _fill_shape(
+    op: str, n: int, shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None
+) -> Tensor:
     """Return a tensor filled with `n`, of the default dtype for None."""
     d = datatypes.default_dtype if dtype is None else dtype
     return _fill_constant(op, shape, n, d, device)
@@ -293,6 +298,8 @@ def _fill_shape(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: Dev
 _cached_zeros = CachedFunction(partial(_fill_shape, "zeros", 0), creates=True)
 _cached_ones = CachedFunction(partial(_fill_shape, "ones", 1), creates=True)
 _cached_full = CachedFunction(partial(create_full, "full"), creates=True)
+zeros, ones = accelerate(zeros, _cached_zeros), accelerate(ones, _cached_ones)
+full = accelerate(full, _cached_full)
 
 
 def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
@@ -305,7 +312,7 @@ def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: Device
         args, attrs = convert(op, value, s.dtype)
         return create_tensor(node(ops.FULL, args, s, attrs))
     dtype, device = _default_like(op, x, dtype, device)
-    return create_full(op, x.shape, value, dtype, device)
+    return create_full(op, x.shape, value, dtype=dtype, device=device)
 
 
 def _convert_fill(op: str, value: object, d: DType) -> FillArguments:

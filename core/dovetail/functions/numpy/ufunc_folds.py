@@ -95,7 +95,9 @@ def _fold(
     neutral: Fill | None = initial if ufunc.identity is None else ufunc.identity
     if ufunc is np.bitwise_and and x.dtype.kind == "u":  # NumPy's identity is -1
         neutral = x.dtype.max
-    start = None if neutral is None else create_full(name, (), neutral, x.dtype, x.device)
+    start = (
+        None if neutral is None else create_full(name, (), neutral, dtype=x.dtype, device=x.device)
+    )
     if where is not None and where is not True:
         if start is None:
             raise ArgumentError(f"{name}: where= needs initial=, because there is no identity")
@@ -111,7 +113,7 @@ def _fold(
         x = concat([half, x[n - 1 :]]) if n % 2 else half
     result: Tensor = reshape(x, shape)
     if initial is not None:
-        result = ours(result, create_full(name, (), initial, x.dtype, x.device))
+        result = ours(result, create_full(name, (), initial, dtype=x.dtype, device=x.device))
     return result
 
 

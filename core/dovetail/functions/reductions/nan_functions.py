@@ -283,7 +283,7 @@ def _nan_extreme(
     result = apply(ops.WHERE, (any_of(present, axis=axis, keepdims=keepdims), result, math.nan))
     if initial is None:
         return result
-    first = create_full(op, (), initial, x.dtype, x.device)
+    first = create_full(op, (), initial, dtype=x.dtype, device=x.device)
     return (fmin if least else fmax)(result, first)
 
 

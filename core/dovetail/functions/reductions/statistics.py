@@ -119,7 +119,7 @@ def _reduce_where(
         if own.kind in "fc":  # one rounding, after `initial`
             x, dtype, rounded = cast(cast(x, own), own.compute), None, own
         if identity is None:
-            identity = create_full(op.name, (), initial, x.dtype, x.device)
+            identity = create_full(op.name, (), initial, dtype=x.dtype, device=x.device)
     if where is not None and where is not True:
         if identity is None:
             raise ArgumentError(
@@ -131,7 +131,7 @@ def _reduce_where(
         x = broadcast_to(identity, tuple([1 if d in axes else n for d, n in enumerate(x.shape)]))
     result = _reduce(op, x, axis, keepdims, None, dtype)
     if initial is not None and combine is not None:
-        first = create_full(op.name, (), initial, result.dtype, x.device)
+        first = create_full(op.name, (), initial, dtype=result.dtype, device=x.device)
         result = cast(apply(combine, (result, first)), rounded)
     return result if out is None else write_out(op.name, out, result)
 
