@@ -4,9 +4,9 @@
 
 It needs `spirv-as` (spirv-tools). The shader gets the addresses of both buffers and the number of
 elements as push constants; a work item copies one float32, or four. The backend loads it in place
-of its own module, so memory, queue and dispatch are the same. Each time is the least of several,
-in turn: by the clock, and the processor time of all threads, which is what a software driver uses
-on a busy machine.
+of its own module, so memory, queue and dispatch are the same. Its result is checked. Each time is
+the least of several, in turn: by the clock, and the processor time of all threads, which is what a
+software driver uses on a busy machine.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import dovetail as dt
+import numpy as np
 from dovetail.extend import parse_kernel
 from dovetail.plugins.registry import open_device
+from dovetail_vulkan.launch import VulkanLaunch
 
 ROUNDS = 15
 KERNEL = parse_kernel("""kernel copy(x: r f32, out: w f32; n; ) grid(n) {
@@ -112,12 +113,25 @@ def assemble(item: str, nbytes: int) -> bytes:
 
 def bind_shader(backend: Any, item: str, width: int, count: int) -> Callable[..., None]:
     """Return the launch of the shader for `count` elements, `width` in an item."""
-    program = backend.compile(KERNEL)
-    module = replace(program.module, words=assemble(item, 4 * width))
-    assert [a.offset for a in module.push] == [0, 8, 16]
+    program, items = backend.compile(KERNEL), count // width
+    module = program.module._replace(words=assemble(item, 4 * width))
+    assert [a.offset for a in module.arguments] == [0, 8, 16]
     program.add(program.first, module)
-    launch: Callable[..., None] = backend.bind(program, (count // width,), (count // width,))
-    return launch
+    groups = (-(-items // program.first.group[0]), 1, 1)
+    pipeline = program.pipeline(program.first)
+    return VulkanLaunch(backend.launcher, KERNEL, pipeline, (items,), groups).launch
+
+
+def check_copy(backend: Any, launch: Callable[..., None], handles: Sequence[int], n: int) -> None:
+    """Raise RuntimeError if a launch does not copy `n` float32 from one buffer to the other."""
+    data = np.arange(n, dtype=np.float32)
+    copied = np.zeros_like(data)
+    for values, handle in zip((data, copied), handles, strict=True):
+        backend.copy_in(handle, 0, memoryview(values).cast("B"))
+    launch((handles[0], 0, handles[1], 0), (), None)
+    backend.copy_out(memoryview(copied).cast("B"), handles[1], 0)
+    if not np.array_equal(copied, data):
+        raise RuntimeError("the shader has not copied its whole buffer")
 
 
 def measure(run: Callable[[], object], device: dt.Device) -> tuple[float, float]:
@@ -140,6 +154,8 @@ def main() -> None:
     scalar, vector = (
         bind_shader(backend, item, width, count) for item, width in (("%f32", 1), ("%v4", 4))
     )
+    for launch in (scalar, vector):
+        check_copy(backend, launch, memory, count)
     ways: dict[str, Callable[[], object]] = {
         "shader, one float32 an item": lambda: scalar(buffers, (), None),
         "shader, four float32 an item": lambda: vector(buffers, (), None),

@@ -28,7 +28,8 @@ class VulkanBackend(DriverBackend):
         self._streams: list[Stream] = []
         self._lock = Lock()
         stream = self.create_stream()
-        launcher = Launcher(stream, self.process, shares=physical.kind != "CPU")
+        is_cpu = physical.kind == "CPU"
+        launcher = Launcher(stream, self.process, shares=not is_cpu, joins=is_cpu)
         self.attach(self.memory, Compiler(self.device, info), launcher, stream)
         weakref.finalize(self, _finish, self._streams, self.device)
 

@@ -7,7 +7,8 @@ constant, or, where that is too small, lies in memory, and its address is the pu
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import NamedTuple, TypeAlias
 
@@ -27,14 +28,18 @@ from dovetail.extend import (
     expand_reductions,
     float32,
     float64,
+    grid_index,
     settles,
+    stride_along,
     struct_format,
     uint8,
     uint32,
     uint64,
+    varies_along,
     walk,
 )
 
+from .schedule import JOINED_POINTS, is_access
 from .spirv import (
     ALIGNED,
     DEVICE_SCOPE,
@@ -95,16 +100,18 @@ class Module(NamedTuple):
         return ADDRESS_BYTES if self.arguments_in_buffer else struct.calcsize(self.format)
 
 
-def render(kernel: Kernel, can: Features, lanes: bool = False) -> Module:
+def render(kernel: Kernel, can: Features, lanes: bool = False, joined: bool = False) -> Module:
     """Return a kernel as SPIR-V. Raises: CompileError for what the device or SPIR-V lacks.
 
     - `kernel`: the kernel, legalised. Its reduce loops are expanded.
     - `can`: the features of the device.
     - `lanes`: True if a group of LANES work items does each point.
+    - `joined`: True if a work item does JOINED_POINTS neighbours along x, which access vectors. The
+      kernel has no loops and no atomics then.
     """
     kernel = expand_reductions(kernel, by_group=lanes)
     layout = _lay_out_arguments(kernel)
-    return layout._replace(words=Renderer(kernel, can, layout, lanes).render())
+    return layout._replace(words=Renderer(kernel, can, layout, lanes, joined).render())
 
 
 def _lay_out_arguments(kernel: Kernel) -> Module:
@@ -168,11 +175,14 @@ _STORAGE_CAPABILITIES = {
 class Renderer:
     """A renderer of one kernel."""
 
-    def __init__(self, kernel: Kernel, can: Features, layout: Module, lanes: bool) -> None:
-        self.kernel, self.can, self.layout, self.lanes = kernel, can, layout, lanes
+    def __init__(
+        self, kernel: Kernel, can: Features, layout: Module, lanes: bool, joined: bool
+    ) -> None:
+        self.kernel, self.can, self.layout = kernel, can, layout
+        self.lanes, self.joined = lanes, joined
         self.has_read = False  # an array of the group, since the last barrier
         self.asm = Assembler()
-        self.ids: dict[int, int] = {}  # of values, by their identity
+        self.ids: MutableMapping[int, int] = {}  # of values, by their identity
         self.bool = self.asm.type(Op.TYPE_BOOL)
         self.index_type = self.type(kernel.index)
         self.uint = self.type(uint32)
@@ -183,7 +193,10 @@ class Renderer:
         self.arguments = self.load_arguments()
         self.arrays = {b: self.declare_array(b) for b in self.kernel.arrays}
         with self.points() as self.indices:
-            self.write_block(self.kernel.body, by_group=self.lanes)
+            if self.joined:
+                self.write_joined_points(self.kernel.body)
+            else:
+                self.write_block(self.kernel.body, by_group=self.lanes)
         return self.asm.assemble()
 
     # --- types and constants
@@ -299,11 +312,14 @@ class Renderer:
 
     def pointer_type(self, buffer: Buffer) -> int:
         """Return the type of pointers to the elements of a buffer."""
-        dtype = uint8 if buffer.dtype is bool_ else buffer.dtype
+        type = self.memory_type(buffer.dtype)
+        return self.asm.pointer_type(Storage.BUFFER, type, buffer.dtype.itemsize)
+
+    def memory_type(self, dtype: DType) -> int:
+        """Return the type of the elements of buffers of a dtype."""
         if dtype.itemsize in _STORAGE_CAPABILITIES:
             self.require(_STORAGE_CAPABILITIES[dtype.itemsize])
-        type = self.type(dtype) if dtype.kind == "f" else self.int_type(dtype.bits)
-        return self.asm.pointer_type(Storage.BUFFER, type, dtype.itemsize)
+        return self.type(dtype) if dtype.kind == "f" else self.int_type(8 * dtype.itemsize)
 
     # --- the grid
 
@@ -311,7 +327,8 @@ class Renderer:
     def points(self) -> Iterator[list[int]]:
         """Run the context for the point of a work item or group; yield its indices.
 
-        The last axis is x. Groups may be fewer than points along it: then each does several.
+        The last axis is x. Groups may be fewer than points along it: then each does several. Its
+        index is that of the first of several joined points.
         """
         asm, vector = self.asm, self.asm.type(Op.TYPE_VECTOR, self.uint, 3)
         sizes = [asm.spec_constant(d, self.uint, 1) for d in range(3)]
@@ -330,6 +347,9 @@ class Renderer:
                     loop = asm.count(self.kernel.index.bits, k, stop, groups)
                     k, _ = stack.enter_context(loop)
                 else:
+                    if self.joined and dimension == 0:
+                        count = self.constant(JOINED_POINTS, self.kernel.index)
+                        k = asm.value(Op.I_MUL, self.index_type, k, count)
                     inside = asm.value(Op.U_LESS_THAN, self.bool, k, stop)
                     stack.enter_context(asm.when(inside))
                 indices.append(k)
@@ -372,6 +392,65 @@ class Renderer:
                 if synchronizes:
                     self.asm.barrier()
                     self.has_read = False
+
+    def write_joined_points(self, block: Block) -> None:
+        """Write a block for JOINED_POINTS neighbours along x; the last item may have fewer."""
+        asm, type, bits = self.asm, self.index_type, self.kernel.index.bits
+        first, stop = self.indices[-1], self.value_id(self.kernel.grid[-1])
+        steps = [asm.integer(bits, i) for i in range(JOINED_POINTS)]
+        points = [asm.value(Op.I_ADD, type, first, step) for step in steps]
+        complete = asm.value(Op.U_LESS_THAN, self.bool, points[-1], stop)
+        with asm.when(complete):
+            self.write_vectors(block, points)
+        first = asm.value(Op.SELECT, type, complete, stop, first)
+        with asm.count(bits, first, stop, steps[1]) as (k, _):
+            self.indices[-1], self.ids = k, {}
+            self.write_block(block)
+
+    def write_vectors(self, block: Block, points: Sequence[int]) -> None:
+        """Write each statement of a block for all of some neighbours along x.
+
+        What does not depend on x is written once. Accesses to neighbours are one of a vector.
+        """
+        variable = grid_index(len(self.kernel.grid) - 1)
+        varies, stride = varies_along(block, variable), stride_along(block, variable)
+        common: dict[int, int] = {}  # ids of values
+        own: list[MutableMapping[int, int]] = [ChainMap({}, common) for _ in points]
+        for s in block:
+            if isinstance(s, Value) and not varies(s):
+                self.ids = common
+                self.write_block((s,))
+            elif is_access(s) and s.when is None and stride(s.index) == 1:
+                self.write_vector(s, points, own)
+            else:
+                for self.indices[-1], self.ids in zip(points, own, strict=True):
+                    self.write_block((s,))
+
+    def write_vector(
+        self, s: Value | Store, points: Sequence[int], ids: Sequence[MutableMapping[int, int]]
+    ) -> None:
+        """Write a load or a store for neighbours as one of a vector, aligned like an element.
+
+        - `points`: their indices along x.
+        - `ids`: the ids of their values.
+        """
+        asm, dtype, element = self.asm, s.buffer.dtype, self.memory_type(s.buffer.dtype)
+        self.indices[-1], self.ids = points[0], ids[0]
+        vector = asm.type(Op.TYPE_VECTOR, element, len(points))
+        pointer = asm.pointer_type(Storage.BUFFER, vector)
+        address = asm.value(Op.BITCAST, pointer, self.element_pointer(s.buffer, s.index))
+        aligned = ALIGNED, dtype.itemsize
+        if isinstance(s, Store):
+            elements = []
+            for self.ids in ids:
+                elements.append(self.pack(self.value_id(s.value), dtype))
+            whole = asm.value(Op.COMPOSITE_CONSTRUCT, vector, *elements)
+            asm.emit(Op.STORE, address, whole, *aligned)
+        else:
+            whole = asm.value(Op.LOAD, vector, address, *aligned)
+            for i, values in enumerate(ids):
+                part = asm.value(Op.COMPOSITE_EXTRACT, element, whole, i)
+                values[id(s)] = self.unpack(part, dtype)
 
     def is_first(self) -> int:
         """Return the condition that a work item is the first one of its group."""
@@ -456,11 +535,21 @@ class Renderer:
     def load_element(self, v: Value) -> int:
         """Return the element that a load reads."""
         asm, pointer = self.asm, self.element_pointer(v.buffer, v.index)
-        aligned = () if v.buffer.length else (ALIGNED, v.buffer.dtype.itemsize)
-        if v.dtype is not bool_ or v.buffer.length:
-            return asm.value(Op.LOAD, self.type(v.dtype), pointer, *aligned)
-        byte = asm.value(Op.LOAD, self.type(uint8), pointer, *aligned)
-        return asm.value(Op.I_NOT_EQUAL, self.bool, byte, self.constant(0, uint8))
+        if v.buffer.length:
+            return asm.value(Op.LOAD, self.type(v.dtype), pointer)
+        type, nbytes = self.memory_type(v.dtype), v.dtype.itemsize
+        element = asm.value(Op.LOAD, type, pointer, ALIGNED, nbytes)
+        return self.unpack(element, v.dtype)
+
+    def unpack(self, element: int, dtype: DType) -> int:
+        """Return the value of an element in memory, where a bool is a byte."""
+        if dtype is not bool_:
+            return element
+        return self.asm.value(Op.I_NOT_EQUAL, self.bool, element, self.constant(0, uint8))
+
+    def pack(self, value: int, dtype: DType) -> int:
+        """Return the element in memory of a value."""
+        return self.cast(value, bool_, uint8) if dtype is bool_ else value
 
     def write_effect(self, s: Store | Atomic) -> None:
         """Write a store or an atomic, under its condition if it has one."""
@@ -474,8 +563,7 @@ class Renderer:
         if s.buffer.length:
             asm.emit(Op.STORE, pointer, value)
         elif isinstance(s, Store):
-            stored = self.cast(value, bool_, uint8) if dtype is bool_ else value
-            asm.emit(Op.STORE, pointer, stored, ALIGNED, dtype.itemsize)
+            asm.emit(Op.STORE, pointer, self.pack(value, dtype), ALIGNED, dtype.itemsize)
         elif dtype.bits < 32:
             self.write_narrow_atomic(s.op, dtype, pointer, value)
         else:

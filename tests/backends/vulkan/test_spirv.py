@@ -37,6 +37,7 @@ from dovetail.extend import (
     unroll_jam,
 )
 from dovetail_vulkan.render import PUSH_BYTES_MAX, Features, render
+from dovetail_vulkan.schedule import joinable
 from dovetail_vulkan.spirv import Capability, Mode
 
 VALIDATOR = shutil.which("spirv-val")
@@ -46,10 +47,10 @@ needs_validator = pytest.mark.skipif(
 )
 
 
-def validate(kernel: Kernel, can: Features = FEATURES, lanes: bool = False) -> None:
+def validate(kernel: Kernel, can: Features = FEATURES, **schedule: bool) -> None:
     """Check that a kernel's module is valid in Vulkan 1.2."""
     command = [str(VALIDATOR), "--target-env", "vulkan1.2", "-"]
-    done = subprocess.run(command, input=render(kernel, can, lanes).words, capture_output=True)
+    done = subprocess.run(command, input=render(kernel, can, **schedule).words, capture_output=True)
     assert not done.returncode, f"{(done.stdout + done.stderr).decode()}\n{kernel}"
 
 
@@ -60,6 +61,8 @@ def test_modules_of_golden_kernels_are_valid(path: Path) -> None:
     validate(kernel)
     if shareable(kernel):
         validate(kernel, lanes=True)
+    if joinable(kernel):
+        validate(kernel, joined=True)
     if jammed := unroll_jam(kernel, 4):
         validate(jammed)
 

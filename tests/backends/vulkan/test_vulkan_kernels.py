@@ -146,6 +146,59 @@ def test_group_computes_several_points(
     assert any(s.lanes for s in program._pipelines)
 
 
+@pytest.fixture
+def joining_host(host: DeviceHost, monkeypatch: pytest.MonkeyPatch) -> DeviceHost:
+    """Return the host, where work items compute neighbours of all kernels that allow it."""
+    monkeypatch.setattr(schedule, "JOINED_POINTS_MIN", 1)
+    monkeypatch.setattr(schedule, "JOINED_COLUMNS_MIN", 1)
+    monkeypatch.setattr(host.backend.launcher, "joins", True)
+    return host
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_joined_points_have_the_reference_bits(joining_host: DeviceHost, path: Path) -> None:
+    kernel = legalize(parse_kernel(path.read_text()), Capabilities())
+    for size in (6, 8):
+        test_golden_kernels_have_the_reference_bits(joining_host, path, size)
+    schedules = joining_host.programs[str(kernel)]._pipelines
+    assert any(s.joined for s in schedules) == schedule.joinable(kernel)
+
+
+@pytest.mark.parametrize("d", [bool_, *INTEGERS, float32], ids=lambda d: d.name)
+@pytest.mark.parametrize("columns", [1, 3, 4, 9])
+def test_joined_points_access_vectors_of_each_dtype(
+    joining_host: DeviceHost, d: DType, columns: int
+) -> None:
+    """Rows that are no whole vectors, a row and a column that are broadcast, and a condition."""
+    b = KernelBuilder("mixed")
+    x, row, column = (b.buffer(name, d, "r") for name in ("x", "row", "column"))
+    out, other = b.buffer("out", d, "w"), b.buffer("other", d, "w")
+    m, n = b.int("m"), b.int("n")
+    i, j = b.axis(m), b.axis(n)
+    both = load(x, i * n + j) | load(row, j) if d.kind in "biu" else load(x, i * n + j)
+    is_column = ne(load(column, i), const(0, d))
+    b.store(out, i * n + j, both)
+    b.effect(Store(other, j * m + i, load(row, j), is_column))
+    assert schedule.joinable(b.build())
+    bits = np.random.default_rng(columns).integers(0, 2, (4, 5 * columns))
+    data = [v[:k].astype(d.name) for v, k in zip(bits, (5 * columns, columns, 5), strict=False)]
+    zeros = [np.zeros(5 * columns, d.name) for _ in range(2)]
+    check(joining_host, b.build(), [*data, *zeros], [5, columns])
+
+
+def test_large_launches_of_kernels_without_loops_are_joined() -> None:
+    kernel = parse_kernel((GOLDEN / "broadcast_add.txt").read_text())
+    assert schedule.joinable(kernel)
+    assert not schedule.joinable(parse_kernel((GOLDEN / "row_sum.txt").read_text()))
+    for grid, joined, groups in (
+        *(((1024, 1023), True, [4, 1024, 1]), ((1023, 255), False, [4, 1023, 1])),
+        *(((4, 4096), False, [64, 4, 1]), ((1 << 20,), True, [4096, 1, 1])),
+    ):
+        chosen, _, size = schedule.schedule_launch(kernel, (), grid, joins=True)
+        assert (chosen.joined, size) == (joined, groups)
+        assert not schedule.schedule_launch(kernel, (), grid)[0].joined
+
+
 def test_launches_have_as_many_groups_as_cover_their_points() -> None:
     kernel = parse_kernel((GOLDEN / "softmax_row.txt").read_text())
     for grid, group, groups in (
