@@ -46,8 +46,8 @@ A KERNEL (docs/kernel-ir.md): what a backend compiles
 A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities
     what its rules are written in: apply, reduce, required, make_node, gather_at, rows_at,
-        scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
-        write_together; halves: widen_halves; under autocast: callbacks
+        scatter_rows, call_along, put_rows, read_at, in_range, order_of, axis, broadcast_shapes,
+        arguments, write_together; halves: widen_halves; under autocast: callbacks
     what `dt.explain` tells of messages: MessageReport
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     functions that a gradient runs again: ClosureSnapshot
@@ -252,6 +252,7 @@ from .tensor.c_fields import register_subclass, set_class
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,
+    call_along,
     gather_at,
     make_node,
     rows_at,
@@ -416,6 +417,7 @@ if TYPE_CHECKING:  # at run time it would make `help` print every class whole, 3
         "bytes_at",
         "cache_binary",
         "cached_binary",
+        "call_along",
         "capabilities",
         "cast",
         "choose",

@@ -140,7 +140,7 @@ def gather(x: Tensor, dim: int, index: Array) -> Tensor:
     >>> dt.gather(x, 1, [[0], [1]]).tolist()
     [[1], [4]]
     """
-    axis = lay.axis("gather", integer("gather", dim, "dim"), strided("gather", x).ndim)
+    axis = lay.axis("gather", integer("gather", dim, "dim"), required("gather", x).ndim)
     x, indices = as_tensors("gather", x, index)
     sizes = indices.shape
     too_long = any(n > m for d, (n, m) in enumerate(zip(sizes, x.shape, strict=False)) if d != axis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from .. import layout as lay
@@ -10,6 +11,7 @@ from ..dtypes import bool_, int32, int64, uint8
 from ..errors import ArgumentError, ShapeError
 from ..graph.expr import node
 from ..ops import table as ops
+from ..tensor.other_layouts import call_along, has_rule
 from ..tensor.primitives import apply, slice_along
 from ..tensor.promotion import Array
 from ..tensor.tensor import Tensor, create_tensor, strided
@@ -70,6 +72,10 @@ def _scan(op: ops.Op, x: Tensor, axis: int) -> Tensor:
 
 def _running_extreme(op: str, rule: ops.Op, x: Tensor, dim: int) -> ValuesIndices:
     """Return the running extremes and the last positions at which they occur so far."""
+    if has_rule(x, "along"):
+        axis = lay.axis(op, integer(op, dim, "dim"), x.ndim)
+        function = partial(_running_extreme, op, rule, dim=axis)
+        return ValuesIndices(*call_along(op, function, (x,), (axis,)))
     shape = strided(op, x).shape
     x, axis = _rows(op, x, dim)
     keys = cast(x, uint8) if x.dtype is bool_ else x.detach()

@@ -17,6 +17,7 @@ from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.manipulation import moveaxis
 from ..functions.variants import public
 from ..layout import Shape
+from ..tensor.other_layouts import has_rule
 from ..tensor.primitives import view
 from ..tensor.tensor import Tensor, required, strided
 from .factors import svdvals
@@ -56,7 +57,9 @@ def vector_norm(
     >>> dt.linalg.vector_norm(x, axis=1).tolist()
     [5.0, 10.0]
     """
-    x = strided("vector_norm", required("vector_norm", x))
+    x = required("vector_norm", x)
+    if not has_rule(x, "along"):
+        strided("vector_norm", x)
     if x.dtype.kind not in "fc":
         raise DTypeError(
             f"vector_norm: x must be real or complex floating-point, got {x.dtype.name}; use "

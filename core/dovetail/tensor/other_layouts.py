@@ -19,6 +19,9 @@ supports. All public functions are composed of these verbs, so they call the plu
     to_device(x, device)                 the same on another device
     to_dense(x)                          the same, strided
     constant(x, value)                   a tensor of one value, in the layout of x
+    along(name, function, operands, axes)  a function of strided tensors with equal numbers of axes;
+                                         it treats positions of all other axes alike
+    index_by(x, parts)                   as index, of a strided x, if an array is of the layout
     trace(f, args)                       for `dt.explain`, see docs/writing-a-layout.md
 
 A function that needs another verb, or one without a rule, raises LayoutError with its own name.
@@ -45,7 +48,7 @@ from ..ops import table as ops
 from ..ops.scatter import Manner
 from ..ops.table import Op
 from .c_fields import is_strided
-from .primitives import apply, view
+from .primitives import apply, dispatch, view
 from .promotion import overrides_operators
 from .tensor import Size, Tensor, create_size, create_tensor, unsupported_layout_text
 
@@ -280,6 +283,31 @@ class LayoutTensor(Tensor):
     __pos__ = _build_unary_method(ops.POSITIVE)
     __abs__ = _build_unary_method(ops.ABS)
     __invert__ = _build_unary_method(ops.BITWISE_INVERT)
+
+
+# --- functions along axes -------------------------------------------------------------------------
+
+
+def has_rule(x: object, verb: str) -> bool:
+    """Return True if a tensor is of another layout than strided, with a rule for the verb."""
+    return isinstance(x, LayoutTensor) and verb in x.rules
+
+
+def call_along(
+    name: str, function: Callable[..., Any], operands: Sequence[Tensor], axes: Shape
+) -> Any:
+    """Call a function of strided tensors along axes, by the layout's rule "along".
+
+    - `name`: the function that errors name.
+    - `function`: gets strided tensors with the operands' number of axes, and returns one or a tuple
+      of them; sizes may change along `axes` only. It treats positions of all other axes alike.
+    - `operands`: tensors with equal numbers of axes, some of the layout, that broadcast except
+      along `axes`.
+    - `axes`: the axes, not negative.
+
+    Raises: LayoutError if the layout has no such rule.
+    """
+    return dispatch("along", name, operands, name, function, operands, axes)
 
 
 # --- nodes for the ops of a layout ----------------------------------------------------------------

@@ -18,6 +18,7 @@ from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...tensor.c_fields import expr_of
+from ...tensor.other_layouts import call_along, has_rule
 from ...tensor.primitives import apply, pending_view, view
 from ...tensor.promotion import ARRAY_TYPES, Array
 from ...tensor.tensor import Tensor, create_tensor, required, strided
@@ -27,8 +28,8 @@ from ..datatypes import DeviceLike, cast
 from ..shape.manipulation import unstack
 from ..shape.orientation import diag_indices, tril_indices, triu_indices
 from ..variants import public
-from .index_keys import index_array
-from .index_reads import _take_one_axis
+from .index_keys import index_array, parts_along
+from .index_reads import _gather_selection, _take_one_axis
 from .masks import nonzero
 
 __all__ = [
@@ -191,6 +192,10 @@ def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = 
 
     Raises: OutOfRangeError when the work runs; LayoutError, DTypeError, DeviceError.
     """
+    if has_rule(x, "along") or has_rule(indices, "along"):
+        if not from_end:
+            indices = in_range(op, indices, x.shape[axis])
+        return _gather_selection(op, x, parts_along(x, axis, indices))
     index = index_array(op, strided(op, indices))
     assert isinstance(index, Tensor)
     x = strided(op, x)
@@ -255,6 +260,15 @@ def in_range(
 
     Raises: OutOfRangeError when the work runs; LayoutError.
     """
+    if has_rule(indices, "along"):
+        operands = (indices,) if counts is None else (indices, counts)
+        checked: Tensor = call_along(
+            op,
+            lambda t, mask=None: in_range(op, t, size, mask, ignored, rule),
+            operands,
+            (),
+        )
+        return checked
     index = strided(op, indices)
     if not index.size:
         return cast(index, int64)

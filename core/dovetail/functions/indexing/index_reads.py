@@ -15,8 +15,17 @@ from ...errors import ArgumentError, DeviceError, LayoutError, OutOfRangeError, 
 from ...graph.expr import Spec, node, spec
 from ...ops import table as ops
 from ...tensor.c_fields import create_view, expr_of, is_strided
+from ...tensor.other_layouts import call_along, has_rule
 from ...tensor.primitives import apply, dispatch, pending_view, view
-from ...tensor.promotion import ARRAY_TYPES, Array, Operand, Scalar, as_operand, convert_operands
+from ...tensor.promotion import (
+    ARRAY_TYPES,
+    Array,
+    Operand,
+    Scalar,
+    as_operand,
+    as_tensors,
+    convert_operands,
+)
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided, unsupported_layout_text
 from ...tensor.writes import array_of, restore_ints, value_node
@@ -72,7 +81,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_spec(expr_of(x).spec):
         flat = x if x.ndim == 1 else view(x, ("reshape", (x.size,)))
         return gather_unchecked(flat, true_positions(key, x.device))
-    if isinstance(key, Tensor) and not is_strided(key):
+    if isinstance(key, Tensor) and not is_strided(key) and not has_rule(key, "index_by"):
         return _index_by_mask(x, key)
     parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
@@ -122,6 +131,10 @@ def _gather_selection(
     if not is_strided(x):
         check_parts(parts)
         return dispatch("index", name, (x,), x, parts)
+    others = [p for p in parts if has_rule(p, "index_by")]
+    if others:
+        check_parts(parts)
+        return dispatch("index_by", name, others, x, parts)
     s = select(name, x, parts)
     width, after = len(s.shape), len(s.result) - s.leading_axes
     axes = (*s.result[: s.leading_axes], *(-1,) * width, *s.result[s.leading_axes :])
@@ -246,6 +259,14 @@ def take_along_axis(
     if axis is None:
         x, axis = view(required("take_along_axis", x), ("reshape", (x.size,))), 0
     d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
+    if has_rule(x, "along") or has_rule(indices, "along"):
+        taken: Tensor = call_along(
+            "take_along_axis",
+            lambda t, at: take_along_axis(t, at, d),
+            as_tensors("take_along_axis", x, indices),
+            (d,),
+        )
+        return taken
     index, index_check = positions_along("take_along_axis", x, indices, d)
     others = [(*s[:d], 1, *s[d + 1 :]) for s in (x.shape, index.spec.shape)]
     joint = lay.broadcast_shapes("take_along_axis", *others)

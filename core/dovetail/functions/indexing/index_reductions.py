@@ -12,6 +12,7 @@ from ...errors import CaptureError, DTypeError, ShapeError
 from ...graph.expr import spec
 from ...ops import table as ops
 from ...tensor.host import item
+from ...tensor.other_layouts import has_rule
 from ...tensor.primitives import apply, slice_along
 from ...tensor.promotion import Array, Operand, as_tensors
 from ...tensor.tensor import Tensor, create_tensor, required, strided
@@ -25,7 +26,13 @@ from ..shape.copies import concat
 from ..shape.manipulation import broadcast_arrays, ravel, reshape
 from ..variants import public
 from .index_reads import gather_unchecked
-from .index_writes import ScatterMode, scatter_add_, scatter_along, scatter_slices
+from .index_writes import (
+    ScatterMode,
+    scatter_add_,
+    scatter_along,
+    scatter_in_layout,
+    scatter_slices,
+)
 
 __all__ = [
     "index_copy",
@@ -130,6 +137,10 @@ def index_reduce(
         """Combine values into slices of the target."""
         return scatter_slices("index_reduce", target, dim, index, values, mode, False)
 
+    if has_rule(x, "along"):
+        return scatter_in_layout(
+            index_reduce, x, dim, index, source, reduce, include_self=include_self
+        )
     return _reduce_at("index_reduce", x, reduce, include_self, combine, source)
 
 
@@ -175,6 +186,10 @@ def scatter_reduce(
         """Combine values into elements of the target."""
         return scatter_along("scatter_reduce", target, dim, index, values, mode, False)
 
+    if has_rule(x, "along"):
+        return scatter_in_layout(
+            scatter_reduce, x, dim, index, src, reduce, include_self=include_self
+        )
     return _reduce_at("scatter_reduce", x, reduce, include_self, combine, src)
 
 
@@ -201,6 +216,8 @@ def scatter_add(
     >>> dt.scatter_add(dt.zeros(3), 0, [0, 0, 2], [1, 2, 3]).tolist()
     [3.0, 0.0, 3.0]
     """
+    if has_rule(x, "along"):
+        return scatter_in_layout(scatter_add, x, dim, index, src)
     return scatter_add_(apply(ops.COPY, (required("scatter_add", x),)), dim, index, src)
 
 
@@ -225,6 +242,8 @@ def index_copy(
     >>> dt.index_copy(dt.zeros(3), 0, [2, 0], [7, 9]).tolist()
     [9.0, 0.0, 7.0]
     """
+    if has_rule(x, "along"):
+        return scatter_in_layout(index_copy, x, dim, index, source)
     return index_copy_(apply(ops.COPY, (required("index_copy", x),)), dim, index, source)
 
 
@@ -270,6 +289,8 @@ def index_fill(
     >>> dt.index_fill(dt.zeros(3), 0, [2, 0], 7).tolist()
     [7.0, 0.0, 7.0]
     """
+    if has_rule(x, "along"):
+        return scatter_in_layout(index_fill, x, dim, index, value)
     return index_fill_(apply(ops.COPY, (required("index_fill", x),)), dim, index, value)
 
 

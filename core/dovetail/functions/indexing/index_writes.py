@@ -30,10 +30,11 @@ from ...ops.scatter import COLUMN_VALUES_MIN, Manner
 from ...ops.table import SCATTER, SCATTER_REDUCE, WHERE
 from ...tensor.c_fields import create_view, expr_of, is_strided
 from ...tensor.host import allocate_leaf, from_host
+from ...tensor.other_layouts import call_along, has_rule
 from ...tensor.primitives import apply, pending_view, slice_along, view
-from ...tensor.promotion import Operand
+from ...tensor.promotion import ARRAY_TYPES, Operand, as_tensors
 from ...tensor.slicing import basic_leaf, is_integer_tensor
-from ...tensor.tensor import Tensor, create_tensor, required, strided
+from ...tensor.tensor import Tensor, create_tensor, required, strided, to_strided
 from ...tensor.writes import (
     cast_to_spec,
     fill_elements,
@@ -45,6 +46,7 @@ from ...tensor.writes import (
 from ..datatypes import cast
 from ..graph_cache import build_recipe
 from ..known_calls import is_number, put_cache, record_check, write_cached
+from ..shape.manipulation import broadcast_to
 from ..variants import public
 from .index_keys import (
     Key,
@@ -325,6 +327,52 @@ def _put_rows(x: Tensor, index: Tensor, value: Operand) -> Box[Expr]:
     return [scattered]
 
 
+# --- other layouts --------------------------------------------------------------------------------
+
+
+def scatter_in_layout(
+    function: Callable[..., Tensor],
+    x: Tensor,
+    dim: int,
+    index: Operand,
+    values: Operand,
+    *args: object,
+    **options: object,
+) -> Tensor:
+    """Return the function of a tensor of another layout, by its rule "along".
+
+    The function is `index_add` or another one of slices, for a vector of indices, or `scatter` or
+    another one of elements. `args` and `options` follow the values.
+    Raises: ShapeError for indices of elements that are shorter than x beside the axis.
+    """
+    name = function.__name__
+    d = lay.axis(name, dim, x.ndim)
+    array = index_array(name, index)
+    operands, shape = [x], (*x.shape[:d], array.size, *x.shape[d + 1 :])
+    of_slices = name.startswith("index")
+    if of_slices:
+        array = to_strided(array) if isinstance(array, Tensor) else array
+    else:
+        operands += as_tensors(name, x, array)[1:]
+        shape = (*x.shape[:d], *array.shape[d : d + 1], *x.shape[d + 1 :])
+        if tuple(array.shape) != shape:
+            raise ShapeError(
+                f"{name}: indices of a {x.layout.name} tensor of shape {x.shape} must have shape "
+                f"{shape} for their size along axis {d}, got {tuple(array.shape)}"
+            )
+    if isinstance(values, (Tensor, *ARRAY_TYPES)):
+        operands.append(broadcast_to(as_tensors(name, x, values)[1], shape))
+
+    def call(t: Tensor, *more: Tensor) -> Tensor:
+        """Call the function with strided operands."""
+        rest = iter(more)
+        at = array if of_slices else next(rest)
+        return function(t, d, at, next(rest, values), *args, **options)
+
+    result: Tensor = call_along(name, call, operands, (d,))
+    return result
+
+
 # --- complete sets of positions -------------------------------------------------------------------
 
 
@@ -363,6 +411,8 @@ def index_add(
     >>> dt.index_add(dt.zeros(3), 0, [0, 0, 2], [1, 2, 3]).tolist()
     [3.0, 0.0, 3.0]
     """
+    if has_rule(x, "along"):
+        return scatter_in_layout(index_add, x, dim, index, source)
     return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
 
 
@@ -440,6 +490,8 @@ def scatter(
     >>> dt.scatter(dt.zeros(4), 0, [1, 3], [7, 9]).tolist()
     [0.0, 7.0, 0.0, 9.0]
     """
+    if has_rule(x, "along"):
+        return scatter_in_layout(scatter, x, dim, index, src)
     return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
 
 

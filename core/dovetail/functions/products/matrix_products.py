@@ -25,6 +25,7 @@ from ...ops import table as ops
 from ...ops.table import MATMUL, MULTIPLY, NOT_EQUAL, SUM
 from ...settings import flags
 from ...tensor.c_fields import is_strided, keep_class
+from ...tensor.other_layouts import has_rule
 from ...tensor.primitives import (
     apply,
     cached_view,
@@ -255,9 +256,13 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None
     axis = integer("vecdot", axis, "axis")
     dtype = _vecdot_dtype(x1.shape, x2.shape, x1.dtype, x2.dtype, axis)
     x1 = conjugate(x1)
-    if dtype.kind in "iu" or not is_strided(x1) or not is_strided(x2):
-        product = strided("vecdot", apply(MULTIPLY, (x1, x2)))
-        return reduce(SUM, product, (product.ndim + axis,), False, dtype)
+    if dtype.kind in "iu" or not all(is_strided(x) or has_rule(x, "along") for x in (x1, x2)):
+        product = apply(MULTIPLY, (x1, x2))
+        args = SUM, product, (product.ndim + axis,), False, dtype
+        if has_rule(product, "along"):
+            return dispatch("reduce", "vecdot", (product,), *args)
+        strided("vecdot", product)
+        return reduce(*args)
     row, column = _move_axis_last(x1, axis), _move_axis_last(x2, axis)
     product = _matmul(
         "vecdot",

@@ -5,6 +5,8 @@ The order is the same on every device; float16 and bfloat16 are accumulated in f
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ... import layout as lay
@@ -13,6 +15,7 @@ from ...dtypes import bool_
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...graph.expr import node, spec
 from ...ops import table as ops
+from ...tensor.other_layouts import call_along, has_rule
 from ...tensor.primitives import apply, slice_along
 from ...tensor.promotion import Array, Operand, as_tensors
 from ...tensor.tensor import Tensor, create_tensor, required, to_strided
@@ -123,7 +126,7 @@ def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initi
     the dtype bool.
     """
     initial = flag(op.name, initial, "include_initial")
-    x = to_strided(required(op.name, x))
+    x = required(op.name, x)
     if x.ndim == 0:
         raise ShapeError(
             f"{op.name}: expected at least 1 dimension, got shape (); use dt.reshape(x, (1,))"
@@ -131,6 +134,11 @@ def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initi
     if axis is None and x.ndim > 1:
         raise ArgumentError(f"{op.name}: axis= must be given for shape {x.shape}")
     d = lay.axis(op.name, 0 if axis is None else axis, x.ndim)
+    if has_rule(x, "along"):
+        function = partial(_accumulate, op, axis=d, dtype=dtype, initial=initial)
+        result: Tensor = call_along(op.name, function, (x,), (d,))
+        return result
+    x = to_strided(x)
     attrs = (d, initial, None if dtype is None else any_dtype(op.name, dtype))
     _, kind = op.dtypes(op.name, [x.dtype], attrs)
     if kind is bool_:

@@ -23,7 +23,7 @@ from ...settings import flags
 from ...tensor.c_fields import is_strided
 from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.promotion import Array, as_operand
-from ...tensor.tensor import Tensor, drop_tape, required, strided
+from ...tensor.tensor import Tensor, drop_tape, required
 from ...tensor.writes import write_out
 from ..creation.constructors import Fill, create_full
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
@@ -706,12 +706,13 @@ def logsumexp(
     >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf])).item()
     1000.0
     """
-    _require_elements("logsumexp", strided("logsumexp", x), axis)
+    _require_elements("logsumexp", required("logsumexp", x), axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
     d, x = float_dtype(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x
-    top = reduce(ops.MAX, cast(x, float_dtype(x)), axes, True)
-    top = drop_tape(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))
-    total = reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims)
+    top = _reduce(ops.MAX, cast(x, float_dtype(x)), axes, True, None)
+    top = apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0))
+    top = drop_tape(top) if is_strided(top) else top.detach()
+    total = _reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims, None)
     return cast(apply(ops.TABLE["log"], (total,)) + _squeeze(top, axes, keepdims), d)
 
 

@@ -23,6 +23,7 @@ from ...ops.dtype_rules import common
 from ...ops.sort import HALF_BITS, SortAttrs, key_dtype
 from ...tensor.c_fields import is_strided
 from ...tensor.host import evaluate
+from ...tensor.other_layouts import call_along, has_rule
 from ...tensor.primitives import apply, dispatch, slice_along, view
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import arange
@@ -118,6 +119,9 @@ def argsort(
     """
     if axis is None:
         x, axis = ravel(x), -1
+    if has_rule(x, "along"):
+        d = lay.axis("argsort", axis, x.ndim)
+        return call_along("argsort", lambda t: argsort(t, d, descending=descending), (x,), (d,))
     _require_sortable("argsort", x)
     return _sort_along(ops.ARGSORT, x, axis, _parse_flags("argsort", descending, stable))
 
@@ -150,12 +154,16 @@ def topk(
     >>> values.tolist(), indices.tolist()
     ([9, 3], [1, 2])
     """
-    d = lay.axis("topk", axis, _require_sortable("topk", x).ndim)
+    if not has_rule(x, "along"):
+        _require_sortable("topk", x)
+    d = lay.axis("topk", axis, x.ndim)
     k, size = integer("topk", k, "k"), x.shape[d]
     if not 0 <= k <= size:
         bound = "not be negative" if k < 0 else f"be at most {size}"
         raise ArgumentError(f"topk: k must {bound} (size of axis {axis}), got {shown(k)}")
     largest = flag("topk", largest, "largest")
+    if not is_strided(x):
+        return TopK(*call_along("topk", lambda t: topk(t, k, d, largest=largest), (x,), (d,)))
     block = isqrt(size // max(k, 1))
     if (
         k

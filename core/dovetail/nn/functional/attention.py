@@ -20,7 +20,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, ClosureSnapshot, write_together
+from dovetail.extend import (
+    PRODUCT_BLOCK,
+    PRODUCT_BLOCKS,
+    ClosureSnapshot,
+    call_along,
+    write_together,
+)
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -90,16 +96,32 @@ def scaled_dot_product_attention(
     keep = None
     if dropout_p:
         keep = dt.random.uniform(shape, dtype=dt.float32, device=query.device) >= dropout_p
-    out, _ = Attention.apply(
-        dt.broadcast_to(q, (*batch, *q.shape[-2:])),
-        _with_batch_axes(k, batch),
-        _with_batch_axes(v, batch),
-        _broadcast_mask(attn_mask, shape, compute),
-        keep,
-        options,
-        None,
-    )
+    mask = _broadcast_mask(attn_mask, shape, compute)
+    q = dt.broadcast_to(q, (*batch, *q.shape[-2:]))
+    k, v = (_with_batch_axes(x, batch) for x in (k, v))
+    if all(x.layout is dt.strided for x in (q, k, v) if x is not None):
+        out, _ = Attention.apply(q, k, v, mask, keep, options, None)
+    else:
+        out = _attend_in_layout((q, k, v), mask, keep, options)
     return out if compute is query.dtype else dt.astype(out, query.dtype)
+
+
+def _attend_in_layout(
+    operands: Sequence[Tensor], mask: Tensor | None, keep: Tensor | None, options: Options
+) -> Tensor:
+    """Return attention of tensors of another layout, by its rule "along": batches are alike."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *others: Tensor) -> Tensor:
+        """Return attention of strided tensors."""
+        rest = iter(others)
+        given = (None if x is None else next(rest) for x in (mask, keep))
+        out, _ = Attention.apply(q, k, v, *given, options, None)
+        return out
+
+    tensors = (*operands, *[x for x in (mask, keep) if x is not None])
+    ndim = operands[0].ndim
+    out: Tensor = call_along(OP_NAME, attend, tensors, (ndim - 2, ndim - 1))
+    return out
 
 
 # --- operands -------------------------------------------------------------------------------------

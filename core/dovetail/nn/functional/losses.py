@@ -10,6 +10,7 @@ import math
 from typing import Any, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import call_along
 
 from .precision import cast_like, require_floats
 from .reductions import reduce_loss, require_same_shape, resolve_reduction, warn_if_broadcast
@@ -245,7 +246,10 @@ def binary_cross_entropy(
     require_floats("binary_cross_entropy", input, target)
     require_same_shape("binary_cross_entropy", input, target)
     x, t = input, target
-    loss = _BinaryCrossEntropy.apply(x, t)
+    if x.layout is t.layout is dt.strided:
+        loss = _BinaryCrossEntropy.apply(x, t)
+    else:
+        loss = call_along("binary_cross_entropy", _BinaryCrossEntropy.apply, (x, t), ())
     return reduce_loss(loss if weight is None else loss * weight, reduction, input)
 
 

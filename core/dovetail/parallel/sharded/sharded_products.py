@@ -9,7 +9,7 @@ import dovetail as dt
 from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, broadcast_shapes
 
 from . import exchanges
-from .sharded_rules import align, require_equal
+from .sharded_rules import align, gather_whole, match, move, require_same_group
 from .sharded_tensor import ShardedTensor, wrap
 from .sharding import Shape, Sharding
 
@@ -25,6 +25,7 @@ def matmul(x1: Tensor, x2: Tensor) -> Tensor:
 
     If both operands are cut along the contraction, each rank multiplies its part, and the products
     are added: the result is strided, on every rank. Otherwise the result is sharded as its operand.
+    Of operands that are cut in other ways the smaller one is gathered.
     """
     left, right = _as_matrix(x1, 0), _as_matrix(x2, 1)
     if left.shape[-1] != right.shape[-2]:
@@ -46,29 +47,31 @@ def _multiply(x1: Tensor, x2: Tensor, name: str = "matmul") -> Tensor:
     """Return the product of matrices, at least one of which is sharded."""
     batch = broadcast_shapes("matmul", x1.shape[:-2], x2.shape[:-2])
     shape = (*batch, x1.shape[-2], x2.shape[-1])
+    x1, x2 = (_gather_broadcast(x, batch) for x in (x1, x2))
+    if not isinstance(x1, ShardedTensor) and not isinstance(x2, ShardedTensor):
+        return x1 @ x2
     kinds = [_kind_of(x, k) for k, x in enumerate((x1, x2)) if isinstance(x, ShardedTensor)]
-    if len(set(kinds)) > 1:
-        raise dt.LayoutError(
-            f"matmul: the operands are sharded along {kinds[0]} and {kinds[1]}; use "
-            "x.reshard(axis) or x.full() for one of them"
-        )
+    if len(set(kinds)) > 1:  # rows by columns, or another pair: one operand is replicated
+        require_same_group("matmul", *[x.sharding for x in (x1, x2)])  # type: ignore[attr-defined]  # both are sharded
+        smaller = int(x2.size <= x1.size)
+        x1, x2 = (gather_whole("matmul", x) if k == smaller else x for k, x in enumerate((x1, x2)))
+        kinds = [kinds[1 - smaller]]
     if kinds[0] == CONTRACTION:
         return _contract(x1, x2, name)
-    shardings = []
-    for k, x in enumerate((x1, x2)):
-        if isinstance(x, ShardedTensor):
-            s = x.sharding.along(x.axis + len(shape) - x.ndim)
-            if s.axis < len(batch) and s.size != batch[s.axis]:
-                raise dt.LayoutError(
-                    f"matmul: a tensor of shape {x.shape} that is sharded along axis {x.axis} "
-                    f"cannot be broadcast along it; use x.full() for operand {k + 1}"
-                )
-            shardings.append(s)
-    sharding = require_equal("matmul", shardings)
+    (x1, x2), sharding = match("matmul", (x1, x2), shape)
+    assert sharding is not None
     if x1.ndim == x2.ndim == 2 and (x1.requires_grad or x2.requires_grad):
         local1, local2 = (x.local() if isinstance(x, ShardedTensor) else x for x in (x1, x2))
         return wrap(_Product.apply(local1, local2, sharding), sharding)
     return wrap(_local(x1, shape, sharding) @ _local(x2, shape, sharding), sharding)
+
+
+def _gather_broadcast(x: Tensor, batch: Shape) -> Tensor:
+    """Return an operand, gathered if its sharded axis is one of matrices, along which it repeats."""
+    if not isinstance(x, ShardedTensor) or x.axis >= x.ndim - 2:
+        return x
+    repeats = x.shape[x.axis] != batch[x.axis + len(batch) - (x.ndim - 2)]
+    return gather_whole("matmul", x) if repeats else x  # type: ignore[no-any-return]  # a tensor
 
 
 class _Product(dt.autograd.Function):
@@ -118,8 +121,10 @@ def _contract(x1: Tensor, x2: Tensor, name: str) -> Tensor:
     If each rank has whole blocks of the order of products, the blocks of all ranks are added in
     that order, else one product of each rank in the order of the ranks.
     """
-    operands = [x for x in (x1, x2) if isinstance(x, ShardedTensor)]
-    s = require_equal("matmul", [x.sharding.along(0) for x in operands])
+    s = next(x.sharding for x in (x1, x2) if isinstance(x, ShardedTensor))
+    if isinstance(x2, ShardedTensor):
+        require_same_group("matmul", s, x2.sharding)
+        x2 = move("matmul", x2, x2.axis, s.borders)
     pieces = (
         _part(x1, s.along(x1.ndim - 1), name),
         _part(x2, s.along(x2.ndim - 2), name),

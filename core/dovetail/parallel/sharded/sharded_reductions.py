@@ -126,13 +126,10 @@ def _gather_last(op: str, partial: Tensor, counts: list[int], group: Messenger) 
 
 def _find_extreme(op: Op, x: ShardedTensor, axes: Shape) -> Tensor:
     """Return the argmax or argmin over `axes`, counted in row-major order."""
+    if any(x.shape[d] > 1 for d in axes if d < x.axis):  # shards must follow each other
+        x = x.reshard(next(d for d in axes if x.shape[d] > 1))
     local, borders, outer = _order(x, axes)
     group, length = x.sharding.group, local.shape[-1]
-    if local.shape[-2] > 1:
-        raise dt.LayoutError(
-            f"{op.name}: axis {x.axis} is sharded, and is not the first of axes {axes}; use "
-            f"x.reshard({axes[0]})"
-        )
     if x.dtype is dt.bool:
         local = local.astype(dt.uint8)
     position, extreme = local.astype(dt.int64), local  # of an empty shard

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import dovetail as dt
@@ -12,52 +12,66 @@ from dovetail.extend import Op, apply, broadcast_shapes
 from . import exchanges
 from .sharded_reductions import add_all
 from .sharded_tensor import ShardedTensor, wrap
-from .sharding import Shape, Sharding
+from .sharding import Shape, Sharding, choose_borders
 
 Tensor = dt.Tensor
 Move = tuple[Any, ...]
 
 
-def elementwise(op: Op, operands: Sequence[Any], attrs: object) -> ShardedTensor:
+def elementwise(op: Op, operands: Sequence[Any], attrs: object) -> Tensor:
     """Apply an elementwise op to the shards; replicated operands are cut as the result is."""
     shape = broadcast_shapes(op.name, *[a.shape for a in operands if isinstance(a, Tensor)])
-    sharding = _common_sharding(op.name, operands, shape)
-    aligned = [_broadcast(op.name, a, shape, sharding) for a in operands]
+    matched, sharding = match(op.name, operands, shape)
+    if sharding is None:
+        return apply(op, matched, attrs)
+    aligned = [_broadcast(op.name, a, shape, sharding) for a in matched]
     return wrap(apply(op, aligned, attrs), sharding)
 
 
-def _common_sharding(op: str, operands: Sequence[Any], shape: Shape) -> Sharding:
-    """Return the sharding of the result. Raises: LayoutError if the operands' differ."""
-    shardings: list[Sharding] = []
+def match(op: str, operands: Iterable[Any], shape: Shape) -> tuple[list[Any], Sharding | None]:
+    """Return operands that are cut like the first sharded one, and that sharding in `shape`.
+
+    Others move to its axis and borders. Operands that are broadcast along their sharded axis, or
+    along that of the first one, are gathered. The sharding is None if all operands are strided
+    then. Raises: LayoutError for another group.
+    """
+    first: Sharding | None = None
+    matched = []
     for a in operands:
         if isinstance(a, ShardedTensor):
-            s = a.sharding.along(a.axis + len(shape) - a.ndim)
-            if s.size != shape[s.axis]:
-                raise dt.LayoutError(
-                    f"{op}: a tensor of shape {a.shape} that is sharded along axis {a.axis} cannot "
-                    f"be broadcast along it to {shape}; use x.full()"
-                )
-            shardings.append(s)
-    return require_equal(op, shardings)
+            lead = len(shape) - a.ndim
+            if first is not None:
+                require_same_group(op, first, a.sharding)
+            if a.sharding.size != shape[a.axis + lead]:
+                a = gather_whole(op, a)
+            elif first is None:
+                first = a.sharding.along(a.axis + lead)
+            elif first.axis >= lead and a.shape[first.axis - lead] == first.size:
+                a = move(op, a, first.axis - lead, first.borders)
+            else:
+                a = gather_whole(op, a)
+        matched.append(a)
+    return matched, first
 
 
-def require_equal(op: str, shardings: Sequence[Sharding]) -> Sharding:
-    """Return the sharding that all operands have. Raises: LayoutError if they differ."""
-    first = shardings[0]
-    for s in shardings[1:]:
-        if s.group is not first.group:
-            raise dt.LayoutError(f"{op}: the operands are sharded over different groups")
-        if s.axis != first.axis:
-            raise dt.LayoutError(
-                f"{op}: the operands are sharded along axes {first.axis} and {s.axis} of the "
-                "result; use x.reshard(axis) for one of them"
-            )
-        if s.borders != first.borders:
-            raise dt.LayoutError(
-                f"{op}: the operands are sharded at borders {first.borders} and {s.borders}; use "
-                "x.reshard(axis, borders) for one of them"
-            )
-    return first
+def require_same_group(op: str, first: Sharding, other: Sharding) -> None:
+    """Raise LayoutError unless two operands are cut over one group."""
+    if other.group is not first.group:
+        raise dt.LayoutError(
+            f"{op}: the operands are sharded over different groups, of {first.group.size} and "
+            f"{other.group.size} ranks; use x.full() for one of them"
+        )
+
+
+def move(op: str, x: ShardedTensor, axis: int, borders: Shape | None = None) -> ShardedTensor:
+    """Return the same elements, cut along an axis at borders; None are those of `shard`."""
+    group = x.sharding.group
+    if borders is None:
+        borders = choose_borders(x.shape[axis], group.size)
+    new = Sharding(axis, borders, group)
+    if new.matches(x.sharding):
+        return x
+    return wrap(exchanges.reshard(x.local(), x.sharding, new, op), new)
 
 
 def align(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
@@ -114,27 +128,27 @@ def _permute(x: ShardedTensor, axes: Shape) -> ShardedTensor:
     return x.with_local(dt.permute_dims(x.local(), axes), axes.index(x.axis))
 
 
-def _expand(x: ShardedTensor, shape: Shape) -> ShardedTensor:
-    """Return the tensor broadcast along other axes."""
+def _expand(x: ShardedTensor, shape: Shape) -> Tensor:
+    """Return the tensor broadcast along other axes; along the sharded one it is gathered."""
     s = x.sharding.along(x.axis + len(shape) - x.ndim)
     if shape[s.axis] != s.size:
-        raise dt.LayoutError(
-            f"expand: a tensor of shape {x.shape} that is sharded along axis {x.axis} cannot be "
-            f"broadcast along it to {shape}; use x.full()"
-        )
+        return dt.broadcast_to(exchanges.gather(x.local(), x.sharding, "broadcast_to"), shape)
     local = (*shape[: s.axis], s.stop - s.start, *shape[s.axis + 1 :])
     return wrap(dt.broadcast_to(x.local(), local), s)
 
 
-def _slice(x: ShardedTensor, starts: Shape, lengths: Shape, steps: Shape) -> ShardedTensor:
-    """Return every `steps`-th position; along the sharded axis each rank keeps its own ones."""
+def _slice(x: ShardedTensor, starts: Shape, lengths: Shape, steps: Shape) -> Tensor:
+    """Return every `steps`-th position; along the sharded axis each rank keeps its own ones.
+
+    To reverse the sharded axis, the shards move to another one.
+    """
     s, axis = x.sharding, x.axis
     start, count, step = starts[axis], lengths[axis], steps[axis]
     if step < 0 < count:
-        raise dt.LayoutError(
-            f"slice: a sharded tensor cannot be reversed along its sharded axis {axis}; use "
-            "x.reshard(axis) with another axis first"
-        )
+        end = start + (count - 1) * step
+        ascending = (*steps[:axis], -step, *steps[axis + 1 :])
+        ordered = _slice(x, (*starts[:axis], end, *starts[axis + 1 :]), lengths, ascending)
+        return along("flip", lambda t: dt.flip(t, axis=axis), (ordered,), (axis,))
     counts = [min(count, max(0, -(-(b - start) // max(step, 1)))) for b in s.borders]
     borders = (*counts[:-1], count)
     own = [_slice_of(*part) for part in zip(starts, lengths, steps, strict=True)]
@@ -151,10 +165,12 @@ def _slice_of(start: int, length: int, step: int) -> slice:
 
 
 def _reshape(x: ShardedTensor, shape: Shape) -> Tensor:
-    """Return the tensor of another shape, if the axes before the sharded one keep their size.
+    """Return the tensor of another shape.
 
-    The sharded axis may be merged with axes after it, or split at borders that fit. If an axis of
-    size 1 is sharded and the result lacks it, the rank with the elements sends them to all.
+    Nothing is sent if the axes before the sharded one keep their size, and it is merged with axes
+    after it, or split at borders that fit. If an axis of size 1 is sharded and the result lacks it,
+    the rank with the elements sends them to all. Else the elements move: the result is cut along
+    its first axis of another size than 1.
     """
     s = x.sharding
     before, inner = math.prod(x.shape[: x.axis]), math.prod(x.shape[x.axis + 1 :])
@@ -174,10 +190,16 @@ def _reshape(x: ShardedTensor, shape: Shape) -> Tensor:
         return wrap(dt.reshape(x.local(), local), new)
     if s.size == 1:
         return dt.reshape(x.full(), shape)
-    raise dt.LayoutError(
-        f"reshape: a tensor of shape {x.shape} that is sharded along axis {x.axis} at {s.borders} "
-        f"cannot become {shape} without messages; use x.reshard(axis) or x.full() first"
+    x = move("reshape", x, 0, x.borders if x.axis == 0 else None)
+    row, axis = math.prod(x.shape[1:]), next(d for d, n in enumerate(shape) if n != 1)
+    after, borders = math.prod(shape[axis + 1 :]), choose_borders(shape[axis], s.group.size)
+    flat = dt.reshape(x.local(), (x.local().size,))
+    old = Sharding(0, tuple([b * row for b in x.borders]), s.group)
+    flat = exchanges.reshard(
+        flat, old, old._replace(borders=tuple([b * after for b in borders])), "reshape"
     )
+    new = Sharding(axis, borders, s.group)
+    return wrap(dt.reshape(flat, (*shape[:axis], new.stop - new.start, *shape[axis + 1 :])), new)
 
 
 _MOVES: dict[str, Callable[..., Tensor]] = {
@@ -191,45 +213,120 @@ _MOVES: dict[str, Callable[..., Tensor]] = {
 # --- other functions ------------------------------------------------------------------------------
 
 
-def concat(tensors: Sequence[Tensor], axis: int) -> ShardedTensor:
-    """Join tensors along an axis that is not sharded; replicated ones are cut."""
-    own = [t for t in tensors if isinstance(t, ShardedTensor)]
-    if axis in {t.axis for t in own}:
-        raise dt.LayoutError(
-            f"concat: the tensors are sharded along axis {axis}; use x.reshard(axis) with another "
-            "axis, or x.full()"
-        )
-    sharding, shape = require_equal("concat", [t.sharding for t in own]), own[0].shape
+def concat(tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Join tensors; along the sharded axis elements move to the borders that `shard` chooses."""
+    first = next(t for t in tensors if isinstance(t, ShardedTensor))
+    shape, s = first.shape, first.sharding
     for t in tensors:
-        if t.ndim != len(shape) or t.shape[sharding.axis] != sharding.size:
+        others = [n for d, n in enumerate(t.shape) if d != axis]
+        if t.ndim != len(shape) or others != [n for d, n in enumerate(shape) if d != axis]:
             raise dt.ShapeError(f"concat: shapes {shape} and {t.shape} differ beside axis {axis}")
-    shards = [align("concat", t, shape, sharding) for t in tensors]
-    return wrap(dt.concat(shards, axis=axis), sharding)
-
-
-def require_unsharded(op: str, x: ShardedTensor, axis: int) -> Tensor:
-    """Return the shard, for a function along another axis than the sharded one."""
-    if axis == x.axis:
-        raise dt.LayoutError(
-            f"{op}: the tensor is sharded along axis {axis}; use x.reshard(axis) with another axis"
+        if isinstance(t, ShardedTensor):
+            require_same_group("concat", s, t.sharding)
+    if s.axis != axis:
+        shards = [align("concat", t, shape, s) for t in match("concat", tensors, shape)[0]]
+        return wrap(dt.concat(shards, axis=axis), s)
+    new = s._replace(borders=choose_borders(sum(t.shape[axis] for t in tensors), s.group.size))
+    start, pieces = 0, []
+    for t in tensors:
+        n = t.shape[axis]
+        part = new._replace(borders=tuple([min(max(b - start, 0), n) for b in new.borders]))
+        pieces.append(
+            move("concat", t, axis, part.borders).local()
+            if isinstance(t, ShardedTensor)
+            else exchanges.cut(t, part, "concat")
         )
-    return x.local()
+        start += n
+    return wrap(dt.concat(pieces, axis=axis), new)
 
 
-def softmax(x: ShardedTensor, axis: int) -> ShardedTensor:
-    """Return the softmax along an axis that is not sharded."""
-    return x.with_local(dt.softmax(require_unsharded("softmax", x, axis), axis=axis))
+def along(op: str, function: Callable[..., Any], operands: Sequence[Tensor], axes: Shape) -> Any:
+    """Call a function of strided tensors along axes; it treats positions of the others alike.
+
+    If one of `axes` is sharded, the shards move to another axis, and the results move back. If
+    there is no other axis, each rank computes the whole results, and keeps its part.
+    """
+    ndim = operands[0].ndim
+    shape = tuple([max(t.shape[d] for t in operands) for d in range(ndim)])
+    cut = [t.sharding for t in operands if isinstance(t, ShardedTensor) and t.axis in axes]
+    if not cut:
+        matched, common = match(op, operands, shape)
+        if common is None:
+            return function(*matched)
+        results = function(*[align(op, t, shape, common) for t in matched])
+        return _map(lambda r: wrap(r, common), results)
+    free = [d for d in range(ndim) if d not in axes and shape[d] > 1]
+    if not free:
+        whole = [gather_whole(op, t) for t in operands]
+        return _map(lambda r: cut_like(op, r, cut[0]), function(*whole))
+    other = max(free, key=shape.__getitem__)
+    moved = [move(op, t, other) if isinstance(t, ShardedTensor) else t for t in operands]
+    return _map(lambda r: move_like(op, r, cut[0]), along(op, function, moved, axes))
 
 
-def log_softmax(x: ShardedTensor, axis: int) -> ShardedTensor:
-    """Return the logarithm of the softmax along an axis that is not sharded."""
-    return x.with_local(dt.log_softmax(require_unsharded("log_softmax", x, axis), axis=axis))
+def gather_whole(op: str, x: Any) -> Any:
+    """Return a sharded tensor on every rank, strided; others unchanged."""
+    return exchanges.gather(x.local(), x.sharding, op) if isinstance(x, ShardedTensor) else x
 
 
-def sort(x: ShardedTensor, axis: int, descending: bool) -> ShardedTensor:
-    """Sort along an axis that is not sharded."""
-    local = require_unsharded("sort", x, axis)
-    return x.with_local(dt.sort(local, axis=axis, descending=descending))
+def cut_like(op: str, x: Tensor, s: Sharding) -> Tensor:
+    """Return a replicated result, cut along the axis of a sharding; one without axes as it is."""
+    if not x.ndim:
+        return x
+    new = _fit(s, x)
+    return wrap(dt.copy(exchanges.cut(x, new, op)), new)
+
+
+def move_like(op: str, x: ShardedTensor, s: Sharding) -> ShardedTensor:
+    """Return a result, cut along the axis of a sharding."""
+    new = _fit(s, x)
+    return move(op, x, new.axis, new.borders)
+
+
+def _fit(s: Sharding, x: Tensor) -> Sharding:
+    """Return a sharding of a result along the same axis, with the same borders if its size is."""
+    axis = min(s.axis, x.ndim - 1)
+    size = x.shape[axis]
+    borders = s.borders if size == s.size else choose_borders(size, s.group.size)
+    return Sharding(axis, borders, s.group)
+
+
+def _map(function: Callable[[Any], Tensor], results: Any) -> Any:
+    """Return the function of a result, or of each of several."""
+    return tuple(map(function, results)) if isinstance(results, tuple) else function(results)
+
+
+def softmax(x: ShardedTensor, axis: int) -> Tensor:
+    """Return the softmax; along the sharded axis, by the steps of strided tensors."""
+    if axis != x.axis:
+        return x.with_local(dt.softmax(x.local(), axis=axis))
+    e = dt.exp(_subtract_max(x))
+    return (e / dt.sum(e, axis=axis, keepdims=True)).astype(x.dtype)
+
+
+def log_softmax(x: ShardedTensor, axis: int) -> Tensor:
+    """Return the logarithm of the softmax; along the sharded axis as above."""
+    if axis != x.axis:
+        return x.with_local(dt.log_softmax(x.local(), axis=axis))
+    d = _subtract_max(x)
+    return (d - dt.log(dt.sum(dt.exp(d), axis=axis, keepdims=True))).astype(x.dtype)
+
+
+def _subtract_max(x: ShardedTensor) -> Tensor:
+    """Return x minus its maximum along the sharded axis; no result depends on the maximum."""
+    wide = x.astype(x.dtype.compute)
+    return wide - dt.max(wide, axis=x.axis, keepdims=True).detach() if x.size else wide
+
+
+def sort(x: ShardedTensor, axis: int, descending: bool) -> Any:
+    """Sort along an axis."""
+    return along("sort", lambda t: dt.sort(t, axis=axis, descending=descending), (x,), (axis,))
+
+
+def diagonal(x: ShardedTensor, offset: int) -> Any:
+    """Return a diagonal of the last two axes."""
+    last = (x.ndim - 2, x.ndim - 1)
+    return along("diagonal", lambda t: dt.diagonal(t, offset, *last), (x,), last)
 
 
 def triangle(x: ShardedTensor, k: int, upper: bool) -> ShardedTensor:

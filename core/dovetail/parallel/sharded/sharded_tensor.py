@@ -244,13 +244,19 @@ def from_local(local: Tensor, axis: int = 0) -> ShardedTensor:
         raise dt.LayoutError(
             f"from_local: local must be strided, got {local.layout.name}; use local.to_dense()"
         )
-    along = axis_of("from_local", axis, local.ndim)
-    group = current()
-    shapes = exchanges.gather_shapes(group, local.shape, "from_local")
+    return join("from_local", local, axis_of("from_local", axis, local.ndim), current())
+
+
+def join(op: str, local: Tensor, along: int, group: Any) -> ShardedTensor:
+    """Return the tensor of each rank's part along an axis; the ranks exchange the shapes.
+
+    Raises: ShapeError, on every rank, if other sizes differ.
+    """
+    shapes = exchanges.gather_shapes(group, local.shape, op)
     others = {(*s[:along], *s[along + 1 :]) for s in shapes}
     if len(others) > 1:
         raise dt.ShapeError(
-            f"from_local: shapes must be equal except along axis {along}, got "
+            f"{op}: shapes must be equal except along axis {along}, got "
             f"{', '.join(map(str, shapes))} on the ranks"
         )
     borders = [0]

@@ -1,0 +1,135 @@
+"""Reads of sharded tensors at index arrays and masks, and reads by sharded ones.
+
+An index array that is not sharded is the same on all ranks. Along an axis that the arrays do not
+index, each rank reads its own shard. To index the sharded axis, the shards move to another axis, or
+are gathered if there is none. A mask of the first axes selects elements of each shard, and the
+ranks tell each other how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import dovetail as dt
+from dovetail.extend import broadcast_shapes
+
+from . import exchanges
+from .sharded_rules import align, cut_like, gather_whole, match, move, require_same_group
+from .sharded_tensor import ShardedTensor, join, wrap
+
+Tensor = dt.Tensor
+Parts = list[Any]  # of a key: one for each axis, but None for a new one, and a mask for several
+ALL = slice(None)
+OP = "index"
+
+
+def index(x: Tensor, parts: Sequence[Any]) -> Tensor:
+    """Return the elements at a key with arrays; `x` or an array is sharded."""
+    first, *others = (p if isinstance(p, Tensor) else _to_tensor(p, x.device) for p in parts)
+    if _is_mask(first) and not any(map(_is_array, others)):
+        if isinstance(x, ShardedTensor) or isinstance(first, ShardedTensor):
+            return _select(x, first, others)
+    key: Parts = []
+    for part in (first, *others):
+        key += dt.nonzero(gather_whole(OP, part)) if _is_mask(part) else [part]
+    return _index_sharded(x, key) if isinstance(x, ShardedTensor) else _index_by_sharded(x, key)
+
+
+def nonzero(x: ShardedTensor) -> tuple[Tensor, ...]:
+    """Return for each axis the positions of the nonzero elements, sharded, in row-major order."""
+    x = move("nonzero", x, 0, x.borders if x.axis == 0 else None)
+    first, *others = dt.nonzero(x.local())
+    positions = (first + x.sharding.start, *others)
+    return tuple([join("nonzero", t, 0, x.sharding.group) for t in positions])
+
+
+def _to_tensor(part: Any, device: dt.Device) -> Any:
+    """Return an array of a key as a tensor; others unchanged. Raises: LayoutError for a bool."""
+    if isinstance(part, bool):
+        raise dt.LayoutError(f"{OP}: {part} cannot index a sharded tensor; use x.full()")
+    return dt.asarray(part, device=device) if _is_array(part) else part
+
+
+def _is_array(part: Any) -> bool:
+    """Return True for an index array, which has axes in the result, or for a mask."""
+    return hasattr(part, "ndim")
+
+
+def _is_mask(part: Any) -> bool:
+    """Return True for a tensor of bool."""
+    return isinstance(part, Tensor) and part.dtype is dt.bool
+
+
+def _is_slice(part: Any) -> bool:
+    """Return True for a part that is an axis of the result: a slice, or None for a new one."""
+    return isinstance(part, slice) or part is None
+
+
+def _select(x: Tensor, mask: Tensor, others: Parts) -> Tensor:
+    """Return the elements under a mask of the first axes, sharded along the first axis."""
+    if not mask.ndim or mask.shape != x.shape[: mask.ndim]:
+        raise dt.OutOfRangeError(
+            f"{OP}: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape}"
+        )
+    first = x if isinstance(x, ShardedTensor) else mask
+    assert isinstance(first, ShardedTensor)
+    s = move(OP, first, 0, first.borders if first.axis == 0 else None).sharding
+    own = []
+    for t in (x, mask):
+        if isinstance(t, ShardedTensor):
+            require_same_group(OP, s, t.sharding)
+            own.append(move(OP, t, 0, s.borders).local())
+        else:
+            own.append(exchanges.cut(t, s, OP))
+    return join(OP, own[0][(own[1], *others)], 0, s.group)
+
+
+def _index_sharded(x: ShardedTensor, parts: Parts) -> Tensor:
+    """Return the elements of a sharded tensor at a key with arrays of integers."""
+    at = [k for k, p in enumerate(parts) if p is not None and p is not Ellipsis]  # by axis
+    here = at[x.axis]
+    target = _arrays_axis(parts) + next((p.axis for p in parts if isinstance(p, ShardedTensor)), 0)
+    key = [gather_whole(OP, p) for p in parts]
+    if isinstance(key[here], slice):
+        sliced = x[(*[ALL] * x.axis, key[here])]
+        assert isinstance(sliced, ShardedTensor)
+        before, arrays = sum(map(_is_slice, key[:here])), _arrays_axis(key)
+        key[here] = ALL
+        axis = before if before < arrays else before + _width(key)
+        return wrap(sliced.local()[tuple(key)], sliced.sharding.along(axis))
+    if not _is_array(key[here]):
+        position = dt.expand_dims(x[(*[ALL] * x.axis, key[here])], axis=x.axis)
+        return position[(*key[:here], 0, *key[here + 1 :])]
+    free = [d for d, k in enumerate(at) if isinstance(key[k], slice) and x.shape[d] > 1]
+    if not free:
+        result = gather_whole(OP, x)[tuple(key)]
+        return cut_like(OP, result, x.sharding.along(target)) if _width(key) else result
+    moved = index(move(OP, x, max(free, key=x.shape.__getitem__)), key)
+    assert isinstance(moved, ShardedTensor)
+    return move(OP, moved, target) if _width(key) else moved
+
+
+def _index_by_sharded(x: Tensor, parts: Parts) -> Tensor:
+    """Return the elements of a replicated tensor at arrays of integers, some of them sharded."""
+    arrays = [p for p in parts if _is_array(p)]
+    shape = broadcast_shapes(OP, *[a.shape for a in arrays])
+    matched, s = match(OP, arrays, shape)
+    if s is None:
+        return x[tuple([gather_whole(OP, p) for p in parts])]
+    own = iter([align(OP, a, shape, s) for a in matched])
+    key = [next(own) if _is_array(p) else p for p in parts]
+    axis = _arrays_axis(parts) + s.axis
+    return wrap(exchanges.replicate(x, s.group, OP)[tuple(key)], s.along(axis))
+
+
+def _width(parts: Parts) -> int:
+    """Return the number of axes of the index arrays in the result."""
+    return max(p.ndim for p in parts if _is_array(p))
+
+
+def _arrays_axis(parts: Parts) -> int:
+    """Return the first axis of the index arrays in the result: 0 if slices separate them."""
+    indices = [k for k, p in enumerate(parts) if not _is_slice(p) and p is not Ellipsis]
+    adjacent = indices[-1] - indices[0] == len(indices) - 1
+    return sum(map(_is_slice, parts[: indices[0]])) if adjacent else 0

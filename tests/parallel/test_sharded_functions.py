@@ -1,0 +1,265 @@
+"""Functions along the sharded axis, at indices and of losses, against strided tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.nn import functional as F
+
+run_threads = partial(dt.parallel.run, transport="threads", timeout=60)
+Tensor = Any
+X = dt.asarray((4 * np.random.default_rng(0).standard_normal((7, 5, 6))).astype("float32"))
+ROWS = dt.asarray([2, 0, -1, 1, 2, 4])
+EACH = dt.asarray(np.random.default_rng(1).integers(0, 5, (7, 5, 6)))
+CLASSES = dt.asarray([0, 1, 2, 3, 4, 0, 1])
+
+
+def bits(x: Tensor) -> tuple[Any, ...]:
+    x = (x.full() if isinstance(x, dt.parallel.ShardedTensor) else x).detach()
+    return x.shape, x.dtype.name, x.numpy().tobytes()
+
+
+# functions whose bits do not depend on the borders
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "rows": lambda x: x[ROWS],
+    "columns": lambda x: x[:, ROWS],
+    "array": lambda x: x[..., np.array([5, 0, 0])],
+    "no rows": lambda x: x[:, dt.asarray([], dtype="int64")],
+    "matrix of rows": lambda x: x[dt.asarray([[0, 1], [3, -1]])],
+    "pairs": lambda x: x[[0, 1], [2, 3]],
+    "separated pairs": lambda x: x[ROWS, :, ROWS],
+    "rows of a slice": lambda x: x[1:6, 1:, ROWS[:2]],
+    "integer and array": lambda x: x[3, :, ROWS],
+    "array and integer": lambda x: x[:, ROWS, -1],
+    "all arrays": lambda x: x[[0, 1], [2, 3], [0, 5]],
+    "new axis": lambda x: x[None, :, ROWS],
+    "by a sharded array": lambda x: dt.arange(70.0).reshape(10, 7)[dt.abs(x).astype("int64") % 10],
+    "by two sharded arrays": lambda x: X[dt.abs(x).astype("int64") % 7, :, (x > 0).astype("int64")],
+    "both": lambda x: x[dt.abs(x[:, 0, 0]).astype("int64") % 7],
+    "mask": lambda x: x[x > 0],
+    "mask of rows": lambda x: x[x[:, 0, 0] > 0],
+    "replicated mask": lambda x: x[X[:, :, 0] > 0],
+    "mask of columns": lambda x: x[:, x[0, :, 0] > 0],
+    "by a mask": lambda x: X[x > 1],
+    "empty mask": lambda x: x[x > 1000],
+    "nonzero": lambda x: dt.nonzero(x > 0)[1],
+    "take": lambda x: dt.take(x, ROWS, axis=0),
+    "take axis 1": lambda x: dt.take(x, ROWS, axis=1, mode="wrap"),
+    "take_along_axis": lambda x: dt.take_along_axis(x, EACH, axis=0),
+    "take_along_axis, broadcast": lambda x: dt.take_along_axis(x, EACH[:, :1], axis=1),
+    "gather": lambda x: dt.gather(x, 1, EACH),
+    "gather at sharded": lambda x: dt.gather(X, 1, dt.abs(x).astype("int64") % 5),
+    "index_select": lambda x: dt.index_select(x, 1, [0, 3]),
+    "index_add": lambda x: dt.index_add(x, 1, [0, 0, 2], X[:, :3]),
+    "index_add of sharded": lambda x: dt.index_add(x, 0, [0, 0, 2, 1, 1, 6, 3], x),
+    "index_copy": lambda x: dt.index_copy(x, 2, [0, 2], dt.ones((7, 5, 2))),
+    "index_fill": lambda x: dt.index_fill(x, 0, [0, 2], 7),
+    "index_reduce": lambda x: dt.index_reduce(x, 0, [0, 0, 2], X[:3], "amax"),
+    "scatter": lambda x: dt.scatter(x, 1, EACH, 2.0),
+    "scatter_add": lambda x: dt.scatter_add(x, 1, EACH, x),
+    "scatter_reduce": lambda x: dt.scatter_reduce(x, 0, EACH, X, "prod", include_self=False),
+    "sort": lambda x: dt.sort(x, axis=0),
+    "sort columns": lambda x: dt.sort(x, axis=1, descending=True),
+    "sort all": lambda x: dt.sort(x, axis=None),
+    "argsort": lambda x: dt.argsort(x, axis=2),
+    "topk": lambda x: dt.topk(x, 3, axis=0).values,
+    "topk indices": lambda x: dt.topk(x, 2, axis=1, largest=False).indices,
+    "argmax": lambda x: dt.argmax(x),
+    "argmin": lambda x: dt.argmin(x, axis=1, keepdims=True),
+    "median": lambda x: dt.median(x, axis=0),
+    "cumulative_sum": lambda x: dt.cumulative_sum(x, axis=0),
+    "cumulative_sum, initial": lambda x: dt.cumulative_sum(x, axis=1, include_initial=True),
+    "cumulative_prod": lambda x: dt.cumulative_prod(x, axis=2),
+    "cumulative_logsumexp": lambda x: dt.cumulative_logsumexp(x, axis=0),
+    "cummax": lambda x: dt.cummax(x, 0).indices,
+    "pad": lambda x: dt.pad(x, 1),
+    "pad by edges": lambda x: dt.pad(x, ((2, 1), (0, 3), (1, 1)), "edge"),
+    "pad by mirrors": lambda x: dt.pad(x, ((2, 1), (0, 3), (1, 1)), "reflect"),
+    "diff": lambda x: dt.diff(x, axis=0),
+    "differences": lambda x: x[1:, 1:, 1:] - x[:-1, :-1, :-1],
+    "flip": lambda x: dt.flip(x),
+    "slice backwards": lambda x: x[5:0:-2, ::-1, 4::-3],
+    "roll": lambda x: dt.roll(x, (2, -1, 1), axis=(0, 1, 2)),
+    "roll all": lambda x: dt.roll(x, 11),
+    "concat": lambda x: dt.concat([x, X[:2], x * 2], axis=0),
+    "concat columns": lambda x: dt.concat([X[:, :1], x], axis=1),
+    "tile": lambda x: dt.tile(x, (2, 1, 3)),
+    "repeat": lambda x: dt.repeat(x, 2, axis=0),
+    "reshape": lambda x: dt.reshape(x, (10, 21)),
+    "reshape with ones": lambda x: dt.reshape(x, (1, 42, 1, 5)),
+    "ravel of a transpose": lambda x: x.mT.reshape(-1),
+    "expand": lambda x: dt.broadcast_to(x[:1, :1, :1], (4, 5, 6)),
+    "broadcast": lambda x: x + x[:1] * x[:, :1] - x[..., :1],
+    "broadcast alone": lambda x: x[:1, :1, :1] + dt.ones((3, 1, 1)),
+    "transposed operands": lambda x: x[:5, :, :5] + x[:5, :, :5].mT,
+    "outer": lambda x: x[0, 0][:, None] * x[:, 0, 0],
+    "diagonal": lambda x: dt.diagonal(x, 1, 0, 2),
+    "one_hot": lambda x: F.one_hot(dt.abs(x).astype("int64"), 20),
+    "embedding": lambda x: F.embedding(dt.abs(x).astype("int64"), dt.arange(60.0).reshape(20, 3)),
+    "embedding of a sharded table": lambda x: F.embedding(EACH[0], x[:, :, 0]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_along_each_axis_have_the_bits_of_strided_tensors(name: str) -> None:
+    function, expected = FUNCTIONS[name], bits(FUNCTIONS[name](X))
+    for workers in (2, 3, 5):
+        for axis in (0, 1, 2):
+            work = partial(lambda a: bits(function(dt.parallel.shard(X, a))), axis)
+            assert run_threads(work, workers=workers) == [expected] * workers, (workers, axis)
+
+
+VECTORS: dict[str, Callable[[Tensor], Tensor]] = {
+    "index": lambda x: x[ROWS],
+    "mask": lambda x: x[x > 0],
+    "sort": dt.sort,
+    "topk": lambda x: dt.topk(x, 4).values,
+    "cumulative_sum": dt.cumulative_sum,
+    "flip": dt.flip,
+    "take_along_axis": lambda x: dt.take_along_axis(x, dt.argsort(x)),
+    "scatter": lambda x: dt.scatter(x, 0, [3, 1], x[:2]),
+    "pad": lambda x: dt.pad(x, (2, 9)),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_functions_of_vectors_have_the_bits_of_strided_tensors(name: str) -> None:
+    x = X[0, :, 0]
+    expected = bits(VECTORS[name](x))
+    for workers in (2, 3, 7):  # some shards are empty
+        work = partial(lambda f: bits(f(dt.parallel.shard(x))), VECTORS[name])
+        assert run_threads(work, workers=workers) == [expected] * workers
+
+
+# functions whose sums depend on the borders, by rounding
+LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
+    "logsumexp": lambda x: dt.logsumexp(x, axis=0),
+    "logsumexp of all": dt.logsumexp,
+    "softmax": lambda x: dt.softmax(x, axis=0),
+    "softmax of columns": lambda x: dt.softmax(x, axis=1),
+    "log_softmax": lambda x: dt.log_softmax(x, axis=1),
+    "norm": lambda x: dt.linalg.vector_norm(x, axis=(0, 2), ord=3),
+    "vecdot": lambda x: dt.vecdot(x, X),
+    "einsum": lambda x: dt.einsum("abc,abd->cd", x, x),
+    "tensordot": lambda x: dt.tensordot(x, x, axes=([0], [0])),
+    "trace": lambda x: dt.linalg.trace(x),
+    "rows by columns": lambda x: x @ x.mT,
+    "cross_entropy": lambda x: F.cross_entropy(x[:, :, 0], CLASSES),
+    "cross_entropy, each": lambda x: F.cross_entropy(x[:, :, 0], CLASSES, reduction="none"),
+    "cross_entropy, weighted": lambda x: F.cross_entropy(
+        x[:, :, 0], CLASSES, dt.arange(1.0, 6.0), ignore_index=2, label_smoothing=0.1
+    ),
+    "cross_entropy of images": lambda x: F.cross_entropy(x, EACH[:, 0]),
+    "cross_entropy of probabilities": lambda x: F.cross_entropy(x, dt.softmax(X, axis=1)),
+    "cross_entropy of sharded classes": lambda x: F.cross_entropy(
+        X[:, :, 0], dt.argmax(x[:, :, 0], axis=1)
+    ),
+    "nll_loss": lambda x: F.nll_loss(F.log_softmax(x[:, :, 0], 1), CLASSES),
+    "binary_cross_entropy": lambda x: F.binary_cross_entropy(dt.sigmoid(x), dt.sigmoid(X * 2)),
+    "with logits": lambda x: F.binary_cross_entropy_with_logits(x, dt.sigmoid(X)),
+    "mse_loss": lambda x: F.mse_loss(x, X * 2),
+    "l1_loss": lambda x: F.l1_loss(x, x * 2),
+    "huber_loss": lambda x: F.huber_loss(x, X / 2),
+    "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, X / 2),
+    "kl_div": lambda x: F.kl_div(x, dt.exp(X), reduction="batchmean"),
+    "multi_margin_loss": lambda x: F.multi_margin_loss(x[:, :, 0], CLASSES),
+    "triplet_margin_loss": lambda x: F.triplet_margin_loss(x, x * 2, X * 3),
+    "cosine_similarity": lambda x: F.cosine_similarity(x, X * x),
+    "layer_norm": lambda x: F.layer_norm(x, (6,)),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, X),
+}
+ALL = {**LOSSES, **FUNCTIONS}
+DIFFERENTIABLE = {n: f for n, f in ALL.items() if f(X.detach().requires_grad_()).requires_grad}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_sums_along_each_axis_equal_those_of_strided_tensors(name: str) -> None:
+    function, expected = LOSSES[name], LOSSES[name](X).numpy()
+    for workers in (2, 3, 5):
+        for axis in (0, 1, 2):
+
+            def work(axis: int = axis) -> Any:
+                y = function(dt.parallel.shard(X, axis))
+                return y.to_dense().numpy() if y.layout is not dt.strided else y.numpy()
+
+            for y in run_threads(work, workers=workers):
+                np.testing.assert_allclose(y, expected, rtol=1e-5, atol=2e-4)
+
+
+def gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    y = function(x)
+    dt.sum(dt.sin(y / 64)).backward()
+    return dt.zeros(x.shape) if x.grad is None else x.grad
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_along_each_axis_equal_those_of_strided_tensors(name: str) -> None:
+    function = DIFFERENTIABLE[name]
+    expected = gradient(function, X.detach().requires_grad_()).numpy()
+    for axis in (0, 1, 2):
+
+        def work(axis: int = axis) -> Any:
+            g = gradient(function, dt.parallel.shard(X, axis).requires_grad_())
+            return g.to_dense().numpy() if g.layout is not dt.strided else g.numpy()
+
+        for g in run_threads(work, workers=3):
+            np.testing.assert_allclose(g, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_gradient_of_a_replicated_table_adds_those_of_all_ranks() -> None:
+    at = dt.asarray([3, 1, 3, 3, 0, 1, 2])
+    table = X[:, :, 0].detach()
+
+    def gradient_of(i: Tensor) -> Any:
+        w = table.detach().requires_grad_()
+        dt.sum(dt.square(F.embedding(i, w))).backward()
+        return w.grad.numpy()
+
+    expected = gradient_of(at)
+    for g in run_threads(lambda: gradient_of(dt.parallel.shard(at)), workers=3):
+        np.testing.assert_allclose(g, expected, rtol=1e-5)
+
+
+def test_gradient_of_replicated_values_of_a_scatter_is_that_of_strided_tensors() -> None:
+    def gradient_of(x: Tensor) -> Any:
+        values = X[:, :2].detach().requires_grad_()
+        dt.sum(dt.square(dt.index_add(x, 1, [1, 1], values))).backward()
+        return values.grad.numpy()
+
+    expected = gradient_of(X)
+    for axis in (0, 1, 2):
+        work = partial(lambda a: gradient_of(dt.parallel.shard(X, a)), axis)
+        for g in run_threads(work, workers=3):
+            np.testing.assert_allclose(g, expected, rtol=1e-5)
+
+
+SENT: dict[str, tuple[Callable[[Tensor], Any], list[str]]] = {
+    "sort another axis": (lambda x: dt.sort(x, axis=1), []),
+    "sort": (lambda x: dt.sort(x, axis=0), ["sort: all_to_all"] * 2),
+    "index another axis": (lambda x: x[:, [0, 2]], []),
+    "index": (lambda x: x[[0, 2]], ["index: all_to_all"] * 2),
+    "sharded index": (lambda x: X[(x[:, 0, 0] > 0).astype("int64")], []),
+    "mask": (lambda x: x[X > 0], ["index: all_gather"]),
+    "softmax": (lambda x: dt.softmax(x, axis=0), ["max: all_gather", "sum: all_gather"]),
+    "concat": (lambda x: dt.concat([x, X]), ["concat: all_to_all"]),
+    "other borders": (lambda x: x[1:] - x[:-1], ["subtract: all_to_all"]),
+    "other axis": (lambda x: x + dt.parallel.shard(X, 1), ["add: all_to_all"]),
+    "cross_entropy": (
+        lambda x: F.cross_entropy(x[:, :, 0], CLASSES, reduction="none").sum(),
+        ["sum: all_gather"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_explain_names_what_functions_send(name: str) -> None:
+    def work() -> list[str]:
+        messages = dt.explain(SENT[name][0], dt.parallel.shard(X)).messages
+        return [f"{m.name}: {m.step}" for m in messages]
+
+    assert run_threads(work, workers=3) == [SENT[name][1]] * 3
