@@ -1,4 +1,4 @@
-"""Pickles of the objects that decorators return: by the function and its options."""
+"""Pickles of the objects that decorators return, and of functions that a namespace wraps."""
 
 from __future__ import annotations
 
@@ -49,3 +49,17 @@ def look_up(module: str, name: str) -> object:
     for part in name.split("."):
         value = getattr(value, part, None)
     return value
+
+
+def set_home(value: object, module: str, name: str) -> None:
+    """Let `pickle` find a function, or a class of dovetail, at a name of a module.
+
+    A wrapper has the name of what it wraps, which leads to another object. A value whose own name
+    leads to it keeps that.
+    """
+    is_ours = isinstance(value, type) and value.__module__.startswith("dovetail")
+    if not (is_ours or isinstance(value, FunctionType)):
+        return
+    owned: Any = value
+    if look_up(owned.__module__ or "", owned.__qualname__) is not value:
+        owned.__module__, owned.__qualname__ = module, name

@@ -99,7 +99,7 @@ class ufunc:
         return getattr(self.__wrapped_ufunc__, name)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return ufunc, (self.__wrapped_ufunc__,)
+        return find_ufunc, (self.__wrapped_ufunc__,)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Return the function of the operands, on the device of the tensors among them.

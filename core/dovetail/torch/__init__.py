@@ -122,11 +122,11 @@ def _variable(data: Any, requires_grad: bool = False, volatile: bool = False) ->
 def __getattr__(name: str) -> Any:
     """Return a name of PyTorch, built when it is first used. Raises: AttributeError with a hint."""
     if name in _FUNCTIONS:
-        value: Any = wrap(_FUNCTIONS[name])
+        value: Any = namespaces.wrap_as(_FUNCTIONS[name], name, __name__)
     elif name in _SAME_NAMES:
         value = namespaces.convert(getattr(dt, name), name, __name__)
     elif name in _FUNCTIONAL_NAMES:
-        value = wrap(getattr(dt.nn.functional, name))
+        value = namespaces.wrap_as(getattr(dt.nn.functional, name), name, __name__)
     elif name in names.OTHER_SOURCES:
         source = reduce(getattr, names.OTHER_SOURCES[name].split("."), dt)
         value = namespaces.convert(source, name, __name__)

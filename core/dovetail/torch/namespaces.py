@@ -86,11 +86,16 @@ def convert(value: Any, name: str, module: str) -> Any:
         return derive(value) if is_derivable(value) else value
     if isinstance(value, ModuleType):
         raise missing_name_error(module, name)
-    if name in TRANSFORMS.split() and callable(value):
-        return wrap_transform(value)
     if callable(value) and not isinstance(value, (dt.DType, dt.Device)):
-        return wrap(value)
+        return wrap_as(value, name, module)
     return adopt(value)
+
+
+def wrap_as(function: Any, name: str, module: str) -> Any:
+    """Return a function whose results are adopted, which `pickle` finds at a name of a module."""
+    wrapper: Any = (wrap_transform if name in TRANSFORMS.split() else wrap)(function)
+    wrapper.__module__, wrapper.__qualname__ = module, name
+    return wrapper
 
 
 def build(table: dict[str, str]) -> dict[str, Namespace]:

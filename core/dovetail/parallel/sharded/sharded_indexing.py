@@ -27,9 +27,9 @@ OP = "index"
 def index(x: Tensor, parts: Sequence[Any]) -> Tensor:
     """Return the elements at a key with arrays; `x` or an array is sharded."""
     first, *others = (p if isinstance(p, Tensor) else _to_tensor(p, x.device) for p in parts)
-    if _is_mask(first) and not any(map(_is_array, others)):
-        if isinstance(x, ShardedTensor) or isinstance(first, ShardedTensor):
-            return _select(x, first, others)
+    is_sharded = isinstance(x, ShardedTensor) or isinstance(first, ShardedTensor)
+    if is_sharded and _is_mask(first) and not any(map(_is_array, others)):
+        return _select(x, first, others)
     key: Parts = []
     for part in (first, *others):
         key += dt.nonzero(gather_whole(OP, part)) if _is_mask(part) else [part]

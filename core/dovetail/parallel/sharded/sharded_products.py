@@ -67,7 +67,7 @@ def _multiply(x1: Tensor, x2: Tensor, name: str = "matmul") -> Tensor:
 
 
 def _gather_broadcast(x: Tensor, batch: Shape) -> Tensor:
-    """Return an operand, gathered if its sharded axis is one of matrices, along which it repeats."""
+    """Return an operand, gathered if its sharded axis counts matrices and it repeats along it."""
     if not isinstance(x, ShardedTensor) or x.axis >= x.ndim - 2:
         return x
     repeats = x.shape[x.axis] != batch[x.axis + len(batch) - (x.ndim - 2)]
