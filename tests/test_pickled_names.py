@@ -36,9 +36,7 @@ def test_pickle_of_a_public_function_or_class_gives_the_same_object(namespace: s
 @pytest.mark.parametrize("namespace", ["dovetail.numpy", "dovetail.torch.nn.functional"])
 def test_pickles_are_read_by_a_process_that_has_imported_nothing(namespace: str) -> None:
     values = public_values(namespace)
-    code = (
-        "import pickle, sys; print(len(pickle.load(sys.stdin.buffer)), 'dovetail' in sys.modules)"
-    )
+    code = "import pickle, sys; print(len(pickle.load(sys.stdin.buffer)))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, input=pickle.dumps(values), capture_output=True, check=True)
     assert done.stdout.split() == [str(len(values)).encode()]

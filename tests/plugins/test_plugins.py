@@ -100,7 +100,7 @@ def test_malformed_names_raise(spec: Any) -> None:
 
 
 def test_default_device_from_environment_and_setter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_module, "_default", None)
+    monkeypatch.setattr(device_module, "process_default", None)
     monkeypatch.setenv("DOVETAIL_DEFAULT_DEVICE", "opencl:1")
     assert default_device() is device("opencl:1")
     set_default_device("reference")

@@ -260,13 +260,13 @@ def take_along_axis(
         x, axis = view(required("take_along_axis", x), ("reshape", (x.size,))), 0
     d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
     if has_rule(x, "along") or has_rule(indices, "along"):
-        taken: Tensor = call_along(
+        elements: Tensor = call_along(
             "take_along_axis",
             lambda t, at: take_along_axis(t, at, d),
             as_tensors("take_along_axis", x, indices),
             (d,),
         )
-        return taken
+        return elements
     index, index_check = positions_along("take_along_axis", x, indices, d)
     others = [(*s[:d], 1, *s[d + 1 :]) for s in (x.shape, index.spec.shape)]
     joint = lay.broadcast_shapes("take_along_axis", *others)

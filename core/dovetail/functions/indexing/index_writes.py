@@ -365,9 +365,9 @@ def scatter_in_layout(
 
     def call(t: Tensor, *more: Tensor) -> Tensor:
         """Call the function with strided operands."""
-        rest = iter(more)
-        at = array if of_slices else next(rest)
-        return function(t, d, at, next(rest, values), *args, **options)
+        operand = iter(more)
+        at = array if of_slices else next(operand)
+        return function(t, d, at, next(operand, values), *args, **options)
 
     result: Tensor = call_along(name, call, operands, (d,))
     return result

@@ -113,9 +113,9 @@ def _attend_in_layout(
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *others: Tensor) -> Tensor:
         """Return attention of strided tensors."""
-        rest = iter(others)
-        given = (None if x is None else next(rest) for x in (mask, keep))
-        out, _ = Attention.apply(q, k, v, *given, options, None)
+        operand = iter(others)
+        masks = (None if x is None else next(operand) for x in (mask, keep))
+        out, _ = Attention.apply(q, k, v, *masks, options, None)
         return out
 
     tensors = (*operands, *[x for x in (mask, keep) if x is not None])

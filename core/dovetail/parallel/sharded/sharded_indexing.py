@@ -19,18 +19,18 @@ from .sharded_rules import align, cut_like, gather_whole, match, move, require_s
 from .sharded_tensor import ShardedTensor, join, wrap
 
 Tensor = dt.Tensor
-Parts = list[Any]  # of a key: one for each axis, but None for a new one, and a mask for several
+Entries = list[Any]  # of a key: one for each axis, but None for a new one, and a mask for several
 ALL = slice(None)
 OP = "index"
 
 
-def index(x: Tensor, parts: Sequence[Any]) -> Tensor:
+def index(x: Tensor, entries: Sequence[Any]) -> Tensor:
     """Return the elements at a key with arrays; `x` or an array is sharded."""
-    first, *others = (p if isinstance(p, Tensor) else _to_tensor(p, x.device) for p in parts)
+    first, *others = (p if isinstance(p, Tensor) else _to_tensor(p, x.device) for p in entries)
     is_sharded = isinstance(x, ShardedTensor) or isinstance(first, ShardedTensor)
     if is_sharded and _is_mask(first) and not any(map(_is_array, others)):
         return _select(x, first, others)
-    key: Parts = []
+    key: Entries = []
     for part in (first, *others):
         key += dt.nonzero(gather_whole(OP, part)) if _is_mask(part) else [part]
     return _index_sharded(x, key) if isinstance(x, ShardedTensor) else _index_by_sharded(x, key)
@@ -66,7 +66,7 @@ def _is_slice(part: Any) -> bool:
     return isinstance(part, slice) or part is None
 
 
-def _select(x: Tensor, mask: Tensor, others: Parts) -> Tensor:
+def _select(x: Tensor, mask: Tensor, others: Entries) -> Tensor:
     """Return the elements under a mask of the first axes, sharded along the first axis."""
     if not mask.ndim or mask.shape != x.shape[: mask.ndim]:
         raise dt.OutOfRangeError(
@@ -85,12 +85,14 @@ def _select(x: Tensor, mask: Tensor, others: Parts) -> Tensor:
     return join(OP, own[0][(own[1], *others)], 0, s.group)
 
 
-def _index_sharded(x: ShardedTensor, parts: Parts) -> Tensor:
+def _index_sharded(x: ShardedTensor, entries: Entries) -> Tensor:
     """Return the elements of a sharded tensor at a key with arrays of integers."""
-    at = [k for k, p in enumerate(parts) if p is not None and p is not Ellipsis]  # by axis
+    at = [k for k, p in enumerate(entries) if p is not None and p is not Ellipsis]  # by axis
     here = at[x.axis]
-    target = _arrays_axis(parts) + next((p.axis for p in parts if isinstance(p, ShardedTensor)), 0)
-    key = [gather_whole(OP, p) for p in parts]
+    target = _arrays_axis(entries) + next(
+        (p.axis for p in entries if isinstance(p, ShardedTensor)), 0
+    )
+    key = [gather_whole(OP, p) for p in entries]
     if isinstance(key[here], slice):
         sliced = x[(*[ALL] * x.axis, key[here])]
         assert isinstance(sliced, ShardedTensor)
@@ -110,26 +112,26 @@ def _index_sharded(x: ShardedTensor, parts: Parts) -> Tensor:
     return move(OP, moved, target) if _width(key) else moved
 
 
-def _index_by_sharded(x: Tensor, parts: Parts) -> Tensor:
+def _index_by_sharded(x: Tensor, entries: Entries) -> Tensor:
     """Return the elements of a replicated tensor at arrays of integers, some of them sharded."""
-    arrays = [p for p in parts if _is_array(p)]
+    arrays = [p for p in entries if _is_array(p)]
     shape = broadcast_shapes(OP, *[a.shape for a in arrays])
     matched, s = match(OP, arrays, shape)
     if s is None:
-        return x[tuple([gather_whole(OP, p) for p in parts])]
+        return x[tuple([gather_whole(OP, p) for p in entries])]
     own = iter([align(OP, a, shape, s) for a in matched])
-    key = [next(own) if _is_array(p) else p for p in parts]
-    axis = _arrays_axis(parts) + s.axis
+    key = [next(own) if _is_array(p) else p for p in entries]
+    axis = _arrays_axis(entries) + s.axis
     return wrap(exchanges.replicate(x, s.group, OP)[tuple(key)], s.along(axis))
 
 
-def _width(parts: Parts) -> int:
+def _width(entries: Entries) -> int:
     """Return the number of axes of the index arrays in the result."""
-    return max(p.ndim for p in parts if _is_array(p))
+    return max(p.ndim for p in entries if _is_array(p))
 
 
-def _arrays_axis(parts: Parts) -> int:
+def _arrays_axis(entries: Entries) -> int:
     """Return the first axis of the index arrays in the result: 0 if slices separate them."""
-    indices = [k for k, p in enumerate(parts) if not _is_slice(p) and p is not Ellipsis]
+    indices = [k for k, p in enumerate(entries) if not _is_slice(p) and p is not Ellipsis]
     adjacent = indices[-1] - indices[0] == len(indices) - 1
-    return sum(map(_is_slice, parts[: indices[0]])) if adjacent else 0
+    return sum(map(_is_slice, entries[: indices[0]])) if adjacent else 0
