@@ -121,7 +121,13 @@ def argsort(
         x, axis = ravel(x), -1
     if has_rule(x, "along"):
         d = lay.axis("argsort", axis, x.ndim)
-        return call_along("argsort", lambda t: argsort(t, d, descending=descending), (x,), (d,))
+        order: Tensor = call_along(
+            "argsort",
+            lambda t: argsort(t, d, descending=descending, stable=stable),
+            (x,),
+            (d,),
+        )
+        return order
     _require_sortable("argsort", x)
     return _sort_along(ops.ARGSORT, x, axis, _parse_flags("argsort", descending, stable))
 

@@ -114,8 +114,8 @@ def _attend_in_layout(
     def attend(q: Tensor, k: Tensor, v: Tensor, *others: Tensor) -> Tensor:
         """Return attention of strided tensors."""
         operand = iter(others)
-        masks = (None if x is None else next(operand) for x in (mask, keep))
-        out, _ = Attention.apply(q, k, v, *masks, options, None)
+        own_mask, own_keep = (None if x is None else next(operand) for x in (mask, keep))
+        out, _ = Attention.apply(q, k, v, own_mask, own_keep, options, None)
         return out
 
     tensors = (*operands, *[x for x in (mask, keep) if x is not None])

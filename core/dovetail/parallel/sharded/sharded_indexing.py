@@ -127,7 +127,7 @@ def _index_by_sharded(x: Tensor, entries: Entries) -> Tensor:
 
 def _width(entries: Entries) -> int:
     """Return the number of axes of the index arrays in the result."""
-    return max(p.ndim for p in entries if _is_array(p))
+    return max(int(p.ndim) for p in entries if _is_array(p))
 
 
 def _arrays_axis(entries: Entries) -> int:

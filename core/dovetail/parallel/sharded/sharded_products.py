@@ -71,7 +71,7 @@ def _gather_broadcast(x: Tensor, batch: Shape) -> Tensor:
     if not isinstance(x, ShardedTensor) or x.axis >= x.ndim - 2:
         return x
     repeats = x.shape[x.axis] != batch[x.axis + len(batch) - (x.ndim - 2)]
-    return gather_whole("matmul", x) if repeats else x  # type: ignore[no-any-return]  # a tensor
+    return gather_whole("matmul", x) if repeats else x
 
 
 class _Product(dt.autograd.Function):

@@ -148,7 +148,8 @@ def _slice(x: ShardedTensor, starts: Shape, lengths: Shape, steps: Shape) -> Ten
         end = start + (count - 1) * step
         ascending = (*steps[:axis], -step, *steps[axis + 1 :])
         ordered = _slice(x, (*starts[:axis], end, *starts[axis + 1 :]), lengths, ascending)
-        return along("flip", lambda t: dt.flip(t, axis=axis), (ordered,), (axis,))
+        flipped: Tensor = along("flip", lambda t: dt.flip(t, axis=axis), (ordered,), (axis,))
+        return flipped
     counts = [min(count, max(0, -(-(b - start) // max(step, 1)))) for b in s.borders]
     borders = (*counts[:-1], count)
     own = [_slice_of(*part) for part in zip(starts, lengths, steps, strict=True)]
