@@ -497,3 +497,13 @@ def test_choose_takes_several_arrays_as_numpy() -> None:
     a, b = np.array([1, 2, 3]), np.array([10, 20, 30])
     index = np.array([0, 1, 0])
     assert index.choose(a, b).tolist() == index.choose([a, b]).tolist() == [1, 20, 3]
+
+
+def test_base_of_a_repeated_array_is_what_it_repeats() -> None:
+    x = np.ones((3, 1))
+    y = np.broadcast_to(x, (3, 4))
+    assert y.base is x and not y.flags.owndata
+    assert x.base is None and x.flags.owndata
+    del x
+    assert y.base.nbytes == 3 * y.itemsize
+    assert np.broadcast_to(np.ones((), np.int8), (10, 10)).base.nbytes == 1

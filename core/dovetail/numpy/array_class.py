@@ -232,12 +232,15 @@ class ndarray(ArrayMethods):
 
     @property
     def base(self) -> Any:
-        """The larger array whose memory this one views, or None."""
+        """The array whose memory this one views, or None: a larger one, or one that it repeats."""
         group = self._aliases
         if group is None:
             return None
-        others = [t for t in group.live_tensors() if t is not self]
+        others = [t for t in group.live_tensors() if t is not self and not any(repeats(t))]
         largest = max(others, key=lambda t: int(t.size), default=None)
+        if any(repeats(self)):  # if its base is gone: a view of each element once
+            once = tuple([0 if repeated else slice(None) for repeated in repeats(self)])
+            return self[(*once, ...)] if largest is None else largest
         if (
             largest is None
             or largest.size < self.size
@@ -725,6 +728,11 @@ def _complete(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
 def _restore(x: Tensor) -> Tensor:
     """Give an unpickled tensor the class ndarray."""
     return set_class(x, ndarray)
+
+
+def repeats(x: Tensor) -> list[bool]:
+    """Return for each axis of a tensor whether it has the same elements at all positions."""
+    return [step == 0 and n > 1 for step, n in zip(x.stride(), x.shape, strict=True)]
 
 
 class Flags:
