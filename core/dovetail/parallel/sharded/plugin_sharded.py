@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import dovetail as dt
 from dovetail.extend import LayoutInfo, hookimpl
 
@@ -21,3 +23,9 @@ def from_dense(x: dt.Tensor) -> dt.Tensor:
 def dovetail_layout_info() -> LayoutInfo:
     """Describe the layout: the method `x.to_sharded(axis)`."""
     return LayoutInfo(sharded, methods={"to_sharded": shard}, from_dense=from_dense, keeps=KEEPS)
+
+
+@hookimpl
+def dovetail_conformance() -> Mapping[str, str]:
+    """Return the declared gaps, for the layout kit."""
+    return {"construction.copies.pickle": "another process is in another group"}
