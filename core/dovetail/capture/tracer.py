@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -632,41 +631,43 @@ class CaptureTracer(tracer_api.Tracer):
     def _with_constants(self, results: Sequence[Place]) -> list[Act]:
         """Return the acts without fills of constant memory; update `sizes` and `constants`.
 
-        Memory is constant if nothing else writes it. Equal constants are one, so that a loop that
-        makes an array of numbers repeats its acts.
+        Memory is constant if nothing else writes it.
         """
-        fills = [act for act in self.acts if isinstance(act, FillAct)]
-        changed = {p.slot for act in self.acts for p in act.written if type(act) is not FillAct}
-        changed |= {p.slot for p in results}
-        filled_once = {
-            slot for slot, n in Counter(act.place.slot for act in fills).items() if n == 1
-        }
-        first_slots: dict[tuple[bytes, int], int] = {}
-        merged: dict[int, int] = {}
-        acts = []
+        others = [act for act in self.acts if not isinstance(act, FillAct)]
+        changed = {p.slot for act in others for p in act.written} | {p.slot for p in results}
+        acts, fills = list[Act](), dict[int, list[FillAct]]()
         for act in self.acts:
-            if isinstance(act, FillAct) and (slot := act.place.slot) in self.constants:
-                if slot not in changed:
-                    self.sizes.pop(slot, None)
-                    if slot in filled_once:
-                        key = act.values, self.constants[slot].nbytes
-                        merged[slot] = first_slots.setdefault(key, slot)
+            if isinstance(act, FillAct) and act.place.slot in self.constants:
+                if act.place.slot not in changed:
+                    self.sizes.pop(act.place.slot, None)
+                    fills.setdefault(act.place.slot, []).append(act)
                     continue
-                del self.constants[slot]
+                del self.constants[act.place.slot]
             acts.append(act)
-        merged = {slot: first for slot, first in merged.items() if slot != first}
-        for slot in merged:
-            del self.constants[slot]
+        return self._merge_constants(acts, fills)
+
+    def _merge_constants(
+        self, acts: list[Act], fills: Mapping[int, Sequence[FillAct]]
+    ) -> list[Act]:
+        """Return the acts with the first one of equal constants; remove the others.
+
+        So a loop that makes an array of numbers repeats its acts. `fills`: of each constant's slot.
+        """
+        first_slots, first_of = dict[tuple[bytes, int, int], int](), dict[int, int]()
+        for slot, (fill, *others) in fills.items():
+            key = fill.values, fill.place.offset, self.constants[slot].nbytes
+            first = slot if others else first_slots.setdefault(key, slot)
+            if first != slot:
+                first_of[slot] = first
+                del self.constants[slot]
 
         def move(p: Place) -> Place:
             """Return the place in the first one of equal constants."""
-            return Place(merged[p.slot], p.offset) if p.slot in merged else p
+            return Place(first_of.get(p.slot, p.slot), p.offset)
 
-        if not merged:
-            return acts
-        uses = [any(p.slot in merged for p in act.places()) for act in acts]
         return [
-            a.replace_places(move) if is_use else a for a, is_use in zip(acts, uses, strict=True)
+            act.replace_places(move) if any(p.slot in first_of for p in act.places()) else act
+            for act in acts
         ]
 
 

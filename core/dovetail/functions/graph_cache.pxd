@@ -47,7 +47,7 @@ cdef class CachedFunction:
 
     cpdef call(self, tuple args, dict options)
     @cython.locals(exprs=list, key=list, whole=tuple, steps=list)
-    cpdef call_noting(self, tuple args, dict options, list replayed)
+    cpdef tuple call_and_find_template(self, tuple args, dict options)
     @cython.locals(template=list)
     cpdef _call_function(self, tuple args, dict options, tuple key, list exprs, list steps)
 

@@ -212,12 +212,13 @@ class CachedFunction:
 
     def call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
         """Return the result: from a template if there is one for such arguments, else by a call."""
-        return self.call_noting(args, options, [])
+        result, _ = self.call_and_find_template(args, options)
+        return result
 
-    def call_noting(
-        self, args: tuple[Any, ...], options: dict[str, Any], replayed: list[Recipe]
-    ) -> Tensor:
-        """Do `call`; append the template to `replayed` if there is one."""
+    def call_and_find_template(
+        self, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[Tensor, Recipe | None]:
+        """Return the result as `call` does, and the template that was replayed, if any."""
         exprs: list[Expr] = []
         key: list[object] | None = None
         if not flags.depth:
@@ -225,18 +226,17 @@ class CachedFunction:
         if flags.depth and not flags.captures:  # else ops run eagerly, or a tracer records them
             key = _key(args, options, exprs, self.creates)
         if key is None:
-            return self.function(*args, **options)
+            return self.function(*args, **options), None
         whole = tuple(key)
         steps = self._young.get(whole)
         if steps is None:
             steps = self.templates.find(whole)
         if steps:
-            replayed.append(steps)
             result = create_tensor(replay_recipe(steps, exprs))
             for a in args:
                 keep_class(result, a)
-            return result
-        return self._call_function(args, options, whole, exprs, steps)
+            return result, steps
+        return self._call_function(args, options, whole, exprs, steps), None
 
     def _call_function(
         self,
@@ -300,7 +300,8 @@ def _key(
             return None  # plugins give these names a meaning, and can be unregistered
         if not _append_argument(value, key, exprs):
             return None
-    return None if creates == bool(exprs) else key
+    is_known = not exprs if creates else bool(exprs)
+    return key if is_known else None
 
 
 def _is_new(result: Tensor, exprs: list[Expr]) -> bool:

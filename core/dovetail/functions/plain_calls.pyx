@@ -150,13 +150,13 @@ cdef PyObject* _call_cached(PyObject* function, PyObject** args, size_t count, P
                 }
                 if "out" in options:
                     return PyObject_Vectorcall(f._function, args, count, names)
-                recipes, device, generation = [], _devices.process_default, work.generation
+                device, generation = _devices.process_default, work.generation
                 positional = tuple([<object>args[k] for k in range(n)])
-                result = work.call_noting(positional, options, recipes)
-                if recipes:
+                result, recipe = work.call_and_find_template(positional, options)
+                if recipe is not None:
                     arguments = [_pattern(a) for a in (*positional, *options.values())]
                     if _UNKNOWN not in arguments:
-                        work.latest = LatestCall(keywords, arguments, recipes[0], device, generation)
+                        work.latest = LatestCall(keywords, arguments, recipe, device, generation)
             Py_INCREF(result)
             return <PyObject*>result
         except (DovetailError, TypeError):

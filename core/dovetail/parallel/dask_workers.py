@@ -23,14 +23,7 @@ POLL_SECONDS = 0.5  # between looks whether the Dask workers still live
 GRACE_SECONDS = 10.0  # for the other ranks to end, after one has failed
 
 
-def run_on_dask(
-    client: Any,
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    count: int,
-    timeout: float,
-) -> list[Any]:
+def run_on_dask(client: Any, call: Callable[[], Any], count: int, timeout: float) -> list[Any]:
     """Call a function in a task on each of several Dask workers; return the results by rank.
 
     Raises: the error of a rank; WorkerError if its Dask worker is killed; ArgumentError for more
@@ -53,8 +46,7 @@ def run_on_dask(
     futures = {}
     for rank, address in enumerate(addresses):
         variables = {"RANK": str(rank), "WORLD_SIZE": str(count), "DASK_VARIABLE": name}
-        task = (variables, timeout, function, tuple(args), dict(kwargs))
-        key = f"{name}-{rank}"
+        task, key = (variables, timeout, call), f"{name}-{rank}"
         future = client.submit(run_rank, *task, workers=[address], key=key, pure=False)
         futures[future] = rank
     try:
@@ -65,11 +57,7 @@ def run_on_dask(
 
 
 def run_rank(
-    variables: Mapping[str, str],
-    timeout: float,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    variables: Mapping[str, str], timeout: float, call: Callable[[], Any]
 ) -> tuple[Any] | WorkerFailure:
     """Call the function in this task; return its result in a tuple, or its failure."""
     rank, group = int(variables["RANK"]), None
@@ -80,7 +68,7 @@ def run_rank(
             at_fault = getattr(error, "rank", None)
             raise WorkerError(f"parallel.run: {error}", at_fault) from error
         of_thread.group = group = ProcessGroup(transport, timeout)
-        return (function(*args, **kwargs),)
+        return (call(),)
     except BaseException as error:
         if group is not None:
             group.abort(describe_error(rank, error))

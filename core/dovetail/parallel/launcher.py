@@ -98,7 +98,7 @@ def run(
         threads = arguments.integer("parallel.run", threads, "threads", 1)
     call = partial(function, *args, **(kwargs or {}))
     if client is not None:
-        return run_on_dask(client, function, args, kwargs or {}, count, timeout)
+        return run_on_dask(client, call, count, timeout)
     if transport == "threads":
         return _run_threads(call, count, timeout)
     if not _can_import_main() and (names := main_names((function, args, kwargs))):
