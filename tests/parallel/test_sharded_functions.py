@@ -211,6 +211,40 @@ def test_gradients_along_each_axis_equal_those_of_strided_tensors(name: str) -> 
             np.testing.assert_allclose(g, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_equal_extremes_of_several_ranks_share_the_gradient_evenly(name: str) -> None:
+    x = dt.asarray(np.random.default_rng(0).integers(0, 3, (7, 4, 2)), dtype=dt.float32)
+    function = partial(getattr(dt, name), axis=(0, 1))
+    expected = gradient(function, x.detach().requires_grad_())
+    for axis in (0, 1, 2):
+
+        def work(axis: int = axis) -> Any:
+            return gradient(function, dt.parallel.shard(x.detach(), axis).requires_grad_()).tolist()
+
+        assert run_threads(work, workers=3) == [expected.tolist()] * 3
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_integers_is_float32_along_each_axis(name: str) -> None:
+    x, function = dt.asarray([[1, 0, 200], [0, 2, 1]], dtype=dt.uint8), getattr(dt, name)
+    expected = function(x, axis=1)
+    for axis in (0, 1):
+
+        def work(axis: int = axis) -> Tensor:
+            return function(dt.parallel.shard(x, axis), axis=1).full()
+
+        for y in run_threads(work, workers=2):
+            assert y.dtype is dt.float32
+            np.testing.assert_allclose(y.numpy(), expected.numpy(), rtol=1e-6)
+
+
+def test_argwhere_gives_rows_of_positions_of_all_ranks() -> None:
+    x = dt.asarray([[1, 0], [0, 2], [3, 3]])
+    for axis in (0, 1):
+        work = partial(lambda a: dt.argwhere(dt.parallel.shard(x, a)).tolist(), axis)
+        assert run_threads(work, workers=2) == [dt.argwhere(x).tolist()] * 2
+
+
 def test_gradient_of_a_replicated_table_adds_those_of_all_ranks() -> None:
     at = dt.asarray([3, 1, 3, 3, 0, 1, 2])
     table = X[:, :, 0].detach()

@@ -17,11 +17,11 @@ from ...ops import table as ops
 from ...ops.kernel_ops import BLOCK_ELEMENTS, COUNTS
 from ...tensor.c_fields import is_strided
 from ...tensor.host import from_host, item, printable_values
-from ...tensor.primitives import apply, dispatch, pending_view, select_along
+from ...tensor.primitives import apply, dispatch, pending_view
 from ...tensor.tensor import Tensor, create_tensor, required, strided
-from ...tensor.writes import write_value
 from ..creation.constructors import arange
 from ..known_calls import pack_positions
+from ..shape.copies import stack
 
 __all__ = ["argwhere", "nonzero"]
 
@@ -140,8 +140,4 @@ def argwhere(x: Tensor, /) -> Tensor:
     """
     if not required("argwhere", x).ndim:
         return from_host(np.empty((int(bool(x)), 0), np.int64), int64, x.device)
-    columns = nonzero(x)
-    out = from_host(np.empty((columns[0].size, x.ndim), np.int64), int64, x.device)
-    for d, column in enumerate(columns):
-        write_value("setitem", select_along(out, 1, d), column)
-    return out
+    return stack(nonzero(x), axis=1)

@@ -90,9 +90,33 @@ def add_all(x: ShardedTensor, axes: Shape, name: str) -> Tensor:
 def _combine_all(combine: Function, x: ShardedTensor, axes: Shape, name: str) -> Tensor:
     """Reduce over axes with the sharded one, by partial results of all ranks."""
     ordered = _order(x, axes)
+    if x.requires_grad and combine in (dt.max, dt.min):
+        best = _combine_all(combine, x.detach(), axes, name)
+        return _Extreme.apply(ordered.local, best, x.sharding.group, name)
     partial, counts = _combine_chunks(combine, ordered)
     gathered = _gather_last(name, partial, counts, x.sharding.group)
     return combine(gathered, axis=(ordered.outer, ordered.outer + 1))
+
+
+class _Extreme(dt.autograd.Function):
+    """The largest or smallest elements of rows, found already; equal ones share the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, best: Tensor, group: Messenger, name: str) -> Tensor:
+        """Return `best`; the last two axes of `local` are reduced."""
+        ctx.save_for_backward(local, best)
+        ctx.group, ctx.name = group, f"gradient of {name}"
+        return best
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
+        """Return the gradient, spread evenly over the extreme elements and NaNs of all ranks."""
+        local, best = ctx.saved_tensors
+        here = (local == best[..., None, None]) | dt.isnan(local)
+        count = dt.sum(here.astype(local.dtype), axis=(-2, -1), keepdims=True)
+        share = exchanges.replicate(g, ctx.group, ctx.name)[..., None, None]
+        share = share / exchanges.add_ranks(count, ctx.group, ctx.name)
+        return dt.where(here, share, 0.0), None, None, None
 
 
 def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:

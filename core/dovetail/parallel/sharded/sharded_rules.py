@@ -302,7 +302,7 @@ def softmax(x: ShardedTensor, axis: int) -> Tensor:
     if axis != x.axis:
         return x.with_local(dt.softmax(x.local(), axis=axis))
     e = dt.exp(_subtract_max(x))
-    return (e / dt.sum(e, axis=axis, keepdims=True)).astype(x.dtype)
+    return (e / dt.sum(e, axis=axis, keepdims=True)).astype(_float_of(x))
 
 
 def log_softmax(x: ShardedTensor, axis: int) -> Tensor:
@@ -310,12 +310,17 @@ def log_softmax(x: ShardedTensor, axis: int) -> Tensor:
     if axis != x.axis:
         return x.with_local(dt.log_softmax(x.local(), axis=axis))
     d = _subtract_max(x)
-    return (d - dt.log(dt.sum(dt.exp(d), axis=axis, keepdims=True))).astype(x.dtype)
+    return (d - dt.log(dt.sum(dt.exp(d), axis=axis, keepdims=True))).astype(_float_of(x))
+
+
+def _float_of(x: Tensor) -> dt.DType:
+    """Return the dtype of the softmax: float32 for integers."""
+    return dt.float32 if x.dtype.kind in "iu" else x.dtype
 
 
 def _subtract_max(x: ShardedTensor) -> Tensor:
     """Return x minus its maximum along the sharded axis; no result depends on the maximum."""
-    wide = x.astype(x.dtype.compute)
+    wide = x.astype(_float_of(x).compute)
     return wide - dt.max(wide, axis=x.axis, keepdims=True).detach() if x.size else wide
 
 
