@@ -245,6 +245,26 @@ def test_argwhere_gives_rows_of_positions_of_all_ranks() -> None:
         assert run_threads(work, workers=2) == [dt.argwhere(x).tolist()] * 2
 
 
+def test_attention_with_dropout_is_refused() -> None:
+    """Each rank would draw another mask, and the gradients would be of different functions."""
+    x = dt.parallel.shard(X, 1)
+    with pytest.raises(dt.LayoutError, match=r"dropout_p must be 0 .* layout sharded"):
+        F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+
+
+def test_attention_with_a_mask_is_that_of_strided_tensors() -> None:
+    mask = dt.tril(dt.ones((X.shape[-2], X.shape[-2]))) > 0
+    expected = F.scaled_dot_product_attention(X, X, X, attn_mask=mask).numpy()
+    for axis in (0, 1, 2):
+
+        def work(axis: int = axis) -> Any:
+            x = dt.parallel.shard(X, axis)
+            return F.scaled_dot_product_attention(x, x, x, attn_mask=mask).full().numpy()
+
+        for y in run_threads(work, workers=3):
+            np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_gradient_of_a_replicated_table_adds_those_of_all_ranks() -> None:
     at = dt.asarray([3, 1, 3, 3, 0, 1, 2])
     table = X[:, :, 0].detach()

@@ -93,32 +93,34 @@ def scaled_dot_product_attention(
         0.0 if dropout_p == 1 else 1 / (1 - dropout_p),
         dt.finfo(compute).min,
     )
+    others = [x.layout for x in (q, k, v) if x.layout is not dt.strided]
+    if others and dropout_p:
+        raise dt.LayoutError(
+            f"{OP_NAME}: dropout_p must be 0 for operands of the layout {others[0].name}, whose "
+            f"workers would draw different masks, got {dropout_p}"
+        )
     keep = None
     if dropout_p:
         keep = dt.random.uniform(shape, dtype=dt.float32, device=query.device) >= dropout_p
     mask = _broadcast_mask(attn_mask, shape, compute)
     q = dt.broadcast_to(q, (*batch, *q.shape[-2:]))
     k, v = (_with_batch_axes(x, batch) for x in (k, v))
-    if all(x.layout is dt.strided for x in (q, k, v) if x is not None):
-        out, _ = Attention.apply(q, k, v, mask, keep, options, None)
+    if others:
+        out = _attend_in_layout((q, k, v), mask, options)
     else:
-        out = _attend_in_layout((q, k, v), mask, keep, options)
+        out, _ = Attention.apply(q, k, v, mask, keep, options, None)
     return out if compute is query.dtype else dt.astype(out, query.dtype)
 
 
-def _attend_in_layout(
-    operands: Sequence[Tensor], mask: Tensor | None, keep: Tensor | None, options: Options
-) -> Tensor:
+def _attend_in_layout(operands: Sequence[Tensor], mask: Tensor | None, options: Options) -> Tensor:
     """Return attention of tensors of another layout, by its rule "along": batches are alike."""
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, *others: Tensor) -> Tensor:
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return attention of strided tensors."""
-        operand = iter(others)
-        own_mask, own_keep = (None if x is None else next(operand) for x in (mask, keep))
-        out, _ = Attention.apply(q, k, v, own_mask, own_keep, options, None)
+        out, _ = Attention.apply(q, k, v, mask, None, options, None)
         return out
 
-    tensors = (*operands, *[x for x in (mask, keep) if x is not None])
+    tensors = operands if mask is None else (*operands, mask)
     ndim = operands[0].ndim
     out: Tensor = call_along(OP_NAME, attend, tensors, (ndim - 2, ndim - 1))
     return out
