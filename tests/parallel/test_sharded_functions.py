@@ -245,6 +245,22 @@ def test_argwhere_gives_rows_of_positions_of_all_ranks() -> None:
         assert run_threads(work, workers=2) == [dt.argwhere(x).tolist()] * 2
 
 
+@pytest.mark.parametrize("borders", [(0, 2, 3), (0, 3, 3), (0, 0, 3)])
+def test_product_along_a_contraction_of_which_a_rank_may_have_nothing(borders: Any) -> None:
+    values = dt.arange(6.0)
+    x, y = values.reshape(2, 3), values.reshape(3, 2)
+
+    def work() -> list[Any]:
+        left, right = x.detach().requires_grad_(), y.detach().requires_grad_()
+        dt.sum(dt.parallel.shard(left, 1, borders) @ right).backward()
+        is_true = dt.parallel.shard(x > 1, 1, borders) @ (y > 1)
+        return [left.grad.tolist(), right.grad.tolist(), is_true.tolist()]
+
+    ones = dt.ones((2, 2))
+    expected = [(ones @ y.T).tolist(), (x.T @ ones).tolist(), ((x > 1) @ (y > 1)).tolist()]
+    assert run_threads(work, workers=2) == [expected] * 2
+
+
 def test_attention_with_dropout_is_refused() -> None:
     """Each rank would draw another mask, and the gradients would be of different functions."""
     x = dt.parallel.shard(X, 1)

@@ -130,16 +130,16 @@ def _contract(x1: Tensor, x2: Tensor, name: str) -> Tensor:
         _part(x2, s.along(x2.ndim - 2), name),
     )
     dtype = dt.result_type(*pieces)
+    if dtype is dt.bool:
+        return _contract(x1.astype(dt.int64), x2.astype(dt.int64), name) != 0
     part1, part2 = (x.astype(dtype.compute) for x in pieces)
     unit = _choose_unit(s, dtype)
     if unit is None:
         return exchanges.add_ranks(part1 @ part2, s.group, name).astype(dtype)
-    starts = range(0, s.stop - s.start, unit)
-    products = [part1[..., k : k + unit] @ part2[..., k : k + unit, :] for k in starts]
-    shape = (*broadcast_shapes(name, x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], x2.shape[-1])
-    none = dt.zeros((0, *shape), dtype=dtype.compute, device=part1.device)
     borders = tuple(accumulate([-(-n // unit) for n in s.lengths()], initial=0))
-    blocks = dt.stack(products) if products else none
+    starts = range(0, max(s.stop - s.start, 1), unit)
+    products = [part1[..., k : k + unit] @ part2[..., k : k + unit, :] for k in starts]
+    blocks = dt.stack(products)[: s.stop - s.start]  # none of an empty shard, but with its tape
     return exchanges.add_blocks(blocks, Sharding(0, borders, s.group), name).astype(dtype)
 
 
