@@ -1,1 +1,1 @@
-cpdef pool_objects(type kind)
+cpdef pool_objects(object kind)

@@ -70,7 +70,7 @@ cdef extern from *:
 cdef int _kept = 0
 
 
-cpdef pool_objects(type kind):
+cpdef pool_objects(object kind):
     """Keep the memory of dead objects of a class for new ones; do nothing after eight classes."""
     global _kept
     if _kept == CLASSES_MAX:

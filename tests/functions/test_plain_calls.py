@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import pickle
+import struct
 import traceback
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -125,3 +128,30 @@ def test_cached_function_tells_equal_options_of_other_classes_apart() -> None:
         assert dt.full(2, True).dtype is dt.bool_
         assert dt.std(x, correction=0).item() == dt.std(x, correction=0.0).item()
         assert dt.std(x, axis=0).shape == () and dt.std(x, axis=(0,), keepdims=True).shape == (1,)
+
+
+def test_repeated_calls_keep_no_settings_of_a_block() -> None:
+    class Hooks:
+        def pack(self, x: dt.Tensor) -> dt.Tensor:
+            return x
+
+    hooks = Hooks()
+    alive = weakref.ref(hooks)
+    with dt.autograd.saved_tensors_hooks(hooks.pack, hooks.pack):
+        for _ in range(5):
+            dt.zeros(3)
+    del hooks
+    gc.collect()
+    assert alive() is None
+
+
+def test_filled_tensors_have_the_bits_of_their_value() -> None:
+    quiet = struct.unpack("d", struct.pack("Q", 0x7FF8_0000_0000_0000))[0]
+    for value in (quiet, -quiet, 0.0, -0.0) * 4:
+        x = dt.full(2, value, dtype=dt.float64)
+        assert x.view(dt.uint64).tolist() == [struct.unpack("Q", struct.pack("d", value))[0]] * 2
+
+
+def test_value_of_full_has_one_name() -> None:
+    with pytest.raises(dt.ArgumentTypeError, match="no parameter value"):
+        dt.full(3, value=7)  # type: ignore[call-arg]  # wrong

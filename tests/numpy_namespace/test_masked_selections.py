@@ -267,3 +267,40 @@ def test_rolls_by_values_and_writes_of_listed_values(device: dt.Device) -> None:
     for shifts in ([1, 2], [-7, 0], [3, 11]):
         assert bits(captured(x, np.array(shifts))) == bits(move(x, np.array(shifts)))
     assert captured.captures == 1
+
+
+READS = pytest.mark.filterwarnings("ignore:.*the host reads a tensor")
+
+
+@READS
+def test_selection_is_an_instance_of_ndarray() -> None:
+    def f(x: Any) -> Any:
+        return x * 1 if isinstance(x[x > 0], np.ndarray) else x * 0
+
+    captured = dt.jit(f)
+    for _ in range(3):
+        assert captured(np.array([1.0, -2.0])).tolist() == [1.0, -2.0]
+
+
+@READS
+def test_attribute_that_is_set_is_that_of_the_elements() -> None:
+    def f(x: Any) -> Any:
+        selected = x[x > 0]
+        selected.shape = (-1, 1)
+        return selected
+
+    captured = dt.jit(f)
+    for _ in range(3):
+        assert captured(np.array([1.0, -2.0, 3.0])).tolist() == [[1.0], [3.0]]
+
+
+@READS
+def test_gradient_of_a_factor_sees_the_selected_elements_alone() -> None:
+    def loss(w: Any, x: Any) -> Any:
+        return (np.log(x[x > 0]) * w).sum()  # log(0) is not selected
+
+    w, x = np.array(2.0), np.array([0.0, 1.0, 2.0, 3.0])
+    expected = dt.func.grad(loss)(w, x)
+    assert np.isfinite(expected)
+    captured = dt.jit(dt.func.grad(loss))
+    assert [captured(w, x) for _ in range(3)] == [expected] * 3

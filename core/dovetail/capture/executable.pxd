@@ -42,7 +42,7 @@ cdef class InputSlot:
     cdef public object itemsize
     cdef public bint requires_grad
     cdef public int has_gradient
-    cdef public type kind
+    cdef public object kind
     cpdef begin(self, Expr e)
 
 
@@ -111,7 +111,7 @@ cdef class OutputSlot:
     cdef public Storage constant
     cdef public Py_ssize_t allocation
     cdef public Py_ssize_t earlier_output
-    cdef public type kind
+    cdef public object kind
     cdef public bint is_number
 
 

@@ -182,9 +182,7 @@ class CaptureSession:
         The builder is called after the trace. Raises: LayoutError for results of other layouts.
         """
         returned = flatten_with_layouts(function())
-        if any(isinstance(x, tracer_api.StandIn) for x in returned.leaves):
-            values = [x.read() if isinstance(x, tracer_api.StandIn) else x for x in returned.leaves]
-            returned = FlatTree(values, returned.tree)
+        returned = FlatTree([*map(tracer_api.read_stand_in, returned.leaves)], returned.tree)
         if tracer_api.current() is not self.recorder:  # a read has ended the trace
             self.closure_after = self.closure.walk_again()
             return returned, CaptureFailure("it reads values")

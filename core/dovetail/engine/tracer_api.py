@@ -62,12 +62,19 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class StandIn(ABC):
+class StandIn:
     """An object in place of a tensor whose shape depends on values, while a function is traced."""
 
-    @abstractmethod
+    __slots__ = ()
+
     def read(self) -> Tensor:
         """Return the tensor; the host reads values. Raises: CaptureError if it may not."""
+        raise NotImplementedError
+
+
+def read_stand_in(x: T) -> T | Tensor:
+    """Return the tensor of a stand-in; others unchanged."""
+    return x.read() if isinstance(x, StandIn) else x
 
 
 class Tracer(ABC):

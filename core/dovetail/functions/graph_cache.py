@@ -200,7 +200,7 @@ class CachedFunction:
     __slots__ = ("_young", "creates", "function", "generation", "latest", "templates")
 
     generation: int  # number of times that the templates became invalid
-    latest: object  # the latest call that replayed a template; only `plain_calls` sets it
+    latest: object  # the latest template, or call that replayed one twice; `plain_calls` sets it
 
     def __init__(self, function: Callable[..., Tensor], creates: bool = False) -> None:
         self.function, self.creates = function, creates
@@ -334,8 +334,9 @@ def _append_argument(a: object, key: list[object], exprs: list[Expr]) -> bool:
         key.append(a)
         return True
     key.append(kind)
-    if kind is float:  # NaN is not equal to itself, and 0.0 == -0.0
-        key.append(a.hex() if a != a or a == 0 else a)  # type: ignore[attr-defined]  # a float
+    if kind is float:
+        key.append(a.hex() if a == 0 else a)  # type: ignore[attr-defined]  # 0.0 == -0.0
+        return a == a  # NaNs may differ in sign
     elif kind is tuple or kind is list:
         values: Any = a
         key.append(len(values))

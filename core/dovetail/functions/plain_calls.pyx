@@ -20,6 +20,7 @@ from dovetail.tensor.primitives cimport apply_one, apply_two
 from dovetail.tensor.tensor cimport create_tensor
 
 from .. import device_class as _devices
+from ..device_class import Device
 from ..dtypes import DType
 from ..errors import DovetailError
 from ..ops.table import Op
@@ -134,7 +135,11 @@ cdef PyObject* _call_known(PyObject* function, PyObject** args, size_t count, Py
 
 
 cdef PyObject* _call_cached(PyObject* function, PyObject** args, size_t count, PyObject* names) except NULL:
-    """Call a cached function, unless a keyword is `out`; return a new reference."""
+    """Replay the latest call, or call the cached function, or else the Python one.
+
+    The Python one gets calls with `out` or under autocast, and raises errors again. The result is a
+    new reference.
+    """
     cdef PublicFunction f = <PublicFunction>function
     cdef CachedFunction work = <CachedFunction>f._work
     cdef LatestCall latest
@@ -142,8 +147,10 @@ cdef PyObject* _call_cached(PyObject* function, PyObject** args, size_t count, P
     cdef object keywords = None if names == NULL else <object>names
     if not flags.has_autocast:
         try:
-            latest = <LatestCall>work.latest  # None, or set below
-            result = None if latest is None else latest.repeat(args, n, keywords, work.generation)
+            result = None
+            if type(work.latest) is LatestCall:
+                latest = <LatestCall>work.latest
+                result = latest.replay_if_equal(args, n, keywords, work.generation)
             if result is None:
                 options = {} if names == NULL else {
                     name: <object>args[n + k] for k, name in enumerate(<tuple>keywords)
@@ -153,10 +160,12 @@ cdef PyObject* _call_cached(PyObject* function, PyObject** args, size_t count, P
                 device, generation = _devices.process_default, work.generation
                 positional = tuple([<object>args[k] for k in range(n)])
                 result, recipe = work.call_and_find_template(positional, options)
-                if recipe is not None:
-                    arguments = [_pattern(a) for a in (*positional, *options.values())]
-                    if _UNKNOWN not in arguments:
-                        work.latest = LatestCall(keywords, arguments, recipe, device, generation)
+                if recipe is work.latest and recipe is not None:
+                    patterns = [_pattern(a) for a in (*positional, *options.values())]
+                    if _NO_PATTERN not in patterns and not current().blocks:
+                        work.latest = LatestCall(keywords, patterns, recipe, device, generation)
+                else:
+                    work.latest = recipe
             Py_INCREF(result)
             return <PyObject*>result
         except (DovetailError, TypeError):
@@ -165,30 +174,32 @@ cdef PyObject* _call_cached(PyObject* function, PyObject** args, size_t count, P
 
 
 cdef class LatestCall:
-    """The latest call of a cached function that replayed a template.
+    """The latest call of a cached function that replayed a template twice: a cache of one entry.
 
-    An equal call replays it again; no key is built.
+    A call with tensors of equal specs and equal constants replays it again; no key is built.
     """
 
-    cdef object _names, _settings, _vendor_products, _device
-    cdef list _arguments  # their patterns
-    cdef list _recipe
+    cdef object _keywords, _settings, _vendor_products, _device
+    cdef list _patterns, _recipe
     cdef Py_ssize_t _generation
 
-    def __init__(self, names, list arguments, list recipe, device, Py_ssize_t generation):
-        self._names, self._arguments, self._recipe = names, arguments, recipe
+    def __init__(self, keywords, list patterns, list recipe, device, Py_ssize_t generation):
+        self._keywords, self._patterns, self._recipe = keywords, patterns, recipe
         self._device, self._generation = device, generation
         self._settings = current()
         self._vendor_products = self._settings.vendor_products
 
-    cdef repeat(self, PyObject** args, Py_ssize_t n, object names, Py_ssize_t generation):
-        """Return the result of an equal call with `n` positional arguments, or None."""
+    cdef replay_if_equal(self, PyObject** args, Py_ssize_t n, object keywords, Py_ssize_t generation):
+        """Replay the template if the call is equal; return the result, or None.
+
+        - `n`: the number of positional arguments; those of `keywords` follow.
+        """
         cdef list exprs = []
-        cdef Py_ssize_t k, total = n if names is None else n + len(<tuple>names)
+        cdef Py_ssize_t k, total = n if keywords is None else n + len(<tuple>keywords)
         if (
             not flags.depth or flags.captures or generation != self._generation
-            or total != len(self._arguments)
-            or (names is not self._names and names != self._names)
+            or total != len(self._patterns)
+            or (keywords is not self._keywords and keywords != self._keywords)
         ):
             return None
         settings = current()
@@ -199,7 +210,7 @@ cdef class LatestCall:
         ):
             return None
         for k in range(total):
-            if not _matches(<object>args[k], self._arguments[k], exprs):
+            if not _matches(<object>args[k], self._patterns[k], exprs):
                 return None
         result = create_tensor(replay_recipe(self._recipe, exprs))
         for k in range(n):
@@ -207,19 +218,19 @@ cdef class LatestCall:
         return result
 
 
-cdef object _UNKNOWN = object()
-cdef tuple _CONSTANTS = (int, bool, float, str, DType, type(None))
+cdef object _NO_PATTERN = object()
+cdef tuple _CONSTANTS = (int, bool, float, str, DType, Device, type(None))
 
 
 cdef object _pattern(object a):
-    """Return the Spec of a dense tensor in memory, a constant itself, or `_UNKNOWN`."""
+    """Return the Spec of a dense tensor in memory, a constant itself, or `_NO_PATTERN`."""
     cdef Expr e
     if is_strided(a):
         e = expr_of(a)
-        return e.spec if e.op is None and e.strides is e.spec.strides else _UNKNOWN
+        return e.spec if e.op is None and e.strides is e.spec.strides else _NO_PATTERN
     if type(a) is tuple:
-        return a if all([type(x) is int for x in <tuple>a]) else _UNKNOWN
-    return a if type(a) in _CONSTANTS else _UNKNOWN
+        return a if all([type(x) is int for x in <tuple>a]) else _NO_PATTERN
+    return a if type(a) in _CONSTANTS else _NO_PATTERN
 
 
 cdef bint _matches(object a, object pattern, list exprs) except -1:
@@ -241,7 +252,7 @@ cdef bint _matches(object a, object pattern, list exprs) except -1:
         exprs.append(e)
         return True
     if a is pattern:
-        return True
+        return type(a) is not Device or a.opened is not None
     if type(a) is not type(pattern):
         return False
     if type(a) is int:

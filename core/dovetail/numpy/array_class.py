@@ -118,7 +118,15 @@ _read_view, _multiply_matrices = Tensor.__getitem__, Tensor.__matmul__
 _raise_to_power = Tensor.__pow__
 
 
-class ndarray(ArrayMethods):
+class ArrayType(type):
+    """The class of `ndarray`: a selection of a captured function is an instance, too."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        """Read a selection, because the caller may do with an array what a selection cannot."""
+        return super().__instancecheck__(x.read() if type(x) is MaskedSelection else x)
+
+
+class ndarray(ArrayMethods, metaclass=ArrayType):
     """An array of NumPy's kind: a Tensor with NumPy's methods, attributes and defaults.
 
     `np.ndarray(shape, dtype)` is an uninitialised array. Results of its operators, methods and of
@@ -522,7 +530,7 @@ class ndarray(ArrayMethods):
         """Write values, cast to the dtype as NumPy does: floats lose their fraction in integers."""
         calls.require_array(self)
         if type(value) is MaskedSelection:
-            if value.write(self, key):
+            if value.write_to(self, key):
                 return
             value = value.read()
         elif flags.captures and type(value) in (tuple, list) and find_tensor(value) is not None:

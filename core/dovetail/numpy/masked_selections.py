@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as host
@@ -33,8 +33,8 @@ COMPARISONS = "lt le gt ge eq ne"
 UNARY = "neg pos abs invert"
 MEANS = (float32, float64)  # dtypes of sums that are divided by the number of elements
 REDUCING = ("sum", "mean", "any", "all")
-# Special methods that read the elements first.
 SUPPORTED_KEYS = re.compile("[se]*i*mi*[se]*")  # letters of `_kind_of_part`
+# Special methods that read the elements first.
 READING = """
     bool complex contains delitem divmod float floordiv format getitem ifloordiv
     ilshift imatmul imod index int irshift iter len lshift matmul mod rdivmod reduce_ex repr
@@ -57,7 +57,7 @@ ELEMENTWISE = frozenset(
 class MaskedSelection(tracer_api.StandIn):
     """The elements of an array under a mask, `x[mask]`, with an unknown number of them.
 
-    Functions of elements compute all elements of the array. A write `x[mask] = selection` of the
+    Elementwise functions compute all elements of the array. A write `x[mask] = selection` of the
     same mask chooses between old and new ones, and a sum adds the chosen ones in their order. Every
     other use reads the number of the elements, so that the function runs without a capture.
 
@@ -71,6 +71,13 @@ class MaskedSelection(tracer_api.StandIn):
     def __init__(self, values: Any, mask: Tensor, axis: int) -> None:
         self._values, self._mask, self._axis = values, mask, axis
         self._elements: Any = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute of the elements, such as their shape."""
+        if name in MaskedSelection.__slots__:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.read(), name, value)
 
     def read(self) -> Any:
         """Return the elements as an ndarray. Raises: CaptureError with `fullgraph=True`."""
@@ -90,30 +97,38 @@ class MaskedSelection(tracer_api.StandIn):
         return int(self._values.ndim) - self._mask.ndim + 1
 
     def apply(self, function: Callable[..., Any], *operands: Any) -> Any:
-        """Return a function of elements: a selection if no operand's elements must be read."""
-        is_defined = function is not operator.pow or self.dtype.kind in "fc"
-        is_read = self._elements is not None or not is_defined
-        if not is_read and all(_is_number(x) or self._fits(x) for x in operands):
-            values = [x._values if type(x) is MaskedSelection else x for x in operands]
-            return MaskedSelection(function(*values), self._mask, self._axis)
-        return function(*map(read, operands))
+        """Return an elementwise function of operands: a selection unless elements must be read."""
+        result = self._apply_to_all(function, operands)
+        return function(*map(read, operands)) if result is None else result
 
-    def update(self, function: Callable[..., Any], other: Any) -> Any:
-        """Apply a function to the elements in place, and return the array."""
-        result = self.apply(function, self, other) if self._elements is None else None
-        if type(result) is not MaskedSelection or result.dtype is not self.dtype:
+    def apply_in_place(self, function: Callable[..., Any], other: Any) -> Any:
+        """Apply a function of `operator` in place; return the selection, or the array read."""
+        result = self._apply_to_all(function, (self, other))
+        if result is None or result.dtype is not self.dtype:
             update = getattr(operator, f"i{function.__name__.strip('_')}")
             return update(self.read(), read(other))
         self._values = result._values
         return self
 
+    def _apply_to_all(
+        self, function: Callable[..., Any], operands: Sequence[Any]
+    ) -> MaskedSelection | None:
+        """Apply a function to all elements; return None if the selected ones must be read."""
+        is_defined = function is not operator.pow or self.dtype.kind in "fc"
+        if self._elements is not None or not is_defined:
+            return None
+        if not all(self._selects_same(x) or _is_number(x) for x in operands):
+            return None
+        values = [x._values if type(x) is MaskedSelection else x for x in operands]
+        return MaskedSelection(function(*values), self._mask, self._axis)
+
     def copy(self, order: str = "C") -> Any:
-        """Return a selection of its own."""
+        """Return an independent copy: a selection, or an array if the elements must be read."""
         must_read = self._elements is not None or order != "C"
         return self.read().copy(order) if must_read else self.apply(lambda x: x, self)
 
-    def _fits(self, x: Any) -> bool:
-        """Return True for another selection of the same elements, of arrays of the same shape."""
+    def _selects_same(self, x: Any) -> bool:
+        """Return True for a selection by an equal mask, from an array of the same shape."""
         return x is self or (
             type(x) is MaskedSelection
             and x._elements is None
@@ -121,8 +136,8 @@ class MaskedSelection(tracer_api.StandIn):
             and _are_equal(expr_of(x._mask), expr_of(self._mask))
         )
 
-    def write(self, x: Tensor, key: Any) -> bool:
-        """Write `x[key] = self`, and return True, if the key has the same mask."""
+    def write_to(self, x: Tensor, key: Any) -> bool:
+        """Write `x[key] = self` without a read; return False, unwritten, for other masks."""
         split = None if self._elements is not None else split_key(x, key)
         if split is None:
             return False
@@ -140,9 +155,9 @@ class MaskedSelection(tracer_api.StandIn):
         return reshape(self._mask, (*self._mask.shape, *(1,) * after))
 
     def reduce(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Return the method `name` of the elements: one of `REDUCING` without a read.
+        """Return a reduction of the elements, without a read along the masked axis or over all.
 
-        A mean is the sum divided by the number of elements.
+        - `name`: one of `REDUCING`. A mean is the sum divided by the number of elements.
         """
         axis = args[0] if args else options.get("axis")
         is_plain = len(args) + len(options) <= 1 and options.keys() <= {"axis"}
@@ -156,9 +171,10 @@ class MaskedSelection(tracer_api.StandIn):
         return result / cast(self._mask.sum(), self.dtype) if name == "mean" else result
 
     def _pad(self, fill: bool) -> Any:
-        """Return an array with the elements first along the axis, and then `fill`.
+        """Return the array with `fill` for the elements that are not selected.
 
-        Each lane of a sum begins with 0, so that more zeros change no bit.
+        Selected floats move to the front, so that a sum adds them in their order. Each lane of a
+        sum begins with 0, so that more zeros change no bit.
         """
         shape, count = self._values.shape, self._mask.size
         before, after = shape[: self._axis], shape[self._axis + self._mask.ndim :]
@@ -169,22 +185,6 @@ class MaskedSelection(tracer_api.StandIn):
             mask = arange(count, device=mask.device) < mask.sum()
         padded = where(reshape(mask, (count, *[1] * len(after))), values, fill)
         return set_class(padded, ndarray_class())
-
-    def sum(self, *args: Any, **options: Any) -> Any:
-        """Return the sum of the elements."""
-        return self.reduce("sum", args, options)
-
-    def mean(self, *args: Any, **options: Any) -> Any:
-        """Return the mean of the elements."""
-        return self.reduce("mean", args, options)
-
-    def any(self, *args: Any, **options: Any) -> Any:
-        """Return True if an element is true."""
-        return self.reduce("any", args, options)
-
-    def all(self, *args: Any, **options: Any) -> Any:
-        """Return True if all elements are true."""
-        return self.reduce("all", args, options)
 
     # --- NumPy's protocols, and all else
 
@@ -303,16 +303,24 @@ def read(x: Any) -> Any:
 
 
 def _is_number(x: Any) -> bool:
-    """Return True for a number, which may be a tensor of no dimensions."""
-    return isinstance(x, NUMBERS) or (isinstance(x, Tensor) and not x.ndim)
+    """Return True for a number, which may be a tensor of no dimensions without a gradient.
+
+    The gradient of such a tensor would be NaN if a function of an element that is not selected is.
+    """
+    if isinstance(x, Tensor):
+        return not x.ndim and not x.requires_grad
+    return isinstance(x, NUMBERS)
 
 
 def _install_operators() -> None:
-    """Set the special methods of selections."""
+    """Set the reductions and the special methods of selections."""
 
     def install(name: str, method: Callable[..., Any]) -> None:
-        method.__name__ = f"__{name}__"
+        method.__name__ = name if name in REDUCING else f"__{name}__"
         setattr(MaskedSelection, method.__name__, method)
+
+    for name in REDUCING:
+        install(name, lambda self, *args, n=name, **options: self.reduce(n, args, options))
 
     for name in (*ARITHMETIC.split(), *COMPARISONS.split()):
         operate = getattr(operator, f"__{name}__")
@@ -320,7 +328,7 @@ def _install_operators() -> None:
     for name in ARITHMETIC.split():
         operate = getattr(operator, f"__{name}__")
         install(f"r{name}", lambda self, other, f=operate: self.apply(f, other, self))
-        install(f"i{name}", lambda self, other, f=operate: self.update(f, other))
+        install(f"i{name}", lambda self, other, f=operate: self.apply_in_place(f, other))
     for name in UNARY.split():
         operate = getattr(operator, f"__{name}__")
         install(name, lambda self, f=operate: self.apply(f, self))

@@ -18,7 +18,7 @@ cdef class AliasGroup:
 cpdef Expr expr_of(object x)
 cpdef become(object x, Expr e)
 cpdef bint is_strided(object x) noexcept
-cpdef object set_class(object x, type kind)
+cpdef object set_class(object x, object kind)
 cpdef object keep_class(object result, object operand)
 cpdef object aliases_of(object x)
 cpdef object record_alias(object x, object y)

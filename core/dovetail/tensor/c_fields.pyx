@@ -196,7 +196,7 @@ def register_subclass(kind):
         pool_objects(kind)
 
 
-cpdef object set_class(object x, type kind):
+cpdef object set_class(object x, object kind):
     """Change the class of a strided tensor in place, and return it."""
     if not _is_strided(x) or not _is_strided_class(kind):
         raise ArgumentTypeError(

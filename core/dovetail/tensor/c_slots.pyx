@@ -100,7 +100,7 @@ cdef object _product = None, _product_reflected = None, _read_at = None, _write_
 cdef object _read_cached = None, _write_cached = None, _multiply_cached = None
 
 
-cdef type _array = None  # the subclass of which small arrays are computed at once
+cdef object _array = None  # the subclass of which small arrays are computed at once
 cdef object _array_product = None  # its `__matmul__`
 cdef object _array_absolute = None  # its `__abs__`
 cdef object _read_number = None  # the function that makes NumPy's scalar of a result without dimensions
@@ -506,7 +506,7 @@ def _compiled_method(function):
     return update_wrapper(method, function)
 
 
-def install_element_slots(type kind, read_number):
+def install_element_slots(kind, read_number):
     """Let elements and operators of a subclass return NumPy's scalars.
 
     Its methods serve what the slots do not. Raises: RuntimeError for a second class.
@@ -544,7 +544,7 @@ cdef int _buffer(object x, Buffer* view, int flags) except -1:
     return PyObject_GetBuffer(x.__buffer__(flags), view, flags)
 
 
-cdef _set_operators(type kind):
+cdef _set_operators(object kind):
     """Fill the slots of the operators of Tensor, or of a subclass, which Python fills with slower ones."""
     cdef Numbers* numbers = (<Type*>kind).tp_as_number
     numbers.nb_add, numbers.nb_subtract = _add, _subtract
@@ -556,7 +556,7 @@ cdef _set_operators(type kind):
     numbers.nb_matrix_multiply = _multiply_matrices
 
 
-cdef _set_bitwise_operators(type kind):
+cdef _set_bitwise_operators(object kind):
     """Fill the slots of the bitwise operators of the subclass whose small arrays are computed at once."""
     global _default_invert
     cdef Numbers* numbers = (<Type*>kind).tp_as_number

@@ -291,7 +291,7 @@ cpdef object concat(object tensors, Py_ssize_t axis):
     return new_tensor(type(tensors[0]), result)
 
 
-cpdef object create_filled(type kind, object shape, object dtype, object device, object value):
+cpdef object create_filled(object kind, object shape, object dtype, object device, object value):
     """Return a small new tensor of a class, filled with a number; None for the general path."""
     cdef tuple sizes = (shape,) if type(shape) is int else shape if type(shape) is tuple else None
     cdef Spec s
@@ -314,7 +314,7 @@ cpdef object create_filled(type kind, object shape, object dtype, object device,
     return new_tensor(kind, e)
 
 
-cpdef object create_range(type kind, tuple ends, object dtype, object device):
+cpdef object create_range(object kind, tuple ends, object dtype, object device):
     """Return the int64 tensor `range(*ends)` if it is small, or None for the general path."""
     cdef Py_ssize_t start, stop, step, count, i
     for end in ends:
@@ -336,7 +336,7 @@ cpdef object create_range(type kind, tuple ends, object dtype, object device):
     return new_tensor(kind, e)
 
 
-cpdef object create_from_host(type kind, object values, object dtype, object device):
+cpdef object create_from_host(object kind, object values, object dtype, object device):
     """Return a tensor of a class with the values of NumPy's array; None for the general path."""
     if is_observed():
         return None

@@ -77,10 +77,10 @@ def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
 
     Without a tensor among them it is the default device. Raises: DTypeError for other types.
     """
-    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
-        x = np.asarray(x)
     if isinstance(x, tracer_api.StandIn):
         return x.read()
+    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+        x = np.asarray(x)
     if not isinstance(x, ARRAY_TYPES) or overrides_operators(x):
         raise DTypeError(
             f"{name}: expected tensors, NumPy arrays, lists or numbers, got "
@@ -133,8 +133,9 @@ def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
     """
     if {*map(type, operands)} == {Tensor}:
         return operands  # type: ignore[return-value]  # mypy does not infer it
+    operands = tuple(map(tracer_api.read_stand_in, operands))
     for x in operands:
-        if not isinstance(x, (Tensor, tracer_api.StandIn, *ARRAY_TYPES)):
+        if not isinstance(x, (Tensor, *ARRAY_TYPES)):
             raise DTypeError(
                 f"{name}: expected tensors, NumPy arrays or lists, got {foreign_type_name(x)}; "
                 f"use {_conversion_code(x)}"

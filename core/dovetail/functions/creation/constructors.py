@@ -250,24 +250,24 @@ def full(
 def create_full(
     op: str,
     shape: ShapeLike,
-    value: Fill,
+    fill_value: Fill,
     *,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
 ) -> Tensor:
     """Return a filled tensor; without a dtype, the value's kind of number decides it."""
-    if isinstance(value, TracedFloat):
-        value = callbacks.as_tensor(value, dtype=dtype, device=device)
-    if isinstance(value, Tensor | np.generic | np.ndarray):
-        dtype = value.dtype if dtype is None else dtype
-        if value.size != 1:
-            raise ShapeError(f"{op}: the value must be one number, got shape {value.shape}")
-        if (filled := _fill_from_tensor(op, shape, value, dtype, device)) is not None:
+    if isinstance(fill_value, TracedFloat):
+        fill_value = callbacks.as_tensor(fill_value, dtype=dtype, device=device)
+    if isinstance(fill_value, Tensor | np.generic | np.ndarray):
+        dtype = fill_value.dtype if dtype is None else dtype
+        if fill_value.size != 1:
+            raise ShapeError(f"{op}: the value must be one number, got shape {fill_value.shape}")
+        if (filled := _fill_from_tensor(op, shape, fill_value, dtype, device)) is not None:
             return filled
-        value = read_values(op, value).item()
+        fill_value = read_values(op, fill_value).item()
     if dtype is None:
-        dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
-    return _fill_constant(op, shape, value, dtype, device)
+        dtype = next((k for k in (bool, int, float, complex) if isinstance(fill_value, k)), float)
+    return _fill_constant(op, shape, fill_value, dtype, device)
 
 
 def _fill_from_tensor(

@@ -103,8 +103,7 @@ def asarray(
         return _from_numpy(obj, None, device, None)
     if more or theirs:
         return rebind_keywords(asarray, locals())
-    if isinstance(obj, tracer_api.StandIn):
-        obj = obj.read()
+    obj = tracer_api.read_stand_in(obj)
     want = None if dtype is None else any_dtype("asarray", dtype)
     copy = copy if copy is None else flag("asarray", copy, "copy")
     if isinstance(obj, Tensor):
