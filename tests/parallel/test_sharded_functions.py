@@ -245,6 +245,42 @@ def test_argwhere_gives_rows_of_positions_of_all_ranks() -> None:
         assert run_threads(work, workers=2) == [dt.argwhere(x).tolist()] * 2
 
 
+def test_take_along_axis_refuses_shapes_that_fit_a_shard_alone() -> None:
+    x, indices = dt.ones((8, 3)), dt.zeros((4, 2), dtype=dt.int64)
+
+    def work(i: Tensor) -> None:
+        with pytest.raises(dt.ShapeError, match=r"shapes \(8, "):
+            dt.take_along_axis(dt.parallel.shard(x), i, axis=1)
+
+    run_threads(lambda: work(indices), workers=2)
+    run_threads(lambda: work(indices[0]), workers=2)
+
+
+def test_integer_of_the_sharded_axis_beside_an_array_of_an_axis_of_size_1() -> None:
+    x = dt.arange(5.0).reshape(5, 1)
+    got = run_threads(lambda: dt.parallel.shard(x)[1, [0, 0, 0]].tolist(), workers=2)
+    assert got == [[1.0, 1.0, 1.0]] * 2
+
+
+def test_operands_of_two_groups_are_refused() -> None:
+    outer = run_threads(lambda: dt.parallel.shard(dt.arange(6)), workers=1)[0]
+
+    def work() -> None:
+        other, one = dt.parallel.shard(dt.asarray([0, 1, 2])), dt.parallel.shard(dt.ones(1))
+        for function in (
+            lambda: outer[other],
+            lambda: dt.take_along_axis(outer, other, axis=0),
+            lambda: one + outer,
+            lambda: outer + one,
+            lambda: dt.concat([outer, one]),
+            lambda: outer @ dt.parallel.shard(dt.ones((6, 1))),
+        ):
+            with pytest.raises(dt.LayoutError, match="different groups"):
+                function()
+
+    run_threads(work, workers=1)
+
+
 @pytest.mark.parametrize("borders", [(0, 2, 3), (0, 3, 3), (0, 0, 3)])
 def test_product_along_a_contraction_of_which_a_rank_may_have_nothing(borders: Any) -> None:
     values = dt.arange(6.0)

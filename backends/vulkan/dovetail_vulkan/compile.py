@@ -28,7 +28,7 @@ from .loader import (
     PhysicalDevice,
 )
 from .render import Features, Module, render
-from .schedule import FIRST_GROUP, JAMMED_ROWS, Group, Schedule, joinable
+from .schedule import FIRST_GROUP, JAMMED_ROWS, Group, Schedule, is_vectorizable
 from .spirv import ENTRY, Capability, Mode, Op
 
 COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
@@ -70,7 +70,7 @@ class VulkanProgram(Program):
 
     def __init__(self, compiler: Compiler, kernel: Kernel) -> None:
         self.kernel, self.jammed = kernel, unroll_jam(kernel, JAMMED_ROWS)
-        self.joinable = joinable(kernel)
+        self.is_vectorizable = is_vectorizable(kernel)
         self._compiler, self._pipelines, self._lock = compiler, dict[Schedule, Pipeline](), Lock()
         self.first = Schedule(FIRST_GROUP, jammed=self.jammed is not None)
         self.module = self.render(self.first)
@@ -79,7 +79,7 @@ class VulkanProgram(Program):
     def render(self, schedule: Schedule) -> Module:
         """Return the module of a schedule."""
         kernel = self.jammed if schedule.jammed and self.jammed else self.kernel
-        return render(kernel, self._compiler.features, schedule.lanes, schedule.joined)
+        return render(kernel, self._compiler.features, schedule.lanes, schedule.vectorized)
 
     def add(self, schedule: Schedule, module: Module, cache: bytes = b"") -> bytes:
         """Build the pipeline of a schedule; return the driver's data about it."""

@@ -29,7 +29,7 @@ class VulkanBackend(DriverBackend):
         self._lock = Lock()
         stream = self.create_stream()
         is_cpu = physical.kind == "CPU"
-        launcher = Launcher(stream, self.process, shares=not is_cpu, joins=is_cpu)
+        launcher = Launcher(stream, self.process, shares=not is_cpu, vectorizes=is_cpu)
         self.attach(self.memory, Compiler(self.device, info), launcher, stream)
         weakref.finalize(self, _finish, self._streams, self.device)
 

@@ -39,7 +39,7 @@ from dovetail.extend import (
     walk,
 )
 
-from .schedule import JOINED_POINTS, is_access
+from .schedule import VECTOR_POINTS, is_access
 from .spirv import (
     ALIGNED,
     DEVICE_SCOPE,
@@ -100,18 +100,18 @@ class Module(NamedTuple):
         return ADDRESS_BYTES if self.arguments_in_buffer else struct.calcsize(self.format)
 
 
-def render(kernel: Kernel, can: Features, lanes: bool = False, joined: bool = False) -> Module:
+def render(kernel: Kernel, can: Features, lanes: bool = False, vectorized: bool = False) -> Module:
     """Return a kernel as SPIR-V. Raises: CompileError for what the device or SPIR-V lacks.
 
     - `kernel`: the kernel, legalised. Its reduce loops are expanded.
     - `can`: the features of the device.
     - `lanes`: True if a group of LANES work items does each point.
-    - `joined`: True if a work item does JOINED_POINTS neighbours along x, which access vectors. The
-      kernel has no loops and no atomics then.
+    - `vectorized`: True if a work item does VECTOR_POINTS neighbours along x, which access vectors.
+      The kernel has no loops and no atomics then.
     """
     kernel = expand_reductions(kernel, by_group=lanes)
     layout = _lay_out_arguments(kernel)
-    return layout._replace(words=Renderer(kernel, can, layout, lanes, joined).render())
+    return layout._replace(words=Renderer(kernel, can, layout, lanes, vectorized).render())
 
 
 def _lay_out_arguments(kernel: Kernel) -> Module:
@@ -176,10 +176,10 @@ class Renderer:
     """A renderer of one kernel."""
 
     def __init__(
-        self, kernel: Kernel, can: Features, layout: Module, lanes: bool, joined: bool
+        self, kernel: Kernel, can: Features, layout: Module, lanes: bool, vectorized: bool
     ) -> None:
         self.kernel, self.can, self.layout = kernel, can, layout
-        self.lanes, self.joined = lanes, joined
+        self.lanes, self.vectorized = lanes, vectorized
         self.has_read = False  # an array of the group, since the last barrier
         self.asm = Assembler()
         self.ids: MutableMapping[int, int] = {}  # of values, by their identity
@@ -193,8 +193,8 @@ class Renderer:
         self.arguments = self.load_arguments()
         self.arrays = {b: self.declare_array(b) for b in self.kernel.arrays}
         with self.points() as self.indices:
-            if self.joined:
-                self.write_joined_points(self.kernel.body)
+            if self.vectorized:
+                self.write_vectorized_points(self.kernel.body)
             else:
                 self.write_block(self.kernel.body, by_group=self.lanes)
         return self.asm.assemble()
@@ -328,7 +328,7 @@ class Renderer:
         """Run the context for the point of a work item or group; yield its indices.
 
         The last axis is x. Groups may be fewer than points along it: then each does several. Its
-        index is that of the first of several joined points.
+        index is that of the first of several vectorized points.
         """
         asm, vector = self.asm, self.asm.type(Op.TYPE_VECTOR, self.uint, 3)
         sizes = [asm.spec_constant(d, self.uint, 1) for d in range(3)]
@@ -347,8 +347,8 @@ class Renderer:
                     loop = asm.count(self.kernel.index.bits, k, stop, groups)
                     k, _ = stack.enter_context(loop)
                 else:
-                    if self.joined and dimension == 0:
-                        count = self.constant(JOINED_POINTS, self.kernel.index)
+                    if self.vectorized and dimension == 0:
+                        count = self.constant(VECTOR_POINTS, self.kernel.index)
                         k = asm.value(Op.I_MUL, self.index_type, k, count)
                     inside = asm.value(Op.U_LESS_THAN, self.bool, k, stop)
                     stack.enter_context(asm.when(inside))
@@ -393,11 +393,11 @@ class Renderer:
                     self.asm.barrier()
                     self.has_read = False
 
-    def write_joined_points(self, block: Block) -> None:
-        """Write a block for JOINED_POINTS neighbours along x; the last item may have fewer."""
+    def write_vectorized_points(self, block: Block) -> None:
+        """Write a block for VECTOR_POINTS neighbours along x; the last item may have fewer."""
         asm, type, bits = self.asm, self.index_type, self.kernel.index.bits
         first, stop = self.indices[-1], self.value_id(self.kernel.grid[-1])
-        steps = [asm.integer(bits, i) for i in range(JOINED_POINTS)]
+        steps = [asm.integer(bits, i) for i in range(VECTOR_POINTS)]
         points = [asm.value(Op.I_ADD, type, first, step) for step in steps]
         complete = asm.value(Op.U_LESS_THAN, self.bool, points[-1], stop)
         with asm.when(complete):

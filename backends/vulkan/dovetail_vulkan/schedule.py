@@ -29,10 +29,10 @@ LANE_GROUP = (LANES, 1, 1)  # of a schedule with lanes
 FIRST_GROUP = (64, 1, 1)  # of the pipeline that is built first
 NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short
 JAMMED_ROWS = 8  # points of a work item in a jammed schedule
-JOINED_POINTS = 4  # neighbours along x of a work item in a joined schedule: a vector of SPIR-V
-JOINED_POINTS_MIN = 1 << 18  # points of a launch, from which a second pipeline is worth its time
-JOINED_COLUMNS_MIN = 256  # points along x, likewise: a group of work items
-JOINED_STATEMENTS_MAX = 64  # of a kernel, above which the driver takes long to compile four of them
+VECTOR_POINTS = 4  # neighbours along x of a work item in a vectorized schedule: a vector of SPIR-V
+VECTORIZED_LAUNCH_POINTS_MIN = 1 << 18  # from which a second pipeline is worth its time
+VECTORIZED_COLUMNS_MIN = 256  # points along x, likewise: a group of work items
+VECTORIZED_STATEMENTS_MAX = 64  # above which the driver takes long to compile four of each
 GROUPS_MAX = 65_535  # groups along x of a dispatch: what every device allows
 ITEM_ELEMENTS_MAX = 64  # elements; one work item computes a shorter reduction
 
@@ -43,13 +43,13 @@ class Schedule(NamedTuple):
     - `group`: the work items of a group along x, y and z.
     - `lanes`: True if the items of a group compute each point together.
     - `jammed`: True if an item computes JAMMED_ROWS points of a product, which share their loads.
-    - `joined`: True if an item computes JOINED_POINTS neighbours along x, and accesses vectors.
+    - `vectorized`: True if an item computes VECTOR_POINTS neighbours along x, and accesses vectors.
     """
 
     group: Group
     lanes: bool = False
     jammed: bool = False
-    joined: bool = False
+    vectorized: bool = False
 
 
 def choose_group(points: Sequence[int]) -> Group:
@@ -65,13 +65,21 @@ def shares_points(kernel: Kernel, ints: Sequence[int]) -> bool:
     return reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), ITEM_ELEMENTS_MAX)
 
 
-def joinable(kernel: Kernel) -> bool:
-    """Return True for a short kernel without loops and atomics that accesses neighbours along x."""
+def is_vectorizable(kernel: Kernel) -> bool:
+    """Return True for a short kernel without loops and atomics that accesses neighbours along x.
+
+    Accesses across rows are slower in vectors, and must be fewer. So are casts to 8 bytes.
+    """
     statements = [s for s in kernel.body if isinstance(s, (Value, Store))]
-    if not kernel.grid or not len(kernel.body) == len(statements) <= JOINED_STATEMENTS_MAX:
+    if not kernel.grid or not len(kernel.body) == len(statements) <= VECTORIZED_STATEMENTS_MAX:
         return False
     stride = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
-    return any(stride(s.index) == 1 for s in statements if is_access(s))
+    strides = [stride(s.index) for s in statements if is_access(s)]
+    widens = any(
+        isinstance(s, Value) and s.op == "cast" and s.dtype.itemsize == 8 > s.args[0].dtype.itemsize
+        for s in statements
+    )
+    return strides.count(1) > sum(n not in (0, 1) for n in strides) and not widens
 
 
 def is_access(s: Statement) -> TypeGuard[Value | Store]:
@@ -85,13 +93,13 @@ def schedule_launch(
     grid: Sequence[int],
     shares: bool = False,
     jams: bool = False,
-    joins: bool = False,
+    vectorizes: bool = False,
 ) -> tuple[Schedule, Sequence[int], list[int]]:
     """Return the schedule of a launch, its integers, and the groups along x, y and z.
 
     - `shares`: True if groups may compute points together.
     - `jams`: True if the kernel has a jammed form.
-    - `joins`: True if an item may compute neighbours of the kernel.
+    - `vectorizes`: True if an item may compute VECTOR_POINTS neighbours along x.
     """
     lanes = shares and shares_points(kernel, ints)
     jammed = jams and grid[jammed_axis(kernel)] > 1
@@ -102,9 +110,10 @@ def schedule_launch(
     points = [*reversed(grid), 1, 1, 1][:3]
     if lanes:
         return Schedule(LANE_GROUP, lanes), ints, [min(points[0], GROUPS_MAX), *points[1:]]
-    joined = joins and points[0] >= JOINED_COLUMNS_MIN and math.prod(grid) >= JOINED_POINTS_MIN
-    if joined:
-        points[0] = -(-points[0] // JOINED_POINTS)
+    is_large = math.prod(grid) >= VECTORIZED_LAUNCH_POINTS_MIN
+    vectorized = vectorizes and is_large and points[0] >= VECTORIZED_COLUMNS_MIN
+    if vectorized:
+        points[0] = -(-points[0] // VECTOR_POINTS)
     group = choose_group(points)
     groups = [-(-n // items) for n, items in zip(points, group, strict=True)]
-    return Schedule(group, jammed=jammed, joined=joined), ints, groups
+    return Schedule(group, jammed=jammed, vectorized=vectorized), ints, groups

@@ -37,7 +37,7 @@ from dovetail.extend import (
     unroll_jam,
 )
 from dovetail_vulkan.render import PUSH_BYTES_MAX, Features, render
-from dovetail_vulkan.schedule import joinable
+from dovetail_vulkan.schedule import is_vectorizable
 from dovetail_vulkan.spirv import Capability, Mode
 
 VALIDATOR = shutil.which("spirv-val")
@@ -61,8 +61,8 @@ def test_modules_of_golden_kernels_are_valid(path: Path) -> None:
     validate(kernel)
     if shareable(kernel):
         validate(kernel, lanes=True)
-    if joinable(kernel):
-        validate(kernel, joined=True)
+    if is_vectorizable(kernel):
+        validate(kernel, vectorized=True)
     if jammed := unroll_jam(kernel, 4):
         validate(jammed)
 

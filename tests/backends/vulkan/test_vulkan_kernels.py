@@ -147,27 +147,29 @@ def test_group_computes_several_points(
 
 
 @pytest.fixture
-def joining_host(host: DeviceHost, monkeypatch: pytest.MonkeyPatch) -> DeviceHost:
+def vectorizing_host(host: DeviceHost, monkeypatch: pytest.MonkeyPatch) -> DeviceHost:
     """Return the host, where work items compute neighbours of all kernels that allow it."""
-    monkeypatch.setattr(schedule, "JOINED_POINTS_MIN", 1)
-    monkeypatch.setattr(schedule, "JOINED_COLUMNS_MIN", 1)
-    monkeypatch.setattr(host.backend.launcher, "joins", True)
+    monkeypatch.setattr(schedule, "VECTORIZED_LAUNCH_POINTS_MIN", 1)
+    monkeypatch.setattr(schedule, "VECTORIZED_COLUMNS_MIN", 1)
+    monkeypatch.setattr(host.backend.launcher, "vectorizes", True)
     return host
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
-def test_joined_points_have_the_reference_bits(joining_host: DeviceHost, path: Path) -> None:
+def test_vectorized_points_have_the_reference_bits(
+    vectorizing_host: DeviceHost, path: Path
+) -> None:
     kernel = legalize(parse_kernel(path.read_text()), Capabilities())
     for size in (6, 8):
-        test_golden_kernels_have_the_reference_bits(joining_host, path, size)
-    schedules = joining_host.programs[str(kernel)]._pipelines
-    assert any(s.joined for s in schedules) == schedule.joinable(kernel)
+        test_golden_kernels_have_the_reference_bits(vectorizing_host, path, size)
+    schedules = vectorizing_host.programs[str(kernel)]._pipelines
+    assert any(s.vectorized for s in schedules) == schedule.is_vectorizable(kernel)
 
 
 @pytest.mark.parametrize("d", [bool_, *INTEGERS, float32], ids=lambda d: d.name)
 @pytest.mark.parametrize("columns", [1, 3, 4, 9])
-def test_joined_points_access_vectors_of_each_dtype(
-    joining_host: DeviceHost, d: DType, columns: int
+def test_vectorized_points_access_vectors_of_each_dtype(
+    vectorizing_host: DeviceHost, d: DType, columns: int
 ) -> None:
     """Rows that are no whole vectors, a row and a column that are broadcast, and a condition."""
     b = KernelBuilder("mixed")
@@ -179,24 +181,40 @@ def test_joined_points_access_vectors_of_each_dtype(
     is_column = ne(load(column, i), const(0, d))
     b.store(out, i * n + j, both)
     b.effect(Store(other, j * m + i, load(row, j), is_column))
-    assert schedule.joinable(b.build())
+    assert schedule.is_vectorizable(b.build())
     bits = np.random.default_rng(columns).integers(0, 2, (4, 5 * columns))
     data = [v[:k].astype(d.name) for v, k in zip(bits, (5 * columns, columns, 5), strict=False)]
     zeros = [np.zeros(5 * columns, d.name) for _ in range(2)]
-    check(joining_host, b.build(), [*data, *zeros], [5, columns])
+    check(vectorizing_host, b.build(), [*data, *zeros], [5, columns])
 
 
-def test_large_launches_of_kernels_without_loops_are_joined() -> None:
-    kernel = parse_kernel((GOLDEN / "broadcast_add.txt").read_text())
-    assert schedule.joinable(kernel)
-    assert not schedule.joinable(parse_kernel((GOLDEN / "row_sum.txt").read_text()))
-    for grid, joined, groups in (
+TRANSPOSED_COPY = """
+kernel copy(x: r f32, out: w f32; n0, n1; ) grid(n0, n1) {
+  v0: i64 = mul i0, n1
+  v1: i64 = add v0, i1
+  v2: i64 = mul i1, n0
+  v3: i64 = add v2, i0
+  v4: f32 = load x[v3]
+  store out[v1] = v4
+}
+"""
+
+
+def test_large_launches_of_kernels_without_loops_are_vectorized() -> None:
+    text = (GOLDEN / "broadcast_add.txt").read_text()
+    kernel = parse_kernel(
+        text.replace("f64", "f32").replace("v3: f32 = cast v2", "v3: f32 = neg v2")
+    )
+    assert schedule.is_vectorizable(kernel)
+    for other in (text, (GOLDEN / "row_sum.txt").read_text(), TRANSPOSED_COPY):
+        assert not schedule.is_vectorizable(parse_kernel(other)), other
+    for grid, vectorized, groups in (
         *(((1024, 1023), True, [4, 1024, 1]), ((1023, 255), False, [4, 1023, 1])),
         *(((4, 4096), False, [64, 4, 1]), ((1 << 20,), True, [4096, 1, 1])),
     ):
-        chosen, _, size = schedule.schedule_launch(kernel, (), grid, joins=True)
-        assert (chosen.joined, size) == (joined, groups)
-        assert not schedule.schedule_launch(kernel, (), grid)[0].joined
+        chosen, _, size = schedule.schedule_launch(kernel, (), grid, vectorizes=True)
+        assert (chosen.vectorized, size) == (vectorized, groups)
+        assert not schedule.schedule_launch(kernel, (), grid)[0].vectorized
 
 
 def test_launches_have_as_many_groups_as_cover_their_points() -> None:

@@ -93,7 +93,8 @@ def scaled_dot_product_attention(
         0.0 if dropout_p == 1 else 1 / (1 - dropout_p),
         dt.finfo(compute).min,
     )
-    others = [x.layout for x in (q, k, v) if x.layout is not dt.strided]
+    tensors = (q, k, v) if attn_mask is None else (q, k, v, attn_mask)
+    others = [x.layout for x in tensors if x.layout is not dt.strided]
     if others and dropout_p:
         raise dt.LayoutError(
             f"{OP_NAME}: dropout_p must be 0 for operands of the layout {others[0].name}, whose "

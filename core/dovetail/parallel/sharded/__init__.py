@@ -23,7 +23,7 @@ ShardedTensor.rules = {
     "matmul": sharded_products.matmul,
     "softmax": sharded_rules.softmax,
     "log_softmax": sharded_rules.log_softmax,
-    "along": sharded_rules.along,
+    "along": sharded_rules.call_along_axes,
     "sort": sharded_rules.sort,
     "diagonal": sharded_rules.diagonal,
     "triangle": sharded_rules.triangle,

@@ -15,7 +15,7 @@ import dovetail as dt
 from dovetail.extend import broadcast_shapes
 
 from . import exchanges
-from .sharded_rules import align, cut_like, gather_whole, match, move, require_same_group
+from .sharded_rules import align, gather_whole, match_shardings, move, require_one_group, shard_like
 from .sharded_tensor import ShardedTensor, join, wrap
 
 Tensor = dt.Tensor
@@ -26,6 +26,7 @@ OP = "index"
 
 def index(x: Tensor, entries: Sequence[Any]) -> Tensor:
     """Return the elements at a key with arrays; `x` or an array is sharded."""
+    require_one_group(OP, (x, *entries))
     first, *others = (p if isinstance(p, Tensor) else _to_tensor(p, x.device) for p in entries)
     is_sharded = isinstance(x, ShardedTensor) or isinstance(first, ShardedTensor)
     if is_sharded and _is_mask(first) and not any(map(_is_array, others)):
@@ -33,7 +34,7 @@ def index(x: Tensor, entries: Sequence[Any]) -> Tensor:
     key: Entries = []
     for part in (first, *others):
         key += dt.nonzero(gather_whole(OP, part)) if _is_mask(part) else [part]
-    return _index_sharded(x, key) if isinstance(x, ShardedTensor) else _index_by_sharded(x, key)
+    return _index_sharded(x, key) if isinstance(x, ShardedTensor) else _index_replicated(x, key)
 
 
 def nonzero(x: ShardedTensor) -> tuple[Tensor, ...]:
@@ -78,7 +79,6 @@ def _select(x: Tensor, mask: Tensor, others: Entries) -> Tensor:
     own = []
     for t in (x, mask):
         if isinstance(t, ShardedTensor):
-            require_same_group(OP, s, t.sharding)
             own.append(move(OP, t, 0, s.borders).local())
         else:
             own.append(exchanges.cut(t, s, OP))
@@ -101,22 +101,23 @@ def _index_sharded(x: ShardedTensor, entries: Entries) -> Tensor:
         axis = before if before < arrays else before + _width(key)
         return wrap(sliced.local()[tuple(key)], sliced.sharding.along(axis))
     if not _is_array(key[here]):
-        position = dt.expand_dims(x[(*[ALL] * x.axis, key[here])], axis=x.axis)
+        position = gather_whole(OP, x[(*[ALL] * x.axis, key[here])])
+        position = dt.expand_dims(position, axis=x.axis)
         return position[(*key[:here], 0, *key[here + 1 :])]
     free = [d for d, k in enumerate(at) if isinstance(key[k], slice) and x.shape[d] > 1]
     if not free:
         result = gather_whole(OP, x)[tuple(key)]
-        return cut_like(OP, result, x.sharding.along(target)) if _width(key) else result
+        return shard_like(OP, result, x.sharding.along(target)) if _width(key) else result
     moved = index(move(OP, x, max(free, key=x.shape.__getitem__)), key)
     assert isinstance(moved, ShardedTensor)
     return move(OP, moved, target) if _width(key) else moved
 
 
-def _index_by_sharded(x: Tensor, entries: Entries) -> Tensor:
-    """Return the elements of a replicated tensor at arrays of integers, some of them sharded."""
+def _index_replicated(x: Tensor, entries: Entries) -> Tensor:
+    """Return the elements of a replicated tensor at a key; some of its arrays are sharded."""
     arrays = [p for p in entries if _is_array(p)]
     shape = broadcast_shapes(OP, *[a.shape for a in arrays])
-    matched, s = match(OP, arrays, shape)
+    matched, s = match_shardings(OP, arrays, shape)
     if s is None:
         return x[tuple([gather_whole(OP, p) for p in entries])]
     own = iter([align(OP, a, shape, s) for a in matched])

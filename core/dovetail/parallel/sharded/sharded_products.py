@@ -9,7 +9,7 @@ import dovetail as dt
 from dovetail.extend import PRODUCT_BLOCK, PRODUCT_BLOCKS, broadcast_shapes
 
 from . import exchanges
-from .sharded_rules import align, gather_whole, match, move, require_same_group
+from .sharded_rules import align, gather_whole, match_shardings, move, require_one_group
 from .sharded_tensor import ShardedTensor, wrap
 from .sharding import Shape, Sharding
 
@@ -27,6 +27,7 @@ def matmul(x1: Tensor, x2: Tensor) -> Tensor:
     are added: the result is strided, on every rank. Otherwise the result is sharded as its operand.
     Of operands that are cut in other ways the smaller one is gathered.
     """
+    require_one_group("matmul", (x1, x2))
     left, right = _as_matrix(x1, 0), _as_matrix(x2, 1)
     if left.shape[-1] != right.shape[-2]:
         raise dt.ShapeError(f"matmul: shapes {x1.shape} and {x2.shape} do not fit")
@@ -52,13 +53,12 @@ def _multiply(x1: Tensor, x2: Tensor, name: str = "matmul") -> Tensor:
         return x1 @ x2
     kinds = [_kind_of(x, k) for k, x in enumerate((x1, x2)) if isinstance(x, ShardedTensor)]
     if len(set(kinds)) > 1:  # rows by columns, or another pair: one operand is replicated
-        require_same_group("matmul", *[x.sharding for x in (x1, x2)])  # type: ignore[attr-defined]  # both are sharded
         smaller = int(x2.size <= x1.size)
         x1, x2 = (gather_whole("matmul", x) if k == smaller else x for k, x in enumerate((x1, x2)))
         kinds = [kinds[1 - smaller]]
     if kinds[0] == CONTRACTION:
         return _contract(x1, x2, name)
-    (x1, x2), sharding = match("matmul", (x1, x2), shape)
+    (x1, x2), sharding = match_shardings("matmul", (x1, x2), shape)
     assert sharding is not None
     if x1.ndim == x2.ndim == 2 and (x1.requires_grad or x2.requires_grad):
         local1, local2 = (x.local() if isinstance(x, ShardedTensor) else x for x in (x1, x2))
@@ -123,7 +123,6 @@ def _contract(x1: Tensor, x2: Tensor, name: str) -> Tensor:
     """
     s = next(x.sharding for x in (x1, x2) if isinstance(x, ShardedTensor))
     if isinstance(x2, ShardedTensor):
-        require_same_group("matmul", s, x2.sharding)
         x2 = move("matmul", x2, x2.axis, s.borders)
     pieces = (
         _part(x1, s.along(x1.ndim - 1), name),

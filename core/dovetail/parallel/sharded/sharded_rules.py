@@ -21,27 +21,29 @@ Move = tuple[Any, ...]
 def elementwise(op: Op, operands: Sequence[Any], attrs: object) -> Tensor:
     """Apply an elementwise op to the shards; replicated operands are cut as the result is."""
     shape = broadcast_shapes(op.name, *[a.shape for a in operands if isinstance(a, Tensor)])
-    matched, sharding = match(op.name, operands, shape)
+    matched, sharding = match_shardings(op.name, operands, shape)
     if sharding is None:
         return apply(op, matched, attrs)
     aligned = [_broadcast(op.name, a, shape, sharding) for a in matched]
     return wrap(apply(op, aligned, attrs), sharding)
 
 
-def match(op: str, operands: Iterable[Any], shape: Shape) -> tuple[list[Any], Sharding | None]:
-    """Return operands that are cut like the first sharded one, and that sharding in `shape`.
+def match_shardings(
+    op: str, operands: Iterable[Any], shape: Shape
+) -> tuple[list[Any], Sharding | None]:
+    """Return operands whose sharded ones have one sharding, and that in a result of `shape`.
 
-    Others move to its axis and borders. Operands that are broadcast along their sharded axis, or
-    along that of the first one, are gathered. The sharding is None if all operands are strided
-    then. Raises: LayoutError for another group.
+    The first operand that is not broadcast along its sharded axis gives it. Operands that are
+    broadcast along a sharded axis are gathered. Replicated ones are unchanged; `align` cuts them.
+    The sharding is None if no operand is sharded any more. Raises: LayoutError for several groups.
     """
+    operands = [*operands]
+    require_one_group(op, operands)
     first: Sharding | None = None
     matched = []
     for a in operands:
         if isinstance(a, ShardedTensor):
             lead = len(shape) - a.ndim
-            if first is not None:
-                require_same_group(op, first, a.sharding)
             if a.sharding.size != shape[a.axis + lead]:
                 a = gather_whole(op, a)
             elif first is None:
@@ -54,13 +56,15 @@ def match(op: str, operands: Iterable[Any], shape: Shape) -> tuple[list[Any], Sh
     return matched, first
 
 
-def require_same_group(op: str, first: Sharding, other: Sharding) -> None:
-    """Raise LayoutError unless two operands are cut over one group."""
-    if other.group is not first.group:
-        raise dt.LayoutError(
-            f"{op}: the operands are sharded over different groups, of {first.group.size} and "
-            f"{other.group.size} ranks; use x.full() for one of them"
-        )
+def require_one_group(op: str, operands: Iterable[Any]) -> None:
+    """Raise LayoutError unless all sharded operands are cut over one group."""
+    groups = [a.sharding.group for a in operands if isinstance(a, ShardedTensor)]
+    for other in groups[1:]:
+        if other is not groups[0]:
+            raise dt.LayoutError(
+                f"{op}: the operands are sharded over different groups, of {groups[0].size} and "
+                f"{other.size} ranks; use x.full() for one of them"
+            )
 
 
 def move(op: str, x: ShardedTensor, axis: int, borders: Shape | None = None) -> ShardedTensor:
@@ -148,7 +152,9 @@ def _slice(x: ShardedTensor, starts: Shape, lengths: Shape, steps: Shape) -> Ten
         end = start + (count - 1) * step
         ascending = (*steps[:axis], -step, *steps[axis + 1 :])
         ordered = _slice(x, (*starts[:axis], end, *starts[axis + 1 :]), lengths, ascending)
-        flipped: Tensor = along("flip", lambda t: dt.flip(t, axis=axis), (ordered,), (axis,))
+        flipped: Tensor = call_along_axes(
+            "flip", lambda t: dt.flip(t, axis=axis), (ordered,), (axis,)
+        )
         return flipped
     counts = [min(count, max(0, -(-(b - start) // max(step, 1)))) for b in s.borders]
     borders = (*counts[:-1], count)
@@ -216,16 +222,17 @@ _MOVES: dict[str, Callable[..., Tensor]] = {
 
 def concat(tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Join tensors; along the sharded axis elements move to the borders that `shard` chooses."""
+    require_one_group("concat", tensors)
     first = next(t for t in tensors if isinstance(t, ShardedTensor))
     shape, s = first.shape, first.sharding
     for t in tensors:
         others = [n for d, n in enumerate(t.shape) if d != axis]
         if t.ndim != len(shape) or others != [n for d, n in enumerate(shape) if d != axis]:
             raise dt.ShapeError(f"concat: shapes {shape} and {t.shape} differ beside axis {axis}")
-        if isinstance(t, ShardedTensor):
-            require_same_group("concat", s, t.sharding)
     if s.axis != axis:
-        shards = [align("concat", t, shape, s) for t in match("concat", tensors, shape)[0]]
+        shards = [
+            align("concat", t, shape, s) for t in match_shardings("concat", tensors, shape)[0]
+        ]
         return wrap(dt.concat(shards, axis=axis), s)
     new = s._replace(borders=choose_borders(sum(t.shape[axis] for t in tensors), s.group.size))
     start, pieces = 0, []
@@ -241,17 +248,28 @@ def concat(tensors: Sequence[Tensor], axis: int) -> Tensor:
     return wrap(dt.concat(pieces, axis=axis), new)
 
 
-def along(op: str, function: Callable[..., Any], operands: Sequence[Tensor], axes: Shape) -> Any:
-    """Call a function of strided tensors along axes; it treats positions of the others alike.
+def call_along_axes(
+    op: str, function: Callable[..., Any], operands: Sequence[Tensor], axes: Shape
+) -> Any:
+    """Call a function that mixes elements along `axes` only, on shards that are whole along them.
 
     If one of `axes` is sharded, the shards move to another axis, and the results move back. If
     there is no other axis, each rank computes the whole results, and keeps its part.
+    Raises: ShapeError unless the operands have equal numbers of axes and broadcast beside `axes`.
     """
     ndim = operands[0].ndim
-    shape = tuple([max(t.shape[d] for t in operands) for d in range(ndim)])
+    if any(t.ndim != ndim for t in operands):
+        shapes = " and ".join([str(t.shape) for t in operands])
+        raise dt.ShapeError(f"{op}: shapes {shapes} must have equal numbers of axes")
+    require_one_group(op, operands)
+    others = [[1 if d in axes else n for d, n in enumerate(t.shape)] for t in operands]
+    beside = broadcast_shapes(op, *map(tuple, others))
+    shape = tuple(
+        [max(t.shape[d] for t in operands) if d in axes else n for d, n in enumerate(beside)]
+    )
     cut = [t.sharding for t in operands if isinstance(t, ShardedTensor) and t.axis in axes]
     if not cut:
-        matched, common = match(op, operands, shape)
+        matched, common = match_shardings(op, operands, shape)
         if common is None:
             return function(*matched)
         results = function(*[align(op, t, shape, common) for t in matched])
@@ -259,10 +277,10 @@ def along(op: str, function: Callable[..., Any], operands: Sequence[Tensor], axe
     free = [d for d in range(ndim) if d not in axes and shape[d] > 1]
     if not free:
         whole = [gather_whole(op, t) for t in operands]
-        return _map(lambda r: cut_like(op, r, cut[0]), function(*whole))
+        return _map(lambda r: shard_like(op, r, cut[0]), function(*whole))
     other = max(free, key=shape.__getitem__)
     moved = [move(op, t, other) if isinstance(t, ShardedTensor) else t for t in operands]
-    return _map(lambda r: move_like(op, r, cut[0]), along(op, function, moved, axes))
+    return _map(lambda r: move_like(op, r, cut[0]), call_along_axes(op, function, moved, axes))
 
 
 def gather_whole(op: str, x: Any) -> Any:
@@ -270,8 +288,8 @@ def gather_whole(op: str, x: Any) -> Any:
     return exchanges.gather(x.local(), x.sharding, op) if isinstance(x, ShardedTensor) else x
 
 
-def cut_like(op: str, x: Tensor, s: Sharding) -> Tensor:
-    """Return a replicated result, cut along the axis of a sharding; one without axes as it is."""
+def shard_like(op: str, x: Tensor, s: Sharding) -> Tensor:
+    """Return a replicated tensor as a sharded one, along the axis of `s`; unchanged if 0-d."""
     if not x.ndim:
         return x
     new = _fit(s, x)
@@ -279,7 +297,7 @@ def cut_like(op: str, x: Tensor, s: Sharding) -> Tensor:
 
 
 def move_like(op: str, x: ShardedTensor, s: Sharding) -> ShardedTensor:
-    """Return a result, cut along the axis of a sharding."""
+    """Return a sharded tensor, moved to the axis of `s`, and to its borders if sizes are equal."""
     new = _fit(s, x)
     return move(op, x, new.axis, new.borders)
 
@@ -326,13 +344,15 @@ def _subtract_max(x: ShardedTensor) -> Tensor:
 
 def sort(x: ShardedTensor, axis: int, descending: bool) -> Any:
     """Sort along an axis."""
-    return along("sort", lambda t: dt.sort(t, axis=axis, descending=descending), (x,), (axis,))
+    return call_along_axes(
+        "sort", lambda t: dt.sort(t, axis=axis, descending=descending), (x,), (axis,)
+    )
 
 
 def diagonal(x: ShardedTensor, offset: int) -> Any:
     """Return a diagonal of the last two axes."""
     last = (x.ndim - 2, x.ndim - 1)
-    return along("diagonal", lambda t: dt.diagonal(t, offset, *last), (x,), last)
+    return call_along_axes("diagonal", lambda t: dt.diagonal(t, offset, *last), (x,), last)
 
 
 def triangle(x: ShardedTensor, k: int, upper: bool) -> ShardedTensor:
