@@ -51,11 +51,11 @@ def look_up(module: str, name: str) -> object:
     return value
 
 
-def set_home(value: object, module: str, name: str) -> None:
-    """Let `pickle` find a function, or a class of dovetail, at a name of a module.
+def set_pickled_name(value: object, module: str, name: str) -> None:
+    """Set the module and name by which `pickle` finds a function, or a class of dovetail.
 
-    A wrapper has the name of what it wraps, which leads to another object. A value whose own name
-    leads to it keeps that.
+    A wrapper has the name of what it wraps, which leads to another object. Other objects, and those
+    to which their own name leads already, are unchanged.
     """
     is_ours = isinstance(value, type) and value.__module__.startswith("dovetail")
     if not (is_ours or isinstance(value, FunctionType)):

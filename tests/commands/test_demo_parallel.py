@@ -52,7 +52,7 @@ def test_other_weights_are_reported(
 
 def test_recorded_steps_change_no_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = demo.train_by_name("digits", 3)
-    monkeypatch.setattr(demo, "TIMELINES", 0)
+    monkeypatch.setattr(demo, "RECORDED_STEPS_MAX", 0)
     plain = demo.train_by_name("digits", 3)
     assert (recorded.digest, recorded.losses) == (plain.digest, plain.losses)
     assert [len(out.timelines) for out in (recorded, plain)] == [3, 0]
@@ -65,7 +65,7 @@ def test_picture_has_each_loss_and_each_span() -> None:
     demo._draw_losses(above, outcomes)
     assert [[*line.get_ydata()] for line in above.get_lines()] == [losses, losses]
     assert [*above.get_lines()[0].get_xdata()] == [*range(1, 201)]
-    demo._draw_step(below, demo.choose_step(outcomes[2]))
+    demo._draw_step(below, demo.find_median_step(outcomes[2]))
     bars = [
         (name, b)
         for name, b in zip(
@@ -80,14 +80,14 @@ def test_picture_has_each_loss_and_each_span() -> None:
 
 
 def test_step_is_described_by_its_time_and_messages() -> None:
-    assert demo.describe_traffic([STEP, STEP]) == "a step of 6.0 ms, 4 messages, 0.60 MB"
+    assert demo.describe_step([STEP, STEP]) == "a step of 6.0 ms, 4 messages, 0.60 MB"
     parts = "compute groups 33%, add gradients 8%, send and wait 17%, update weights 33%"
     assert demo.describe_parts([STEP, STEP]) == parts
 
 
 def test_step_of_median_time_is_chosen() -> None:
     steps = [[Span("compute", 0, 0, end)] for end in (9, 1, 5)]
-    assert demo.choose_step([demo.Outcome("", [], 0.0, steps)]) == [steps[2]]
+    assert demo.find_median_step([demo.Outcome("", [], 0.0, steps)]) == [steps[2]]
 
 
 def test_more_workers_than_groups_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

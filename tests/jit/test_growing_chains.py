@@ -7,7 +7,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.capture.tracer import CHAIN_DEPTH, CHAIN_DEPTHS_MAX, CHAIN_ELEMENTS_MAX
+from dovetail.capture.tracer import CHAIN_LINK_OPS, CHAIN_DEPTHS_MAX, CHAIN_ELEMENTS_MAX
 from dovetail.engine.events import counters
 
 LENGTH = 48
@@ -38,7 +38,7 @@ def test_growing_chains_have_few_plans_and_equal_bits(
     before = counters.plans
     first = captured(a, b)
     # Whole chains of a few depths; links from a tensor and from a link; what is left of a chain.
-    assert counters.plans - before <= 3 * CHAIN_DEPTH + CHAIN_DEPTHS_MAX + 4
+    assert counters.plans - before <= 3 * CHAIN_LINK_OPS + CHAIN_DEPTHS_MAX + 4
     expected = prefix_products(a, b).numpy().tobytes()
     assert first.numpy().tobytes() == captured(a, b).numpy().tobytes() == expected
     other = operands(device, *shape)[::-1]
@@ -62,7 +62,7 @@ def test_chains_of_many_elements_are_evaluated_whole(device: dt.Device) -> None:
         @dt.jit
         def grow(x: Any) -> list[Any]:
             results = []
-            for depth in range(CHAIN_DEPTH, CHAIN_DEPTH + CHAIN_DEPTHS_MAX + 3):
+            for depth in range(CHAIN_LINK_OPS, CHAIN_LINK_OPS + CHAIN_DEPTHS_MAX + 3):
                 y = x
                 for _ in range(depth):
                     y = y * x

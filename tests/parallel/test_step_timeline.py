@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dovetail.extend import Request
 from dovetail.parallel.reduction_tree import plan_reduction
-from dovetail.parallel.step_timeline import Span, Timeline
+from dovetail.parallel.step_timeline import Span, StepRecorder
 from worker_groups import KINDS, run_groups
 
 GROUPS = 8
@@ -76,7 +76,7 @@ def test_timeline_has_each_message_and_changes_no_bits(
     assert [results for *_, results in traced] == [results for *_, results in plain]
     assert [spans for spans, *_ in plain] == [None] * size
     for rank, (spans, sizes, _) in enumerate(traced):
-        assert all(a.begun <= a.ended <= b.begun for a, b in pairwise(spans))
+        assert all(a.begin_ns <= a.end_ns <= b.begin_ns for a, b in pairwise(spans))
         for way in TRAFFIC:
             assert sorted(n for s in spans if s.kind == way for n in s.sizes) == sorted(sizes[way])
         own = {s.number for s in spans if s.kind == "compute"}
@@ -96,13 +96,13 @@ def test_spans_are_the_steps_of_the_tree(size: int) -> None:
 
 
 def test_timeline_that_is_off_records_nothing() -> None:
-    timeline = Timeline()
+    timeline = StepRecorder()
     with timeline.record("compute", 1) as span:
-        span.count(object())
+        span.add_messages(object())
     assert timeline.spans is None
     timeline.spans = []
     with timeline.record("compute", 1):
         pass
     (recorded,) = timeline.spans
-    assert recorded == Span("compute", 1, recorded.begun, recorded.ended)
-    assert recorded.begun < recorded.ended
+    assert recorded == Span("compute", 1, recorded.begin_ns, recorded.end_ns)
+    assert recorded.begin_ns < recorded.end_ns

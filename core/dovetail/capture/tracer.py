@@ -73,7 +73,7 @@ Resolver = Callable[[Storage], tuple[int, int] | None]
 P = TypeVarTuple("P")
 R = TypeVar("R")
 
-CHAIN_DEPTH = 8  # ops of a link, whose launch takes about the time of these ops on one element
+CHAIN_LINK_OPS = 8  # ops of a link, whose launch takes about the time of these ops on one element
 CHAIN_DEPTHS_MAX = 4  # depths of chains that a function evaluates whole
 CHAIN_ELEMENTS_MAX = 4096
 
@@ -295,18 +295,18 @@ class CaptureTracer(tracer_api.Tracer):
     # --- evaluations
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
         """Record an evaluation, and run it unless dry; return False if its target overlaps."""
-        if self._has_growing_chain(evaluation.graph.roots):
+        if self._record_chain_depth(evaluation.graph.roots):
             evaluation.evaluate_first(_find_chain_links(evaluation.graph.roots[0]))
         execute = partial(evaluation.execute, reports_checks=reports_checks)
         return self._record_plan(evaluation.graph, evaluation.bind, execute)
 
-    def _has_growing_chain(self, roots: Sequence[Expr]) -> bool:
-        """Return True if the root ends a chain of few elements, and several depths were seen.
+    def _record_chain_depth(self, roots: Sequence[Expr]) -> bool:
+        """Record the depth of a chain of few elements; return True if many depths were recorded.
 
         `acc += a[j] * b[j]` in a nested loop has a deeper graph and another kernel each time.
-        Links of `CHAIN_DEPTH` ops have the same kernels.
+        Links of `CHAIN_LINK_OPS` ops have the same kernels.
         """
-        if roots[0].depth <= CHAIN_DEPTH or len(roots) > 1 or not _find_chain_links(roots[0]):
+        if roots[0].depth <= CHAIN_LINK_OPS or len(roots) > 1 or not _find_chain_links(roots[0]):
             return False
         self._chain_depths.add(roots[0].depth)
         return len(self._chain_depths) > CHAIN_DEPTHS_MAX
@@ -761,9 +761,10 @@ def _null_storage(s: Spec) -> Storage:
 
 
 def _find_chain_links(root: Expr) -> list[Expr]:
-    """Return the nodes below `root` that end `CHAIN_DEPTH` maps of few elements, the deepest last.
+    """Return the last node of each link of the chain below `root`, from the root down.
 
-    Their depths are multiples of `CHAIN_DEPTH`, so equal beginnings of chains have equal links.
+    A link is `CHAIN_LINK_OPS` maps of few elements. The depths of its last nodes are multiples of
+    that, so equal beginnings of chains have equal links.
     """
     links, candidate = list[Expr](), None
     e: Expr | None = root
@@ -773,9 +774,9 @@ def _find_chain_links(root: Expr) -> list[Expr]:
             continue
         if e.op.kind != "map" or e.spec.size > CHAIN_ELEMENTS_MAX:
             candidate = None
-        elif e.depth % CHAIN_DEPTH == 0 and e is not root:
+        elif e.depth % CHAIN_LINK_OPS == 0 and e is not root:
             candidate = e
-        if candidate is not None and candidate.depth - e.depth == CHAIN_DEPTH - 1:
+        if candidate is not None and candidate.depth - e.depth == CHAIN_LINK_OPS - 1:
             links.append(candidate)
         operands = [a for a in e.args if type(a) is Expr]
         e = max(operands, key=attrgetter("depth"), default=None)

@@ -3,7 +3,7 @@
 A small convolutional network (batch normalisation, dropout) learns the digits of scikit-learn, and
 a small transformer (dropout, Adam, gradients of limited norm) the letters of a text. Each is
 trained by one process, and by `--workers` processes. The demo prints a digest of the weights for
-each, and fails if two differ. A picture has the curves of the losses, and the time line of a step:
+each, and fails if two differ. A picture has the curves of the losses, and the timeline of a step:
 when each process computes, adds, exchanges messages and updates the weights.
 """
 
@@ -37,7 +37,7 @@ GROUPS = 32  # groups of examples, and so the greatest number of workers
 BATCH, STEPS, SEED, WORKERS = 128, 20, 0, 2
 CONTEXT, WIDTH, HEADS, LETTERS = 32, 64, 4, 128
 LEARNING_RATE, GRADIENT_NORM_MAX = 2e-3, 1.0
-TIMELINES = 9  # steps whose spans are recorded; the one of median time is drawn
+RECORDED_STEPS_MAX = 9  # steps whose spans are recorded; the one of median time is drawn
 
 
 class ConvNet(nn.Module):
@@ -166,11 +166,11 @@ def train(
     if path is not None and path.exists():
         losses += dt.checkpoint.load(path, **states, random=False)["losses"]
     step: Any = dt.parallel.value_and_grad(task.loss, groups=groups, jit=True, generator=generator)
-    timelines: deque[list[Span]] = deque(maxlen=TIMELINES)
+    timelines: deque[list[Span]] = deque(maxlen=RECORDED_STEPS_MAX)
     started = time.perf_counter()
     while len(losses) < steps:
         for share in dt.data.DataLoader(rows, batch_sampler=sampler):
-            if len(losses) >= steps - TIMELINES:
+            if len(losses) >= steps - RECORDED_STEPS_MAX:
                 step.timeline.spans = []
                 timelines.append(step.timeline.spans)
             loss, _ = step(model, share)
@@ -232,8 +232,8 @@ def main(arguments: Sequence[str]) -> int:
         is_equal &= len(digests) == 1
     console.print(table)
     for name, by_workers in runs.items():
-        step = choose_step(by_workers[asked.workers])
-        console.print(f"{name}: {describe_traffic(step)}: {describe_parts(step)}")
+        step = find_median_step(by_workers[asked.workers])
+        console.print(f"{name}: {describe_step(step)}: {describe_parts(step)}")
     draw(runs, asked.out)
     console.print(f"Picture: {asked.out}")
     if not is_equal:
@@ -272,37 +272,36 @@ CURVES = (("#a9c1cf", 5.0), ("#c1553b", 1.4))  # colour and width: of one worker
 INCHES_WIDTH, INCHES_CURVES, INCHES_ROW, INCHES_TEXT = 12.0, 2.6, 0.24, 3.0
 
 
-def choose_step(outcomes: Sequence[Outcome]) -> list[list[Span]]:
+def find_median_step(outcomes: Sequence[Outcome]) -> list[list[Span]]:
     """Return the spans of each worker in the recorded step whose time is the median."""
     steps = [[*spans] for spans in zip(*[out.timelines for out in outcomes], strict=True)]
-    return sorted(steps, key=measure_step)[len(steps) // 2]
+    return sorted(steps, key=step_milliseconds)[len(steps) // 2]
 
 
-def measure_step(step: Sequence[Sequence[Span]]) -> float:
+def step_milliseconds(step: Sequence[Sequence[Span]]) -> float:
     """Return the milliseconds from the first span of all workers to the end of the last one."""
     spans = [s for worker in step for s in worker]
-    return (max(s.ended for s in spans) - min(s.begun for s in spans)) / 1e6
+    return (max(s.end_ns for s in spans) - min(s.begin_ns for s in spans)) / 1e6
 
 
-def describe_traffic(step: Sequence[Sequence[Span]]) -> str:
+def describe_step(step: Sequence[Sequence[Span]]) -> str:
     """Return the time of a step, and the number and bytes of all messages in it."""
     sizes = [n for worker in step for s in worker if s.kind == "send" for n in s.sizes]
-    return (
-        f"a step of {measure_step(step):.1f} ms, {len(sizes)} messages, {sum(sizes) / 1e6:.2f} MB"
-    )
+    time, megabytes = step_milliseconds(step), sum(sizes) / 1e6
+    return f"a step of {time:.1f} ms, {len(sizes)} messages, {megabytes:.2f} MB"
 
 
 def describe_parts(step: Sequence[Sequence[Span]]) -> str:
     """Return the share of each part in the time of a step, as the mean of all workers."""
-    spans, total = [s for worker in step for s in worker], 1e6 * measure_step(step) * len(step)
+    spans, total = [s for worker in step for s in worker], 1e6 * step_milliseconds(step) * len(step)
     return ", ".join(
-        f"{name} {sum(s.ended - s.begun for s in spans if s.kind in kinds) / total:.0%}"
+        f"{name} {sum(s.end_ns - s.begin_ns for s in spans if s.kind in kinds) / total:.0%}"
         for name, (kinds, _) in PARTS.items()
     )
 
 
 def draw(runs: Mapping[str, Mapping[int, Sequence[Outcome]]], path: Path) -> None:
-    """Draw the losses of each network by step, and below the time line of a step.
+    """Draw the losses of each network by step, and below the timeline of a step.
 
     - `runs`: by network and number of workers, the outcome of each worker.
     - `path`: the file of the picture, whose ending says its format.
@@ -315,10 +314,10 @@ def draw(runs: Mapping[str, Mapping[int, Sequence[Outcome]]], path: Path) -> Non
     figure = figures.Figure(figsize=size, facecolor=PAPER, layout="constrained")
     above, below = figure.subplots(2, len(runs), height_ratios=heights)
     for (name, by_workers), losses, timeline in zip(runs.items(), above, below, strict=True):
-        step = choose_step(by_workers[workers])
+        step = find_median_step(by_workers[workers])
         _draw_losses(losses, by_workers)
         _draw_step(timeline, step)
-        titles = (f"{name}: loss (cross entropy)", f"{name}: {describe_traffic(step)}")
+        titles = (f"{name}: loss (cross entropy)", f"{name}: {describe_step(step)}")
         for axes, title in zip((losses, timeline), titles, strict=True):
             axes.set_title(title, color=INK, fontsize=11, fontweight="bold")
             axes.set_facecolor(PAPER)
@@ -353,11 +352,11 @@ def _draw_losses(axes: Any, by_workers: Mapping[int, Sequence[Outcome]]) -> None
 
 def _draw_step(axes: Any, step: Sequence[Sequence[Span]]) -> None:
     """Draw the spans of a step, one row for each worker."""
-    first = min(s.begun for worker in step for s in worker)
+    first = min(s.begin_ns for worker in step for s in worker)
     for name, (kinds, color) in PARTS.items():
         for rank, worker in enumerate(step):
             spans = [s for s in worker if s.kind in kinds]
-            bars = [((s.begun - first) / 1e6, (s.ended - s.begun) / 1e6) for s in spans]
+            bars = [((s.begin_ns - first) / 1e6, (s.end_ns - s.begin_ns) / 1e6) for s in spans]
             edge = PAPER if kinds == ("compute",) else color
             label = "" if rank else name
             axes.broken_barh(

@@ -71,9 +71,9 @@ class Evaluation:
             graph.uses[-2] += other_references  # the last is the copy into the target
 
     def evaluate_first(self, nodes: list[Expr]) -> None:
-        """Evaluate nodes of the graph, the last one first, and empty the list; walk the rest again.
+        """Evaluate and remove nodes, the last one first; then build the graph of the roots again.
 
-        The graph is dropped meanwhile: a node that it refers to would be stored.
+        The graph is deleted before: a node that it refers to would be stored.
         """
         roots, target = self.graph.roots, self.graph.target
         del self.graph

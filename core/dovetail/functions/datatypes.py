@@ -166,8 +166,8 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     return result
 
 
-def device_with(d: DType, device_like: DeviceLike = None) -> Device:
-    """Return the device if it computes in dtype `d`, else "cpu", or "reference" without that.
+def device_supporting(d: DType, device_like: DeviceLike = None) -> Device:
+    """Return the device if it supports dtype `d`, else "cpu", or "reference" if that is missing.
 
     A function that needs float64 for operands of other dtypes computes on this device, so that its
     bits are the same on devices that have no float64.
@@ -178,14 +178,14 @@ def device_with(d: DType, device_like: DeviceLike = None) -> Device:
     return target if has_dtype else device_named(callbacks.default_device_type())
 
 
-def move_to_device_with(op: str, d: DType, *tensors: Tensor) -> list[Tensor]:
-    """Return the tensors on `device_with(d)` of their device; the same ones if that is it.
+def move_to_supporting_device(op: str, d: DType, *tensors: Tensor) -> list[Tensor]:
+    """Return the tensors on a device that supports dtype `d`; unchanged if their own does.
 
     Raises: DeviceError for tensors of several devices.
     """
     require_same_device(op, tensors)
-    wide = device_with(d, tensors[0].device)
-    return [move(x, wide) for x in tensors]
+    wide = device_supporting(d, tensors[0].device)
+    return [*tensors] if wide is tensors[0].device else [move(x, wide) for x in tensors]
 
 
 def require_same_device(op: str, tensors: Sequence[Tensor]) -> None:

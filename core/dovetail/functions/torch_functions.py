@@ -22,7 +22,7 @@ from ..tensor.promotion import Array, Operand, as_tensors
 from ..tensor.tensor import Tensor, required, strided
 from .creation.constructors import empty, eye, full, ones, zeros
 from .creation.from_values import asarray
-from .datatypes import DeviceLike, DTypeLike, default_dtype_listeners, device_with, move
+from .datatypes import DeviceLike, DTypeLike, default_dtype_listeners, device_supporting, move
 from .elementwise.op_functions import add, divide, log1p, multiply, pow, where
 from .indexing.index_reads import take, take_along_axis
 from .indexing.insert_delete import compress
@@ -635,7 +635,7 @@ def multinomial(
     if replacement:
         indices = draw_indices(g, x, (count, *x.shape[:-1]))
         return moveaxis(indices, 0, -1)
-    weights = move(x, device_with(float64, x.device)).astype(float64)
+    weights = move(x, device_supporting(float64, x.device)).astype(float64)
     u = g.uniform(x.shape, dtype=float64, device=weights.device)
     waits = where(weights > 0, -log1p(-u) / weights, math.inf)  # the shortest ones are drawn
     return move(topk(waits, count, largest=False).indices, x.device)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as _host
 
-from ..decorated_functions import set_home as _set_home
+from ..decorated_functions import set_pickled_name as _set_pickled_name
 
 from .. import Tensor as _Tensor  # noqa: F401  # isort: skip  # loads the core with its methods
 from . import fft as fft
@@ -35,8 +35,8 @@ for _name in __all__:
     for _module in (fft, lib, linalg, random, testing):
         if _name == _module.__name__.rpartition(".")[2]:
             for _part in _module.__all__:
-                _set_home(getattr(_module, _part), _module.__name__, _part)
-    _set_home(globals()[_name], __name__, _name)
+                _set_pickled_name(getattr(_module, _part), _module.__name__, _part)
+    _set_pickled_name(globals()[_name], __name__, _name)
 
 
 def __getattr__(name: str) -> object:

@@ -17,7 +17,7 @@ from .lockstep import GroupThread, compute_in_lockstep
 from .membership import current
 from .packing import Vectors, pack, unpack
 from .reduction_tree import list_groups
-from .step_timeline import Timeline
+from .step_timeline import StepRecorder
 
 if TYPE_CHECKING:
     from .group import ProcessGroup
@@ -107,7 +107,7 @@ class _GroupedGradient:
         shares_statistics: bool,
     ) -> None:
         self.groups, self.workers, self.generator = groups, workers, generator
-        self.shares_statistics, self.timeline = shares_statistics, Timeline()
+        self.shares_statistics, self.timeline = shares_statistics, StepRecorder()
 
         def compute(params: Any, examples: Any, buffers: Vectors) -> Vectors:
             """Return the packed result of one group."""

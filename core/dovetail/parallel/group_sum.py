@@ -12,7 +12,7 @@ import dovetail as dt
 from .host_buffers import Value
 from .packing import Vectors, empty_vectors
 from .reduction_tree import Step, plan_reduction
-from .step_timeline import Timeline
+from .step_timeline import StepRecorder
 
 if TYPE_CHECKING:
     from .group import MessageRequest, ProcessGroup
@@ -33,12 +33,12 @@ class Arrival:
         self._header = workers.receive(header, source, tag)
         self._vectors = [workers.receive(x, source, tag) for x in empty]
 
-    def wait(self, i: int, timeline: Timeline) -> dt.Tensor:
+    def wait(self, i: int, timeline: StepRecorder) -> dt.Tensor:
         """Return vector `i`. Raises: ArgumentError if the other worker has another header."""
         with timeline.record("receive", self._source) as span:
             _check_header(self._own_header, self._header.wait(), self._rank, self._source)
             x: dt.Tensor = self._vectors[i].wait()
-            span.count(*([] if i else [self._header]), self._vectors[i])
+            span.add_messages(*([] if i else [self._header]), self._vectors[i])
         return x
 
 
@@ -50,7 +50,7 @@ class GroupSum:
     """
 
     def __init__(
-        self, workers: ProcessGroup, groups: int, header: np.ndarray, timeline: Timeline
+        self, workers: ProcessGroup, groups: int, header: np.ndarray, timeline: StepRecorder
     ) -> None:
         self.workers, self.groups, self.header = workers, groups, header
         self.timeline = timeline
@@ -149,7 +149,7 @@ class GroupSum:
             for message in messages:
                 request = self.workers.send(message, to, TAGS_START + subtree)
                 self._sends.append((to, request))
-                span.count(request)
+                span.add_messages(request)
 
     def _receive(self, source: int, subtree: int, empty: Vectors) -> Arrival:
         """Start to receive the vectors of a subtree."""

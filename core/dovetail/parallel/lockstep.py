@@ -18,7 +18,7 @@ import dovetail as dt
 from ..nn.functional.normalization import sum_over_groups
 from .membership import of_thread
 from .packing import Vectors
-from .step_timeline import Timeline
+from .step_timeline import StepRecorder
 
 __all__: list[str] = []
 
@@ -132,7 +132,7 @@ def compute_in_lockstep(
     threads: dict[int, GroupThread],
     add: Callable[[dict[int, dt.Tensor]], dt.Tensor],
     drawing: Any,
-    timeline: Timeline,
+    timeline: StepRecorder,
 ) -> dict[int, Vectors]:
     """Return the results of all groups of this worker.
 

@@ -20,12 +20,12 @@ class Span(NamedTuple):
 
     kind: str
     number: int
-    begun: int
-    ended: int
+    begin_ns: int
+    end_ns: int
     sizes: tuple[int, ...] = ()
 
 
-class Timeline:
+class StepRecorder:
     """A recorder of spans. It is off, and costs a call for each span, until `spans` is a list.
 
     While it is on, the worker waits for its devices at the end of each span.
@@ -34,44 +34,44 @@ class Timeline:
     def __init__(self) -> None:
         self.spans: list[Span] | None = None
 
-    def record(self, kind: str, number: int = 0) -> SpanRecorder | NullRecorder:
+    def record(self, kind: str, number: int = 0) -> SpanContext | NullSpanContext:
         """Return a context whose time becomes a span, if the timeline is on."""
-        return _OFF if self.spans is None else SpanRecorder(self.spans, kind, number)
+        return _OFF if self.spans is None else SpanContext(self.spans, kind, number)
 
 
-class NullRecorder:
+class NullSpanContext:
     """The context of a timeline that is off."""
 
-    def __enter__(self) -> NullRecorder:
+    def __enter__(self) -> NullSpanContext:
         return self
 
     def __exit__(self, *error: object) -> None:
         pass
 
-    def count(self, *requests: Any) -> None:
+    def add_messages(self, *requests: Any) -> None:
         """Do nothing."""
 
 
-class SpanRecorder:
+class SpanContext:
     """The context that appends one span to a list."""
 
     def __init__(self, spans: list[Span], kind: str, number: int) -> None:
         self._spans, self._kind, self._number = spans, kind, number
         self._sizes: tuple[int, ...] = ()
-        self._begun = 0
+        self._begin_ns = 0
 
-    def __enter__(self) -> SpanRecorder:
-        self._begun = perf_counter_ns()
+    def __enter__(self) -> SpanContext:
+        self._begin_ns = perf_counter_ns()
         return self
 
     def __exit__(self, *error: object) -> None:
         dt.synchronize()
-        span = Span(self._kind, self._number, self._begun, perf_counter_ns(), self._sizes)
+        span = Span(self._kind, self._number, self._begin_ns, perf_counter_ns(), self._sizes)
         self._spans.append(span)
 
-    def count(self, *requests: Any) -> None:
+    def add_messages(self, *requests: Any) -> None:
         """Add the messages of requests to the span."""
         self._sizes += tuple(size for request in requests for size in request.sizes)
 
 
-_OFF = NullRecorder()
+_OFF = NullSpanContext()

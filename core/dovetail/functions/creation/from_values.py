@@ -30,7 +30,15 @@ from ...tensor.host import evaluate, from_host, printable_values
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import restore_ints
-from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, device_with, get_default_dtype, move
+from ..datatypes import (
+    DeviceLike,
+    DTypeLike,
+    any_dtype,
+    cast,
+    device_supporting,
+    get_default_dtype,
+    move,
+)
 from ..io.interop import HasDLPack, adopt, from_dlpack
 
 __all__ = ["array", "asarray"]
@@ -227,7 +235,7 @@ def _from_numpy(
     target = default_device() if device_like is None else device(device_like, "asarray")
     if target_dtype is None or target_dtype is source_dtype:
         return from_host(native, source_dtype, target)
-    x = from_host(native, source_dtype, device_with(source_dtype, target))
+    x = from_host(native, source_dtype, device_supporting(source_dtype, target))
     return move(cast(x, target_dtype), target)
 
 

@@ -18,7 +18,7 @@ from ..datatypes import (
     DeviceLike,
     DTypeLike,
     cast,
-    device_with,
+    device_supporting,
     get_default_dtype,
     move,
     real_dtype,
@@ -145,7 +145,7 @@ def logspace(
     """
     d = get_default_dtype() if dtype is None else real_dtype("logspace", dtype)
     first, last = real("logspace", start, "start"), real("logspace", stop, "stop")
-    wide = device_with(float64, device)
+    wide = device_supporting(float64, device)
     exponents = linspace(first, last, num, dtype=float64, device=wide, endpoint=endpoint)
     powers = cast(pow(real("logspace", base, "base"), exponents), d)
     return move(powers, usable(device, "logspace"))
@@ -188,7 +188,7 @@ def geomspace(
             f"got {shown(start)} and {shown(stop)}"
         )
     low, high = math.log2(abs(first)), math.log2(abs(last))
-    wide = device_with(float64, device)
+    wide = device_supporting(float64, device)
     along = linspace(0.0, 1.0, num, dtype=float64, device=wide, endpoint=endpoint)
     powers = pow(2.0, along * (high - low) + low) * math.copysign(1.0, first)
     powers = where(equal(along, 0.0), first, where(equal(along, 1.0), last, powers))

@@ -29,7 +29,7 @@ from ...tensor.promotion import (
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, create_tensor, required, strided, unsupported_layout_text
 from ...tensor.writes import array_of, restore_ints, value_node
-from ..datatypes import as_dtype, cast, move, move_to_device_with, result_type
+from ..datatypes import as_dtype, cast, move, move_to_supporting_device, result_type
 from ..graph_cache import CachedFunction
 from ..known_calls import TakeKey, gather, read_cached, record_check, take_cache, take_cached
 from ..variants import public
@@ -386,7 +386,7 @@ def searchsorted(
         home = x1.device
         if isinstance(value, Tensor) and x1.dtype.is_integer is not value.dtype.is_integer:
             d = _comparison_dtype(x1, value)
-            x1, value = move_to_device_with("searchsorted", d, x1, value)
+            x1, value = move_to_supporting_device("searchsorted", d, x1, value)
         if x1.device is not home:  # which has no float64
             order = sorter if sorter is None else move(strided("searchsorted", sorter), x1.device)
             return move(searchsorted(x1, value, side=side, sorter=order), home)

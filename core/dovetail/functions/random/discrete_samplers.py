@@ -21,7 +21,7 @@ from ...tensor.primitives import apply, select_along
 from ...tensor.promotion import ARRAY_TYPES, Array
 from ...tensor.tensor import Tensor
 from ..creation.constructors import arange, extents, full, zeros
-from ..datatypes import DeviceLike, DTypeLike, cast, device_with, move, real_dtype
+from ..datatypes import DeviceLike, DTypeLike, cast, device_supporting, move, real_dtype
 from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, softmax, sqrt
 from ..indexing.index_reads import gather_unchecked
 from ..reductions.cumulative import cumulative_sum
@@ -50,7 +50,7 @@ def _resolve_in_float64(
     Parameters that are tensors are on the latter.
     """
     operands, sizes, _, on = resolve_parameters(op, names, values, shape, None, device)
-    home, wide = usable(on, op), device_with(float64, on)
+    home, wide = usable(on, op), device_supporting(float64, on)
     moved = [move(v, wide) if isinstance(v, Tensor) and v.device is home else v for v in operands]
     return moved, sizes, home, wide
 

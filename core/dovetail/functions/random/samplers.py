@@ -30,7 +30,7 @@ from ..datatypes import (
     DeviceLike,
     DTypeLike,
     cast,
-    device_with,
+    device_supporting,
     get_default_dtype,
     move,
     real_dtype,
@@ -669,7 +669,7 @@ def _choose_positions(
         raise ArgumentError(
             f"choice: p must not be negative and must sum to 1, got the sum {weights.sum():g}"
         )
-    home, wide = usable(device, "choice"), device_with(float64, device)
+    home, wide = usable(device, "choice"), device_supporting(float64, device)
     shares = asarray(weights.astype(np.float64), device=wide)
     u = g.uniform(sizes if replace else (n,), dtype=float64, device=wide)
     if replace:

@@ -15,7 +15,7 @@ from ...ops import table as ops
 from ...tensor.primitives import apply, view
 from ...tensor.promotion import Array, as_operand
 from ...tensor.tensor import Tensor, required, strided
-from ..datatypes import cast, move, move_to_device_with, result_type, working_float
+from ..datatypes import cast, move, move_to_supporting_device, result_type, working_float
 from ..products.matrix_products import conjugate, matmul
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to, diagonal
@@ -89,7 +89,7 @@ def average(
     w = weights if isinstance(weights, Tensor) else as_operand("average", weights, (x,))
     d, work = _result_dtype(x, w), _working_dtype(x, w)
     home = x.device
-    x, w = move_to_device_with("average", work, x, w)
+    x, w = move_to_supporting_device("average", work, x, w)
     wide = broadcast_weights(
         "average", x, cast(w, work if w.dtype.kind == "c" else work.part), axes
     )

@@ -13,7 +13,7 @@ from ...tensor.primitives import apply, slice_along, view
 from ...tensor.promotion import Array, Operand, as_operand, as_tensors
 from ...tensor.tensor import Tensor, required, strided
 from ..creation.constructors import arange, ones, zeros
-from ..datatypes import cast, move, move_to_device_with, result_type, working_float
+from ..datatypes import cast, move, move_to_supporting_device, result_type, working_float
 from ..elementwise.lerp import lerp
 from ..indexing.index_reads import gather_unchecked, searchsorted
 from ..products.matrix_products import conjugate, matmul
@@ -261,7 +261,7 @@ def interp(
     d = d if d.kind in "fc" else float32
     work = result_type(*[working_float(t.dtype) for t in (x, positions)]).part
     home = x.device
-    x, positions, values = move_to_device_with("interp", work, x, positions, values)
+    x, positions, values = move_to_supporting_device("interp", work, x, positions, values)
     x, positions = cast(x, work), cast(positions, work)
     values = cast(values, d if values.dtype.kind == "c" else d.part)
     if period is not None:

@@ -24,7 +24,7 @@ from ...tensor.host import from_host, read_values
 from ...tensor.primitives import apply, view
 from ...tensor.promotion import ARRAY_TYPES, Array, Operand, as_operand
 from ...tensor.tensor import Tensor, create_tensor, required, strided, to_strided
-from ..datatypes import cast, device_with, move, move_to_device_with, working_float
+from ..datatypes import cast, device_supporting, move, move_to_supporting_device, working_float
 from ..elementwise import op_functions
 from ..elementwise.lerp import lerp
 from ..indexing.index_reads import gather_along_unchecked, take
@@ -152,7 +152,7 @@ def _row_quantiles(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
     """Return quantiles of rows, NaN for a row with a NaN."""
     n, d = rows.shape[-1], _float_of(rows)
     work = d if d is rows.dtype else working_float(rows.dtype)
-    if (wide := device_with(work, rows.device)) is not rows.device:
+    if (wide := device_supporting(work, rows.device)) is not rows.device:
         return move(_row_quantiles(move(rows, wide), q, method), rows.device)
     if n >= SELECT_ELEMENTS_MIN and q.size <= SELECT_RANKS_MAX and rows._expr.tape is None:
         at: Callable[[Tensor, np.ndarray], Tensor] = _select_ranks
@@ -262,7 +262,7 @@ def _ranks_of_counts(method: str, rows: Tensor, count: Tensor, q: np.ndarray) ->
         return _rank_and_weight(method, n, q, xp)
 
     device, dtypes = rows.device, (int64, rows.dtype.compute)
-    if device_with(float64, device) is device:
+    if device_supporting(float64, device) is device:
         numbers = compute(cast(count, float64), from_host(q, float64, device), op_functions)
         return [cast(x, d) for x, d in zip(numbers, dtypes, strict=False)]
     tables = compute(np.arange(rows.shape[-1] + 1.0)[:, None], q, np)
@@ -287,7 +287,7 @@ def _row_weighted_quantiles(
     A row of floats is NaN if a weight is negative, NaN or infinite, or if all are 0.
     """
     home, last = rows.device, rows.ndim - 1
-    rows, weights = move_to_device_with("quantile", float64, rows, weights)
+    rows, weights = move_to_supporting_device("quantile", float64, rows, weights)
     order = argsort(rows)
     ordered = gather_along_unchecked(rows, order, last)
     w = gather_along_unchecked(cast(weights, float64), order, last)

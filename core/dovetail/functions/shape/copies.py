@@ -133,7 +133,7 @@ def concat(
     key = concat_key("concat", axis, exprs)
     if exprs and (repeated := concat_cached(key, exprs)) is not None:
         return repeated
-    if axis == 0 and (copied := join_on_host("concat", exprs)) is not None:
+    if exprs and axis == 0 and (copied := join_on_host("concat", exprs)) is not None:
         return copied
     tensors = [*as_tensors("concat", *sequence("concat", arrays, "arrays", "tensors"))]
     require_same_device("concat", tensors)
@@ -232,7 +232,7 @@ def stack(
     key = concat_key("stack", axis, exprs)
     if exprs and (repeated := concat_cached(key, exprs)) is not None:
         return repeated
-    if axis == 0 and (copied := join_on_host("stack", exprs)) is not None:
+    if exprs and axis == 0 and (copied := join_on_host("stack", exprs)) is not None:
         return copied
     tensors = as_tensors("stack", *sequence("stack", arrays, "arrays", "tensors"))
     require_same_device("stack", tensors)
