@@ -7,7 +7,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.capture.tracer import CHAIN_LINK_OPS, CHAIN_DEPTHS_MAX, CHAIN_ELEMENTS_MAX
+from dovetail.capture.tracer import CHAIN_DEPTHS_MAX, CHAIN_ELEMENTS_MAX, CHAIN_LINK_OPS
 from dovetail.engine.events import counters
 
 LENGTH = 48
