@@ -590,6 +590,21 @@ def test_tensor_beyond_32_bit_indices_raises_before_any_launch() -> None:
     assert counters.launches == before
 
 
+def test_launch_within_one_grid_is_that_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits cost nothing at each launch."""
+    device = next(c for c in limited.LIMITED if c.capabilities.max_grid == (7, 100)).device()
+    assert device.opened is not None
+    backend, made = device.opened.backend, get_program(device.opened, gather_with_index())
+    bound, bind = list[object](), backend.bind
+    monkeypatch.setattr(
+        backend, "bind", lambda *a: bound.append(bind(*a)) or bound[-1], raising=False
+    )
+    assert limits.bind_within_limits(backend, made, [4, 3, 5], (5, 3)) is bound[-1]
+    bound.clear()
+    assert limits.bind_within_limits(backend, made, [4, 3, 5], (8, 3)) not in bound
+    assert len(bound) == 2
+
+
 def test_alignment_counts_in_elements_against_32_bit_indices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

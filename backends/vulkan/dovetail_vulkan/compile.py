@@ -60,8 +60,8 @@ class Pipeline:
     __del__: Callable[[], object]  # in a slot: no interrupt comes between
 
     def __init__(self, compiler: Compiler, name: str, module: Module, handle: int) -> None:
-        self.name, self.module, self.handle = name, module, handle
-        self.layout = compiler.layout(module)
+        self.name, self.module, self.handle = name, module, ctypes.c_uint64(handle)
+        self.layout = ctypes.c_uint64(compiler.layout(module))
         self.__del__ = partial(compiler.device.destroy, "Pipeline", handle)
 
 

@@ -79,6 +79,8 @@ class VulkanLaunch:
         if self.in_buffer:
             data = buffer.store_arguments(data)
         call.CmdPipelineBarrier(commands, *AFTER_WORK)
-        call.CmdBindPipeline(commands, 1, pipeline.handle)
+        if buffer.pipeline is not pipeline:
+            call.CmdBindPipeline(commands, 1, pipeline.handle)
+            buffer.pipeline = pipeline
         call.CmdPushConstants(commands, pipeline.layout, COMPUTE, 0, len(data), data)
         call.CmdDispatch(commands, *self.groups)

@@ -34,6 +34,7 @@ WORK, HOST = 0x1800, 0x4000  # stages: shaders and copies; the host
 # Writes of shaders and copies come before their reads and writes, and before those of the host.
 _AFTER_WORK = vk.MemoryBarrier(source=0x1040, target=0x1860)
 _BEFORE_HOST = vk.MemoryBarrier(source=0x1040, target=0x6000)
+_BEGIN = vk.BeginInfo(flags=_ONCE)
 AFTER_WORK = (WORK, WORK, 0, 1, byref(_AFTER_WORK), 0, None, 0, None)
 BEFORE_HOST = (WORK, HOST, 0, 1, byref(_BEFORE_HOST), 0, None, 0, None)
 
@@ -41,8 +42,9 @@ BEFORE_HOST = (WORK, HOST, 0, 1, byref(_BEFORE_HOST), 0, None, 0, None)
 class CommandBuffer:
     """A command buffer of the driver, and blocks of memory for the arguments of its launches."""
 
-    def __init__(self, handle: int, memory: Memory) -> None:
+    def __init__(self, handle: ctypes.c_void_p, memory: Memory) -> None:
         self.handle, self.memory = handle, memory
+        self.pipeline: object = None  # the one that is bound
         self.blocks: list[MemoryBlock] = []
         self.argument_bytes = 0  # bytes in use, over all blocks
 
@@ -232,18 +234,19 @@ class Stream:
         else:
             buffer = CommandBuffer(self._allocate_commands(), self.memory)
         buffer.argument_bytes = 0
-        self.call.BeginCommandBuffer(buffer.handle, byref(vk.BeginInfo(flags=_ONCE)))
+        self.call.BeginCommandBuffer(buffer.handle, byref(_BEGIN))
         for record, *arguments in tuple(batch.commands):
             record(buffer, *arguments)
+        buffer.pipeline = None
         self.call.CmdPipelineBarrier(buffer.handle, *BEFORE_HOST)
         self.call.EndCommandBuffer(buffer.handle)
         return buffer
 
-    def _allocate_commands(self) -> int:
+    def _allocate_commands(self) -> ctypes.c_void_p:
         """Allocate a command buffer."""
         commands, info = ctypes.c_void_p(), vk.CommandsInfo(pool=self._pool, count=1)
         self.call.AllocateCommandBuffers(self.device.handle, byref(info), byref(commands))
-        return commands.value or 0
+        return commands
 
     def _recycle(self, count: int) -> None:
         """Make the command buffers of batches up to a number, which have run, usable again."""

@@ -25,7 +25,9 @@ _TYPES: dict[str, Any] = {
     "i": ctypes.c_int32,  # also a VkResult
     "v": None,
 }
-# Types of result and parameters, and the functions that have them.
+# Types of result and parameters, and the functions that have them. The commands of each launch
+# declare no parameters, and get handles as objects of ctypes: the four calls of a launch take 1.4 us
+# so, and 3.7 us with declared parameters (Intel Xeon, CPython 3.11, 2026-12-03).
 _SIGNATURES = """
 i:P EnumerateInstanceVersion EndCommandBuffer
 i:PP BeginCommandBuffer
@@ -46,13 +48,10 @@ v:PPP GetPhysicalDeviceQueueFamilyProperties
 v:PIIP GetDeviceQueue
 v:PQP DestroyBuffer DestroyPipeline DestroyPipelineCache DestroyShaderModule FreeMemory
 v:PQP GetBufferMemoryRequirements
-v:PIQ CmdBindPipeline
-v:PIII CmdDispatch
 v:PIQI CmdWriteTimestamp
 v:PQII CmdResetQueryPool
 v:PQQIP CmdCopyBuffer
-v:PQIIIP CmdPushConstants
-v:PIIIIPIPIP CmdPipelineBarrier
+v: CmdBindPipeline CmdDispatch CmdPipelineBarrier CmdPushConstants
 P:PP GetDeviceProcAddr
 Q:PP GetBufferDeviceAddress
 """
@@ -132,11 +131,11 @@ class Structure(ctypes.Structure):
 
     def _convert(self, name: str, value: Any) -> Any:
         """Return the value of a field: the address for an object that a pointer points to."""
+        if isinstance(value, int) or (name, type(value)) in self._fields_:
+            return value
         if isinstance(value, bytes):
             value = self.owned[name] = ctypes.create_string_buffer(value)
-        is_embedded = any(f[0] == name and f[1] is type(value) for f in self._fields_)
-        is_number = isinstance(value, int)
-        return value if is_number or is_embedded else ctypes.addressof(value)
+        return ctypes.addressof(value)
 
 
 def chain(*structures: Structure) -> Structure:

@@ -62,7 +62,7 @@ def bind_within_limits(
     """
     _check_index_width(backend, program, ints, grid)
     if has_limits(backend):
-        return _SplitLaunch(backend, program, ints, grid, resources)
+        return _SplitLaunch(backend, program, ints, grid, resources).simplify()
     return bind_iterations(
         backend, program, (*ints, *_offset_placeholders(program)), grid, resources
     )
@@ -195,6 +195,14 @@ class _SplitLaunch:
             scalars = self._split_int64(scalars)
         for launch in launches:
             launch(buffers, scalars, stream)
+
+    def simplify(self) -> Launch:
+        """Return the bound launch that each call would only run as it is, or this object."""
+        if self._alignment > 1 or True in self._is_int64:
+            return self
+        starts = _offset_placeholders(self._program)
+        launches = self._launch_cache[starts] = [*self._bind_parts((*self._ints, *starts))]
+        return launches[0] if len(launches) == 1 else self
 
     def _bind_parts(self, ints: tuple[int, ...]) -> Iterator[Launch]:
         """Yield a bound launch for each part of the grid, or one for all of the grid."""

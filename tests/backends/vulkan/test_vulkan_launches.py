@@ -53,6 +53,30 @@ def test_bound_launch_reads_new_buffers_offsets_and_scalars(backend: Any) -> Non
         assert np.array_equal(out, x[first : first + 5] + np.float32(c))
 
 
+def test_batch_binds_a_pipeline_again_only_after_another(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipelines, call = list[int](), backend.device.functions
+    bind = call.CmdBindPipeline
+    monkeypatch.setattr(
+        call,
+        "CmdBindPipeline",
+        lambda *a: (pipelines.append(a[2].value), bind(*a)),
+        raising=False,
+    )
+    add = backend.bind(compile_text(backend, ADD), [1], [1])
+    twice = backend.bind(compile_text(backend, ADD.replace("v0, c", "v0, v0")), [1], [1])
+    x = np.ones(1, "f4")
+    handle = backend.allocate(4)
+    for expected in (28, 136):
+        backend.copy_in(handle, 0, memoryview(x).cast("B"))
+        for launch in (add, add, twice, add, add, twice):
+            launch((handle, 0, handle, 0), [2.0], None)
+        x = read_floats(backend, handle, 1)
+        assert x.tolist() == [expected]
+    assert len(pipelines) == 8 and len(set(pipelines)) == 2
+
+
 def test_scalars_wrap_and_overflow_as_their_dtypes_do(backend: Any) -> None:
     if not backend.info.capabilities.float64:
         pytest.skip("this device has no float64")
