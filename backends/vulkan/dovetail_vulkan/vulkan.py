@@ -26,8 +26,8 @@ _TYPES: dict[str, Any] = {
     "v": None,
 }
 # Types of result and parameters, and the functions that have them. The commands of each launch
-# declare no parameters, and get handles as objects of ctypes: the four calls of a launch take 1.4 us
-# so, and 3.7 us with declared parameters (Intel Xeon, CPython 3.11, 2026-12-03).
+# declare no parameters, and get handles as objects of ctypes: the four calls of a launch take
+# 1.4 us so, and 3.7 us with declared parameters (Intel Xeon, CPython 3.11, 2026-12-03).
 _SIGNATURES = """
 i:P EnumerateInstanceVersion EndCommandBuffer
 i:PP BeginCommandBuffer
