@@ -27,7 +27,7 @@ from ..plugins.device_handle import OpenedDevice
 from ..settings import Settings, current, flags
 from ..tensor.c_fields import expr_of, is_strided, record_alias, set_class
 from ..tensor.host import evaluate_leaf
-from ..tensor.operators import pending_numbers
+from ..tensor.operators import number_readers, pending_numbers
 from ..tensor.tensor import Tensor, create_tensor
 from .guards import static_key
 from .pytree import FlatTree, StaticArgument, rebuild
@@ -390,7 +390,7 @@ class OutputSlot:
     allocation: int = NO_INDEX  # the number of the new memory over which it is
     earlier_output: int = NO_INDEX  # the number of an earlier output over the same memory
     kind: type[Tensor] = Tensor  # its class
-    is_number: bool = False  # whether in-place operators leave it as it is
+    is_number: bool = False  # a new one of `pending_numbers`
 
 
 @dataclass(eq=False, repr=False)
@@ -418,7 +418,7 @@ class Outputs:
         if self.result_form == RESULT_NONE and not self.gradients:  # so no gradient flows
             return None
         new = [storage_over(ptr, self.device) for ptr in pointers]
-        outputs: list[Tensor] = []
+        outputs: list[Any] = []
         for slot in self.slots:
             if slot.input_slot >= 0:
                 outputs.append(tensors[slot.input_slot])
@@ -431,6 +431,9 @@ class Outputs:
             self.attach_gradients(tensors, outputs, env)
         if self.result_form == RESULT_NONE:
             return None
+        for k, slot in enumerate(self.slots):
+            if slot.is_number:
+                outputs[k] = number_readers[slot.kind](outputs[k])
         values = []
         for result, variable, value in self.values:
             if result >= 0:

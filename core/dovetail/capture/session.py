@@ -17,7 +17,7 @@ from ..memory.storage import next_serial
 from ..memory.tracing.stacktrace import caller_line
 from ..settings import Settings, flags
 from ..tensor.c_fields import is_strided
-from ..tensor.operators import pending_numbers
+from ..tensor.operators import number_readers, pending_numbers
 from ..tensor.tensor import Tensor, create_tensor
 from .bindings import FunctionTrace, NewGradient, ReachableTensor, Result, ResultIndex, bind_trace
 from .closures import Closure, ClosurePath
@@ -170,9 +170,18 @@ class CaptureSession:
         returned, capture = hold_captures(tracer_api.run_traced, traced)
         if flags.depth == 0:
             run.finish_pending()
-        values = [x.value if type(x) is TracedFloat else x for x in returned.leaves]
-        result: R = rebuild(returned, values)
-        return result, capture if isinstance(capture, CaptureFailure) else capture()
+        built = capture if isinstance(capture, CaptureFailure) else capture()
+        result: R = rebuild(returned, self._read_numbers(returned.leaves))
+        return result, built
+
+    def _read_numbers(self, leaves: Sequence[object]) -> list[object]:
+        """Return the leaves of a plain call's result: the values of traced and of new numbers."""
+        values = [x.value if type(x) is TracedFloat else x for x in leaves]
+        numbers: dict[int, object] = {id(k.tensor): k.tensor for k in self.reachable}
+        for x in values:
+            if isinstance(x, Tensor) and x in pending_numbers and id(x) not in numbers:
+                numbers[id(x)] = number_readers[type(x)](x)
+        return [numbers.get(id(x), x) for x in values]
 
     def _run(
         self, function: Callable[[], object]
@@ -371,7 +380,8 @@ class CaptureSession:
         )
         executable, numbers = bind_trace(trace)
         for slot, t in zip(executable.outputs.slots, tensors, strict=False):  # saved values follow
-            slot.kind, slot.is_number = type(t), t in pending_numbers
+            slot.kind = type(t)
+            slot.is_number = slot.input_slot < 0 and t in pending_numbers
         if backward_capture is not None:
             attach = backward_capture.create_attacher(self.name, numbers, len(tensors))
             executable.outputs.attach_gradients = attach

@@ -27,7 +27,7 @@ from ..tensor.host import from_host as copy_from_host
 from ..tensor.host_index import copy_tensor, create_from_host, transpose
 from ..tensor.host_reductions import OPS as HOST_REDUCTIONS
 from ..tensor.host_reductions import reduce as reduce_on_host
-from ..tensor.operators import OPERATORS, pending_numbers, promotions
+from ..tensor.operators import OPERATORS, number_readers, pending_numbers, promotions
 from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
 from ..tensor.writes import editable_array
@@ -915,3 +915,4 @@ def _differs(op: str, kinds: list[Any]) -> bool:
 
 
 promotions[ndarray] = find_promotion, IdentityCache()
+number_readers[ndarray] = read_result

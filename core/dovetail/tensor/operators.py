@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NotImplementedType
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,8 @@ Promotion = Callable[[Op, object, object], Compute | None]
 promotions: dict[type, tuple[Promotion, IdentityCache[Compute | bool]]] = {}
 # Results that are immutable scalars in NumPy, where their values cannot be read yet.
 pending_numbers: WeakIdentityMap[Tensor, bool] = WeakIdentityMap()
+# By class of pending numbers: a function that returns the number that a plain call would return.
+number_readers: dict[type, Callable[[Any], object]] = {}
 
 
 def promote(op: Op, owner: object, a: object, b: object) -> Tensor | None:
