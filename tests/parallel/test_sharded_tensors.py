@@ -273,7 +273,7 @@ def test_gradients_of_replicated_matrices_have_the_bits_of_one_worker(dtype: str
             assert run_threads(work, workers=workers) == [gradients(x, axis)] * workers
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (), (1, 1)])
 def test_gradients_of_broadcast_tensors_have_the_bits_of_one_worker(
     shape: tuple[int, ...], dtype: str
@@ -285,12 +285,10 @@ def test_gradients_of_broadcast_tensors_have_the_bits_of_one_worker(
         dt.sum(dt.tanh(x * b)).backward()
         return bits(b.grad)
 
-    one = run_threads(lambda: gradient(dt.parallel.shard(examples)), workers=1)
-    if dtype == "float32":  # a strided tensor's gradient does not round each half before the sum
-        assert one == [gradient(examples)]
-    for workers in (2, 3):
+    expected = gradient(examples)
+    for workers in WORKERS:
         results = run_threads(lambda: gradient(dt.parallel.shard(examples)), workers=workers)
-        assert results == one * workers
+        assert results == [expected] * workers
 
 
 # --- resharding -----------------------------------------------------------------------------------

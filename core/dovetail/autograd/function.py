@@ -282,6 +282,7 @@ class Function:
     """
 
     _fills_zeros: ClassVar[bool] = True  # False: `backward` gets None for missing gradients
+    _accepts_unrounded: ClassVar[bool] = False  # True: gradients of halves may arrive as float32
 
     @staticmethod
     def _resume_arguments(ctx: Context) -> Sequence[int]:
@@ -373,7 +374,7 @@ def _attach_differentiable(
 def attach_output(t: Tensor, node: FunctionNode, number: int) -> Tensor:
     """Return a tensor over the memory of `t`, on the tape as result `number` of a Function."""
     out = FunctionOutput(node.name, t._expr.spec, (Edge(node, None),))
-    out.index = number
+    out.index, out.accepts_unrounded = number, node.function._accepts_unrounded
     e: Expr = t._expr if t._expr.op is None else attach_lazy_storage(t)
     out.value = e if node.batched_arguments else None
     return create_tensor(create_taped_leaf(e, out))

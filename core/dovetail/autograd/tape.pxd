@@ -19,6 +19,7 @@ cdef class Edge:
 
 cdef class Node:
     cdef object __weakref__
+    cdef public bint accepts_unrounded
     cdef public object recorded_line
     cdef public tuple edges
     cdef public object grad
@@ -42,9 +43,9 @@ cdef class OpNode(Node):
     cdef public tuple operands
     cdef public object result
     cdef public tuple rules
-    @cython.locals(operands=list, key=tuple)
+    @cython.locals(operands=list, key=tuple, edge=Edge)
     cpdef object _operand_gradient(self, Py_ssize_t i, object rule, list needs, object mask)
-    @cython.locals(key=list)
+    @cython.locals(key=list, edge=Edge)
     cpdef tuple _template_key(self, Py_ssize_t i, object rule, list needs, list operands)
     cpdef object _rule_argument(self, str name, Py_ssize_t i, object g, SavedValue result)
 

@@ -22,7 +22,7 @@ from ..errors import GradientError
 from ..functions.datatypes import cast
 from ..functions.graph_cache import Recipe, build_recipe, input_properties, replay_recipe
 from ..fusion.cost import REPEATED_COST_MAX
-from ..graph.expr import Expr, Spec, Watch, leaf, rematerialize, watch_value
+from ..graph.expr import Expr, Spec, Watch, leaf, rematerialize, spec, watch_value
 from ..lru_cache import LRUCache
 from ..ops.gradient import Functions, Rule
 from ..ops.kernel_context import Attrs
@@ -375,10 +375,12 @@ class Node:
 
     `recorded_line`: the source line that asked for the op; only of an op that checks indices, or
     while anomalies are searched for.
+    `accepts_unrounded`: ops send gradients in the compute dtype, before they are rounded to `spec`.
     """
 
     __slots__ = (
         "__weakref__",
+        "accepts_unrounded",
         "edges",
         "grad",
         "hooks",
@@ -394,7 +396,7 @@ class Node:
     def __init__(self, name: str, spec: Spec, edges: tuple[Edge | None, ...]) -> None:
         self.name, self.spec, self.edges = name, spec, edges
         self.order = next(node_counter)
-        self.needs_result = self.released = self.retains_grad = False
+        self.needs_result = self.released = self.retains_grad = self.accepts_unrounded = False
         self.grad: Tensor | None = None
         self.hooks: dict[int, Callable[[Tensor], Tensor | None]] | None = None
 
@@ -587,6 +589,10 @@ class OpNode(Node):
             part = looker.check_call(self.name, _apply_rule_masked, inputs, operands)
         if part is None or want is None:
             return None
+        edge = self.edges[i]
+        if edge is not None and edge.node.accepts_unrounded:
+            want = spec(want.shape, want.dtype.compute, want.device)
+            part = cast(part, want.dtype)
         part = fit_gradient(part, want)
         if template is None and key is not None:
             strange = not is_strided(part) or counters.evaluations > before
@@ -605,6 +611,9 @@ class OpNode(Node):
         if now.grad or tracer_api.current() is not None:
             return None
         key: list[object] = [rule, i, self.attrs, self.operands, now.vendor_products, len(operands)]
+        edge = self.edges[i]
+        if edge is not None and edge.node.accepts_unrounded:
+            key.append("unrounded")
         for x in needs:
             kind = type(x)
             if is_strided(x):

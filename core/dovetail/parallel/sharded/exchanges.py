@@ -105,16 +105,19 @@ def _add_in_order(blocks: Tensor) -> Tensor:
 class _Replicate(dt.autograd.Function):
     """A replicated tensor that each rank uses for its own shard."""
 
+    _accepts_unrounded = True
+
     @staticmethod
     def forward(ctx: Context, x: Tensor, group: Messenger, name: str) -> Tensor:
         """Return the tensor."""
-        ctx.group, ctx.name = group, _gradient_of(name)
+        ctx.group, ctx.name, ctx.dtype = group, _gradient_of(name), x.dtype
         return x
 
     @staticmethod
     def backward(ctx: Context, g: Tensor) -> tuple[Tensor, None, None]:
-        """Return the sum of the gradients of all uses."""
-        return add_ranks(g, ctx.group, ctx.name), None, None
+        """Return the sum of the gradients of all uses; halves are added in float32."""
+        wide = g.astype(ctx.dtype.compute)
+        return add_ranks(wide, ctx.group, ctx.name).astype(ctx.dtype), None, None
 
 
 class _Reshard(dt.autograd.Function):

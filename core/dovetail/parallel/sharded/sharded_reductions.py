@@ -82,9 +82,8 @@ def _reduce_all(op: Op, x: ShardedTensor, axes: Shape, attrs: Any) -> Tensor:
 
 
 def add_all(x: ShardedTensor, axes: Shape, name: str) -> Tensor:
-    """Return the sum over axes with the sharded one, in the dtype of `x`."""
-    local = x.local().astype(x.dtype.compute)
-    return _combine_all(dt.sum, x.with_local(local), axes, name).astype(x.dtype)
+    """Return the sum over axes with the sharded one; halves must have been widened."""
+    return _combine_all(dt.sum, x, axes, name)
 
 
 def _combine_all(combine: Function, x: ShardedTensor, axes: Shape, name: str) -> Tensor:

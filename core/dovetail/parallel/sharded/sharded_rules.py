@@ -103,20 +103,24 @@ def _broadcast(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
 class _Broadcast(dt.autograd.Function):
     """A replicated tensor, broadcast to the shape of this rank's shard."""
 
+    _accepts_unrounded = True
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, shape: Shape, sharding: Sharding, name: str) -> Tensor:
         """Return a view of the tensor."""
-        ctx.shape, ctx.sharding, ctx.name = x.shape, sharding, f"gradient of {name}"
+        ctx.shape, ctx.dtype = x.shape, x.dtype
+        ctx.sharding, ctx.name = sharding, f"gradient of {name}"
         length = sharding.stop - sharding.start
         return dt.broadcast_to(x, (*shape[: sharding.axis], length, *shape[sharding.axis + 1 :]))
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
-        """Return the sum over the axes along which the tensor was broadcast."""
-        whole = wrap(g, ctx.sharding)
+        """Return the sum over the axes along which the tensor was broadcast, rounded once."""
+        whole = wrap(g.astype(ctx.dtype.compute), ctx.sharding)
         shape = (*[1] * (whole.ndim - len(ctx.shape)), *ctx.shape)
         axes = tuple([d for d, n in enumerate(shape) if n != whole.shape[d] or d == whole.axis])
-        return dt.reshape(add_all(whole, axes, ctx.name), ctx.shape), None, None, None
+        total = add_all(whole, axes, ctx.name).astype(ctx.dtype)
+        return dt.reshape(total, ctx.shape), None, None, None
 
 
 # --- moves ----------------------------------------------------------------------------------------
