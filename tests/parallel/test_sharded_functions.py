@@ -224,6 +224,48 @@ def test_equal_extremes_of_several_ranks_share_the_gradient_evenly(name: str) ->
         assert run_threads(work, workers=3) == [expected.tolist()] * 3
 
 
+FACTORS = {
+    "overflow": [1e30, 1e30, 1.0],
+    "NaN": [dt.nan, 2.0, 3.0],
+    "infinity and zero": [0.0, dt.inf, 2.0],
+    "two zeros": [0.0, 0.0, 3.0],
+    "numbers": [1.5, -2.0, 0.5, 3.0],
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+def test_gradient_of_a_product_is_that_of_strided_tensors(name: str, dtype: str) -> None:
+    x = dt.asarray(FACTORS[name], dtype="float32").astype(dtype)
+
+    def gradients(x: Tensor) -> Any:
+        y = x.requires_grad_()
+        dt.real(dt.prod(y)).backward()
+        return bits(y.grad)
+
+    expected = gradients(x.detach())
+    for workers in (1, 2, 3):
+        results = run_threads(lambda: gradients(dt.parallel.shard(x)), workers=workers)
+        assert results == [expected] * workers
+
+
+def test_second_derivative_of_a_product_is_that_of_strided_tensors() -> None:
+    def second(x: Tensor) -> Any:
+        y = x.requires_grad_()
+        leaf = y.parts[0] if hasattr(y, "parts") else y
+        (g,) = dt.autograd.grad(dt.sum(dt.prod(y, axis=0) ** 2), [leaf], create_graph=True)
+        g = g if x.layout is dt.strided else x.with_local(g)
+        dt.sum(g * g).backward()
+        return y.grad.to_dense() if y.layout is not dt.strided else y.grad
+
+    x = X[:4, :3, 0] / 4
+    expected = second(x.detach()).numpy()
+    for axis in (0, 1):
+        work = partial(lambda a: second(dt.parallel.shard(x.detach(), a)).numpy(), axis)
+        for result in run_threads(work, workers=3):
+            np.testing.assert_allclose(result, expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_of_integers_is_float32_along_each_axis(name: str) -> None:
     x, function = dt.asarray([[1, 0, 200], [0, 2, 1]], dtype=dt.uint8), getattr(dt, name)

@@ -16,7 +16,7 @@ import dovetail as dt
 from dovetail.extend import CHUNK, Op, reduce
 
 from . import exchanges
-from .sharded_tensor import ShardedTensor
+from .sharded_tensor import ShardedTensor, wrap
 from .sharding import Messenger, Shape, Sharding
 
 Tensor = dt.Tensor
@@ -92,6 +92,10 @@ def _combine_all(combine: Function, x: ShardedTensor, axes: Shape, name: str) ->
     if x.requires_grad and combine in (dt.max, dt.min):
         best = _combine_all(combine, x.detach(), axes, name)
         return _Extreme.apply(ordered.local, best, x.sharding.group, name)
+    if x.requires_grad and combine is dt.prod:
+        total = _combine_all(combine, x.detach(), axes, name)
+        sharding = Sharding(ordered.outer + 1, ordered.borders, x.sharding.group)
+        return _Factors.apply(ordered.local, total, sharding, name)
     partial, counts = _combine_chunks(combine, ordered)
     gathered = _gather_last(name, partial, counts, x.sharding.group)
     return combine(gathered, axis=(ordered.outer, ordered.outer + 1))
@@ -116,6 +120,34 @@ class _Extreme(dt.autograd.Function):
         share = exchanges.replicate(g, ctx.group, ctx.name)[..., None, None]
         share = share / exchanges.add_ranks(count, ctx.group, ctx.name)
         return dt.where(here, share, 0.0), None, None, None
+
+
+class _Factors(dt.autograd.Function):
+    """The products of rows, found already; the gradient is that of strided tensors."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, total: Tensor, sharding: Sharding, name: str) -> Tensor:
+        """Return `total`; the last two axes of `local` are reduced."""
+        ctx.save_for_backward(local)
+        ctx.sharding, ctx.name = sharding, f"gradient of {name}"
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
+        """Return the products of the other factors; for second derivatives, on whole rows."""
+        (local,), s = ctx.saved_tensors, ctx.sharding
+        axes = (s.axis - 1, s.axis)
+        if dt.is_grad_enabled():
+            rows = exchanges.gather(local, s, ctx.name)
+            (part,) = dt.autograd.grad(dt.prod(rows, axis=axes), [rows], g, create_graph=True)
+            return exchanges.cut(part, s, ctx.name), None, None, None
+        x = wrap(dt.conj(local), s)
+        zero = x == 0
+        zeros = _combine_all(dt.sum, zero.astype(dt.int64), axes, ctx.name)[..., None, None]
+        safe = dt.where(zero, 1.0, x)
+        others = _combine_all(dt.prod, safe, axes, ctx.name)[..., None, None] / safe
+        part = dt.where(zero.astype(dt.int64) == zeros, others, 0.0) * g[..., None, None]
+        return part.local(), None, None, None
 
 
 def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:
