@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -138,6 +139,15 @@ def cummin(x: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> 
 # --- elements of sorted rows
 
 
+def _pick_in_layout(
+    op: str, pick: Callable[[Tensor], ValuesIndices], x: Tensor, dim: int, keepdim: bool
+) -> ValuesIndices:
+    """Return the pair of a tensor of another layout; `pick` keeps the axis."""
+    axis = lay.axis(op, integer(op, dim, "dim"), x.ndim)
+    pair = call_along(op, pick, (x,), (axis,))
+    return ValuesIndices(*(t if keepdim else squeeze(t, axis) for t in pair))
+
+
 @public(method=True, out=True, widen=False)
 def kthvalue(
     x: Tensor,
@@ -167,6 +177,9 @@ def kthvalue(
     >>> values.item(), indices.item()
     (3, 2)
     """
+    if has_rule(x, "along"):
+        kept = partial(kthvalue, k=k, dim=dim, keepdim=True)
+        return _pick_in_layout("kthvalue", kept, x, dim, flag("kthvalue", keepdim, "keepdim"))
     shape = strided("kthvalue", x).shape
     x, axis = _rows("kthvalue", x, dim)
     rank, size = integer("kthvalue", k, "k"), x.shape[axis]
@@ -206,6 +219,9 @@ def mode(
     >>> values.item(), indices.item()
     (1, 3)
     """
+    if has_rule(x, "along"):
+        kept = partial(mode, dim=dim, keepdim=True)
+        return _pick_in_layout("mode", kept, x, dim, flag("mode", keepdim, "keepdim"))
     shape = strided("mode", x).shape
     x, axis = _rows("mode", x, dim)
     if not x.shape[axis]:

@@ -50,7 +50,14 @@ from ..ops.table import Op
 from .c_fields import is_strided
 from .primitives import apply, dispatch, view
 from .promotion import overrides_operators
-from .tensor import Size, Tensor, create_size, create_tensor, unsupported_layout_text
+from .tensor import (
+    Size,
+    Tensor,
+    create_size,
+    create_tensor,
+    strided,
+    unsupported_layout_text,
+)
 
 INTERFACE = (1, 2)  # version of the plugin interface; the entry points' group has the major number
 KEEPS = frozenset(
@@ -291,6 +298,14 @@ class LayoutTensor(Tensor):
 def has_rule(x: object, verb: str) -> bool:
     """Return True if a tensor is of another layout than strided, with a rule for the verb."""
     return isinstance(x, LayoutTensor) and verb in x.rules
+
+
+def required_along(name: str, x: Tensor) -> Tensor:
+    """Return a tensor that is strided or whose layout has the rule "along".
+
+    Raises: LayoutError for other layouts, ArgumentTypeError for what is no tensor.
+    """
+    return x if has_rule(x, "along") else strided(name, x)
 
 
 def call_along(

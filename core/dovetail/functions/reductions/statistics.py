@@ -21,10 +21,10 @@ from ...ops import table as ops
 from ...ops.table import Op
 from ...settings import flags
 from ...tensor.c_fields import is_strided
-from ...tensor.other_layouts import has_rule
+from ...tensor.other_layouts import required_along
 from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.promotion import Array, as_operand
-from ...tensor.tensor import Tensor, drop_tape, required, strided
+from ...tensor.tensor import Tensor, drop_tape, required
 from ...tensor.writes import write_out
 from ..creation.constructors import Fill, create_full
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
@@ -707,7 +707,7 @@ def logsumexp(
     >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf])).item()
     1000.0
     """
-    x = required("logsumexp", x) if has_rule(x, "along") else strided("logsumexp", x)
+    x = required_along("logsumexp", x)
     _require_elements("logsumexp", x, axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
     d, x = float_dtype(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x
