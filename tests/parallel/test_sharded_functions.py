@@ -367,18 +367,27 @@ def test_attention_with_a_mask_is_that_of_strided_tensors() -> None:
             np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_gradient_of_a_replicated_table_adds_those_of_all_ranks() -> None:
-    at = dt.asarray([3, 1, 3, 3, 0, 1, 2])
-    table = X[:, :, 0].detach()
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(30,), (10, 3)])
+def test_gradient_of_a_replicated_table_has_the_bits_of_strided_tensors(
+    shape: tuple[int, ...], dtype: str
+) -> None:
+    at = dt.asarray(np.random.default_rng(2).integers(0, 4, shape))
+    tables = [X[:, :, 0].astype(dtype), X[:, 0, 0].astype(dtype)]  # a vector has no other axis
 
-    def gradient_of(i: Tensor) -> Any:
-        w = table.detach().requires_grad_()
-        dt.sum(dt.square(F.embedding(i, w))).backward()
-        return w.grad.numpy()
+    def gradients_of(i: Tensor) -> Any:
+        result = []
+        for table in tables:
+            w = table.detach().requires_grad_()
+            dt.sum(dt.exp(w[i] / 8).astype("float32")).backward()
+            result.append(bits(w.grad.astype("float32")))
+        return result
 
-    expected = gradient_of(at)
-    for g in run_threads(lambda: gradient_of(dt.parallel.shard(at)), workers=3):
-        np.testing.assert_allclose(g, expected, rtol=1e-5)
+    expected = gradients_of(at)
+    for workers in (1, 2, 3, 4):
+        for axis in range(len(shape)):
+            work = partial(lambda a: gradients_of(dt.parallel.shard(at, a)), axis)
+            assert run_threads(work, workers=workers) == [expected] * workers
 
 
 def test_gradient_of_replicated_values_of_a_scatter_is_that_of_strided_tensors() -> None:

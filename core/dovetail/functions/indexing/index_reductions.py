@@ -139,7 +139,14 @@ def index_reduce(
 
     if has_rule(x, "along"):
         return scatter_in_layout(
-            index_reduce, x, dim, index, source, reduce, include_self=include_self
+            index_reduce,
+            x,
+            dim,
+            index,
+            source,
+            reduce,
+            of_slices=True,
+            include_self=include_self,
         )
     return _reduce_at("index_reduce", x, reduce, include_self, combine, source)
 
@@ -243,7 +250,7 @@ def index_copy(
     [9.0, 0.0, 7.0]
     """
     if has_rule(x, "along"):
-        return scatter_in_layout(index_copy, x, dim, index, source)
+        return scatter_in_layout(index_copy, x, dim, index, source, of_slices=True)
     return index_copy_(apply(ops.COPY, (required("index_copy", x),)), dim, index, source)
 
 
@@ -290,7 +297,7 @@ def index_fill(
     [7.0, 0.0, 7.0]
     """
     if has_rule(x, "along"):
-        return scatter_in_layout(index_fill, x, dim, index, value)
+        return scatter_in_layout(index_fill, x, dim, index, value, of_slices=True)
     return index_fill_(apply(ops.COPY, (required("index_fill", x),)), dim, index, value)
 
 

@@ -337,19 +337,19 @@ def scatter_in_layout(
     index: Operand,
     values: Operand,
     *args: object,
+    of_slices: bool = False,
     **options: object,
 ) -> Tensor:
     """Return the function of a tensor of another layout, by its rule "along".
 
-    The function is `index_add` or another one of slices, for a vector of indices, or `scatter` or
-    another one of elements. `args` and `options` follow the values.
+    The function is `scatter` or another one of elements, or, with `of_slices`, `index_add` or
+    another one of slices, for a vector of indices. `args` and `options` follow the values.
     Raises: ShapeError for indices of elements that are shorter than x beside the axis.
     """
     name = function.__name__
     d = lay.axis(name, dim, x.ndim)
     array = index_array(name, index)
     operands, shape = [x], (*x.shape[:d], array.size, *x.shape[d + 1 :])
-    of_slices = name.startswith("index")
     if of_slices:
         array = to_strided(array) if isinstance(array, Tensor) else array
     else:
@@ -412,7 +412,7 @@ def index_add(
     [3.0, 0.0, 3.0]
     """
     if has_rule(x, "along"):
-        return scatter_in_layout(index_add, x, dim, index, source)
+        return scatter_in_layout(index_add, x, dim, index, source, of_slices=True)
     return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
 
 

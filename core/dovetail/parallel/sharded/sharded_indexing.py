@@ -17,6 +17,7 @@ from dovetail.extend import broadcast_shapes
 from . import exchanges
 from .sharded_rules import align, gather_whole, match_shardings, move, require_one_group, shard_like
 from .sharded_tensor import ShardedTensor, join, wrap
+from .sharding import Sharding, choose_borders
 
 Tensor = dt.Tensor
 Entries = list[Any]  # of a key: one for each axis, but None for a new one, and a mask for several
@@ -122,8 +123,43 @@ def _index_replicated(x: Tensor, entries: Entries) -> Tensor:
         return x[tuple([gather_whole(OP, p) for p in entries])]
     own = iter([align(OP, a, shape, s) for a in matched])
     key = [next(own) if _is_array(p) else p for p in entries]
-    axis = _arrays_axis(entries) + s.axis
-    return wrap(exchanges.replicate(x, s.group, OP)[tuple(key)], s.along(axis))
+    result = s.along(_arrays_axis(entries) + s.axis)
+    if not x.requires_grad:
+        return wrap(x[tuple(key)], result)
+    whole = tuple([gather_whole(OP, p) for p in entries])
+    return wrap(_Read.apply(x, tuple(key), whole, result), result)
+
+
+class _Read(dt.autograd.Function):
+    """A shard of the elements of a replicated tensor at arrays.
+
+    The gradient adds those of all ranks in the order of strided tensors: they move to the last
+    axis, if the arrays do not index that, else to every rank.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, key: Any, whole: Any, sharding: Sharding) -> Tensor:
+        """Read at `key`, this rank's part of the key `whole`."""
+        ctx.whole, ctx.sharding = whole, sharding
+        ctx.shape, ctx.dtype, ctx.device = x.shape, x.dtype, x.device
+        return x[key]
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
+        """Return the gradient of the whole tensor, on every rank."""
+        name, shape, group = f"gradient of {OP}", ctx.shape, ctx.sharding.group
+        last = Sharding(len(shape) - 1, choose_borders(shape[-1], group.size), group)
+        is_free = all(_is_array(p) for p in ctx.whole) and len(ctx.whole) < len(shape)
+        if is_free and ctx.sharding.axis < g.ndim - 1:
+            g = exchanges.reshard(g, ctx.sharding, last.along(g.ndim - 1), name)
+            shape = (*shape[:-1], last.stop - last.start)
+        else:
+            is_free, g = False, exchanges.gather(g, ctx.sharding, name)
+        zeros = dt.zeros(shape, dtype=ctx.dtype, device=ctx.device).requires_grad_()
+        with dt.enable_grad():
+            read = zeros[ctx.whole]
+        (part,) = dt.autograd.grad(read, [zeros], g, create_graph=dt.is_grad_enabled())
+        return exchanges.gather(part, last, name) if is_free else part, None, None, None
 
 
 def _width(entries: Entries) -> int:
