@@ -77,6 +77,16 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "argpartition": lambda x: dt.argpartition(x, 2, axis=1),
     "cross": lambda x: dt.cross(x[:3], X[:3], axis=0),
     "cross of rows": lambda x: dt.cross(x[:, :, :3], X[:, :, 3:]),
+    "max_pool1d": lambda x: F.max_pool1d(x, 2),
+    "max_pool2d indices": lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True)[1],
+    "avg_pool2d": lambda x: F.avg_pool2d(x[None], 2, ceil_mode=True),
+    "conv1d": lambda x: F.conv1d(x, X[:4, :, :3], X[0, 0, :4], padding=1),
+    "conv1d, pointwise": lambda x: F.conv1d(x, X[:3, :, :1]),
+    "conv1d of an example": lambda x: F.conv1d(x[0], X[:3, :, :3]),
+    "conv2d": lambda x: F.conv2d(x[:, None], X[:4, None, :3, :3], stride=2),
+    "conv2d in groups": lambda x: F.conv2d(
+        x[:4].reshape(2, 2, 5, 6), X[:2, None, :2, :2], groups=2
+    ),
     "argmax": lambda x: dt.argmax(x),
     "argmin": lambda x: dt.argmin(x, axis=1, keepdims=True),
     "median": lambda x: dt.median(x, axis=0),
@@ -390,6 +400,23 @@ def test_gradient_of_a_replicated_table_has_the_bits_of_strided_tensors(
             assert run_threads(work, workers=workers) == [expected] * workers
 
 
+@pytest.mark.parametrize("images", [1, 2, 7])
+def test_gradients_of_convolution_weights_are_those_of_strided_tensors(images: int) -> None:
+    weights, bias = X[:4, None, :3, :3], X[0, 0, :4]
+
+    def gradients_of(x: Tensor) -> list[Any]:
+        w, b = weights.detach().requires_grad_(), bias.detach().requires_grad_()
+        dt.sum(dt.sin(F.max_pool2d(F.conv2d(x[:, None], w, b), 2))).backward()
+        return [w.grad.numpy(), b.grad.numpy()]
+
+    expected = gradients_of(X[:images])
+    for axis in (0, 1, 2):
+        work = partial(lambda a: gradients_of(dt.parallel.shard(X[:images], a)), axis)
+        for results in run_threads(work, workers=3):
+            for g, e in zip(results, expected, strict=True):
+                np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-4)
+
+
 def test_gradient_of_replicated_values_of_a_scatter_is_that_of_strided_tensors() -> None:
     def gradient_of(x: Tensor) -> Any:
         values = X[:, :2].detach().requires_grad_()
@@ -410,6 +437,8 @@ SENT: dict[str, tuple[Callable[[Tensor], Any], list[str]]] = {
     "index": (lambda x: x[[0, 2]], ["index: all_to_all"] * 2),
     "sharded index": (lambda x: X[(x[:, 0, 0] > 0).astype("int64")], []),
     "mask": (lambda x: x[X > 0], ["index: all_gather"]),
+    "convolution": (lambda x: F.conv1d(x, X[:, :, :3]), []),
+    "pooling": (lambda x: F.max_pool1d(x, 2), []),
     "softmax": (lambda x: dt.softmax(x, axis=0), ["max: all_gather", "sum: all_gather"]),
     "concat": (lambda x: dt.concat([x, X]), ["concat: all_to_all"]),
     "other borders": (lambda x: x[1:] - x[:-1], ["subtract: all_to_all"]),

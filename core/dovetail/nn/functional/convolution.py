@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeAlias
 
 import dovetail as dt
 from dovetail.extend import (
     ConvolutionGeometry,
+    call_along,
     convolved,
     required,
     transposed_convolution,
@@ -325,10 +327,39 @@ def _convolve(
                 f"padding={padding!r}"
             )
         positions.append(span // s + 1)
-    if set(w.shape[2:]) == set(strides) == {1} and not any((*low, *high)):
-        return without_batch(_pointwise(x, w, b, g), had_batch)
-    result = convolved(x, w, b, tuple(positions), ConvolutionGeometry(strides, low, dilations, g))
-    return without_batch(result, had_batch)
+    is_pointwise = set(w.shape[2:]) == set(strides) == {1} and not any((*low, *high))
+    geometry = ConvolutionGeometry(strides, low, dilations, g)
+
+    def convolve(x: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
+        """Return the convolution of strided tensors."""
+        if is_pointwise:
+            return _pointwise(x, w, b, g)
+        return convolved(x, w, b, tuple(positions), geometry)
+
+    if x.layout is not dt.strided:
+        return without_batch(_convolve_in_layout(op, convolve, x, w, b), had_batch)
+    return without_batch(convolve(x, w, b), had_batch)
+
+
+def _convolve_in_layout(
+    op: str, convolve: Callable[..., Tensor], x: Tensor, w: Tensor, b: Tensor | None
+) -> Tensor:
+    """Return the convolution of a tensor of another layout, by its rule "along".
+
+    The batch is the only axis whose positions are treated alike; weight and bias repeat along it.
+    """
+    operands = [dt.expand_dims(x, axis=1), dt.expand_dims(w, axis=0)]
+    if b is not None:
+        operands.append(b.reshape((1, -1, *(1,) * (w.ndim - 1))))
+    mixed = tuple(range(int(x.shape[0] > 1), w.ndim + 1))
+
+    def convolve_examples(x: Tensor, w: Tensor, *bias: Tensor) -> Tensor:
+        """Return the convolution, with an axis after the batch for that of the filters."""
+        result = convolve(x[:, 0], w[0], *[t.reshape((-1,)) for t in bias])
+        return dt.expand_dims(result, axis=1)
+
+    result: Tensor = call_along(op, convolve_examples, operands, mixed)
+    return result[:, 0]
 
 
 def _pointwise(x: Tensor, w: Tensor, b: Tensor | None, groups: int) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import dovetail as dt
-from dovetail.extend import arguments, required
+from dovetail.extend import arguments, call_along, required
 
 from .sizes import Sizes, check_sizes, with_batch, without_batch
 from .windows import Windows, WindowSum, require_dtype_kind, window_max
@@ -51,10 +51,21 @@ def _max_pool(
     x, had_batch = with_batch(op, input, axes)
     require_dtype_kind(op, x)
     arguments.flag(op, return_indices, "return_indices")
+    if x.layout is not dt.strided:
+        options = (kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+        pooled = call_along(op, lambda t: _max_pool(axes, t, *options), (x,), _window_axes(axes))
+        if return_indices:
+            return without_batch(pooled[0], had_batch), without_batch(pooled[1], had_batch)
+        return without_batch(pooled, had_batch)
     w = Windows(op, x, kernel_size, stride, padding, dilation, ceil_mode, axes)
     best, which = window_max(x, w)
     best = without_batch(best, had_batch)
     return (best, without_batch(w.flat_indices(which), had_batch)) if return_indices else best
+
+
+def _window_axes(axes: int) -> tuple[int, ...]:
+    """Return the axes of windows, after batch and channels."""
+    return tuple(range(2, axes + 2))
 
 
 def max_pool1d(
@@ -297,6 +308,10 @@ def pool_means(
     x, had_batch = with_batch(op, input, axes)
     require_dtype_kind(op, x, "f")
     arguments.flag(op, count_include_pad, "count_include_pad")
+    if x.layout is not dt.strided:
+        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, op)
+        pooled = call_along(op, lambda t: pool_means(axes, t, *options), (x,), _window_axes(axes))
+        return without_batch(pooled, had_batch)
     w = Windows(op, x, kernel_size, stride, padding, 1, ceil_mode, axes)
     if (
         divisor_override is not None
