@@ -178,8 +178,8 @@ def kthvalue(
     (3, 2)
     """
     if has_rule(x, "along"):
-        kept = partial(kthvalue, k=k, dim=dim, keepdim=True)
-        return _pick_in_layout("kthvalue", kept, x, dim, flag("kthvalue", keepdim, "keepdim"))
+        keeping = partial(kthvalue, k=k, dim=dim, keepdim=True)
+        return _pick_in_layout("kthvalue", keeping, x, dim, flag("kthvalue", keepdim, "keepdim"))
     shape = strided("kthvalue", x).shape
     x, axis = _rows("kthvalue", x, dim)
     rank, size = integer("kthvalue", k, "k"), x.shape[axis]
@@ -220,8 +220,8 @@ def mode(
     (1, 3)
     """
     if has_rule(x, "along"):
-        kept = partial(mode, dim=dim, keepdim=True)
-        return _pick_in_layout("mode", kept, x, dim, flag("mode", keepdim, "keepdim"))
+        keeping = partial(mode, dim=dim, keepdim=True)
+        return _pick_in_layout("mode", keeping, x, dim, flag("mode", keepdim, "keepdim"))
     shape = strided("mode", x).shape
     x, axis = _rows("mode", x, dim)
     if not x.shape[axis]:

@@ -300,7 +300,7 @@ def has_rule(x: object, verb: str) -> bool:
     return isinstance(x, LayoutTensor) and verb in x.rules
 
 
-def required_along(name: str, x: Tensor) -> Tensor:
+def require_along(name: str, x: Tensor) -> Tensor:
     """Return a tensor that is strided or whose layout has the rule "along".
 
     Raises: LayoutError for other layouts, ArgumentTypeError for what is no tensor.

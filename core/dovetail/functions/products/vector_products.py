@@ -9,7 +9,7 @@ from ...argument_checks import integer
 from ...errors import ShapeError
 from ...ops import table as ops
 from ...tensor.c_fields import is_strided
-from ...tensor.other_layouts import required_along
+from ...tensor.other_layouts import require_along
 from ...tensor.primitives import apply, dispatch, slice_along, view
 from ...tensor.promotion import Array, Operand, as_tensors, convert_operands
 from ...tensor.tensor import Tensor, strided
@@ -143,7 +143,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None)
 def _select_element(x: Tensor, axis: int, i: int) -> Tensor:
     """Return a view of element `i` along an axis, without that axis."""
     return view(
-        slice_along(required_along("cross", x), axis, i, 1),
+        slice_along(require_along("cross", x), axis, i, 1),
         ("reshape", (*x.shape[:axis], *x.shape[axis + 1 :])),
     )
 

@@ -21,7 +21,7 @@ from ...ops import table as ops
 from ...ops.table import Op
 from ...settings import flags
 from ...tensor.c_fields import is_strided
-from ...tensor.other_layouts import required_along
+from ...tensor.other_layouts import require_along
 from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.promotion import Array, as_operand
 from ...tensor.tensor import Tensor, drop_tape, required
@@ -707,7 +707,7 @@ def logsumexp(
     >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf])).item()
     1000.0
     """
-    x = required_along("logsumexp", x)
+    x = require_along("logsumexp", x)
     _require_elements("logsumexp", x, axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
     d, x = float_dtype(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x

@@ -12,7 +12,7 @@ from ...argument_checks import choice, host_memory, integer, integers, sequence,
 from ...dtypes import float64, int64
 from ...errors import ArgumentError, ShapeError
 from ...tensor.host import from_host
-from ...tensor.other_layouts import required_along
+from ...tensor.other_layouts import require_along
 from ...tensor.primitives import slice_along
 from ...tensor.tensor import Tensor
 from ..creation.constructors import Fill, arange, full
@@ -94,7 +94,7 @@ def pad(
                 f"pad: {name} must be left out with mode={mode!r}; it belongs to {allowed}"
             )
     is_odd = choice("pad", reflect_type, "reflect_type", ("even", "odd")) == "odd"
-    widths = _parse_widths(pad_width, required_along("pad", x).ndim)
+    widths = _parse_widths(pad_width, require_along("pad", x).ndim)
     filling = end_values if mode == "linear_ramp" else constant_values
     name = "end_values" if mode == "linear_ramp" else "constant_values"
     fills = _parse_fills(0 if filling is None else filling, x.ndim, name)

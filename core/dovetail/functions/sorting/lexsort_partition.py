@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ... import layout as lay
 from ...argument_checks import integers, sequence, shown
 from ...errors import ArgumentError, ShapeError
-from ...tensor.other_layouts import required_along
+from ...tensor.other_layouts import require_along
 from ...tensor.promotion import ARRAY_TYPES, Array, as_tensors
 from ...tensor.tensor import Tensor
 from ..indexing.index_reads import gather_along_unchecked
@@ -121,7 +121,7 @@ def _check_positions(
     op: str, x: Tensor, kth: int | Sequence[int], axis: int | None
 ) -> tuple[Tensor, int]:
     """Check that positions are in range, and return the tensor and the axis to sort."""
-    x = required_along(op, x) if axis is not None else ravel(required_along(op, x))
+    x = require_along(op, x) if axis is not None else ravel(require_along(op, x))
     d = lay.axis(op, -1 if axis is None else axis, x.ndim)
     n = x.shape[d]
     for k in integers(op, kth, "kth"):

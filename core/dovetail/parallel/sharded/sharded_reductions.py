@@ -141,13 +141,14 @@ class _Factors(dt.autograd.Function):
             rows = exchanges.gather(local, s, ctx.name)
             (part,) = dt.autograd.grad(dt.prod(rows, axis=axes), [rows], g, create_graph=True)
             return exchanges.cut(part, s, ctx.name), None, None, None
-        x = wrap(dt.conj(local), s)
-        zero = x == 0
-        zeros = _combine_all(dt.sum, zero.astype(dt.int64), axes, ctx.name)[..., None, None]
-        safe = dt.where(zero, 1.0, x)
-        others = _combine_all(dt.prod, safe, axes, ctx.name)[..., None, None] / safe
-        part = dt.where(zero.astype(dt.int64) == zeros, others, 0.0) * g[..., None, None]
-        return part.local(), None, None, None
+        factors = dt.conj(local)
+        zero = factors == 0
+        count = zero.astype(dt.int64)
+        safe = dt.where(zero, 1.0, factors)
+        zeros = _combine_all(dt.sum, wrap(count, s), axes, ctx.name)[..., None, None]
+        others = _combine_all(dt.prod, wrap(safe, s), axes, ctx.name)[..., None, None] / safe
+        part = dt.where(count == zeros, others, 0.0) * g[..., None, None]
+        return part, None, None, None
 
 
 def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:
