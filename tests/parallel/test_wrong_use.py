@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable
 from threading import Timer
 from time import monotonic, sleep
@@ -312,3 +313,68 @@ def test_closed_group_refuses_calls_and_closes_twice() -> None:
 
     for rank, (named, text) in enumerate(errors_of(run_groups("sockets", 2, work))):
         assert named == rank and f"rank {rank} has closed the group" in text
+
+
+# --- programs of processes
+
+
+def stop_a_rank() -> None:
+    x = dt.parallel.shard(dt.ones((6, 4)))
+    x.sum().item()
+    if dt.parallel.current().rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    x.sum().item()
+
+
+def sum_loss(w: Any, x: Any) -> tuple[Any, int]:
+    if dt.parallel.current().rank == 1:
+        raise KeyError("weights of rank 1")
+    return (w * x).sum(), len(x)
+
+
+def raise_in_a_loss() -> None:
+    dt.parallel.value_and_grad(sum_loss, groups=2)(dt.ones(()), dt.ones(8))
+
+
+def raise_in_a_backward_pass() -> None:
+    x = dt.parallel.shard(dt.ones((6, 4)))
+    w = dt.ones((4, 2)).requires_grad_()
+    y = x @ w
+    if dt.parallel.current().rank == 1:
+        y.local().register_hook(raise_key_error)
+    dt.sum(y).backward()
+
+
+def raise_key_error(g: Any) -> None:
+    raise KeyError("weights of rank 1")
+
+
+def shard_other_shapes() -> None:
+    rank = dt.parallel.current().rank
+    dt.parallel.shard(dt.ones((6 + rank, 4))).full()
+
+
+def leave_out_a_step() -> None:
+    if dt.parallel.current().rank == 0:
+        dt.parallel.value_and_grad(lambda w, x: ((w * x).sum(), len(x)), groups=2)(
+            dt.ones(()), dt.ones(8)
+        )
+
+
+PROGRAMS: dict[str, tuple[Callable[[], None], type[Exception], str]] = {
+    "stopped rank": (stop_a_rank, dt.parallel.WorkerError, "rank 1"),
+    "error in a loss": (raise_in_a_loss, KeyError, "weights of rank 1"),
+    "error in a backward pass": (raise_in_a_backward_pass, KeyError, "weights of rank 1"),
+    "other shapes": (shard_other_shapes, dt.parallel.WorkerError, r"rank \d called"),
+    "missing step": (leave_out_a_step, dt.parallel.WorkerError, "rank 1"),
+}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system has no SIGSTOP")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_wrong_programs_of_processes_end_with_the_rank(name: str) -> None:
+    program, error, text = PROGRAMS[name]
+    started = monotonic()
+    with pytest.raises(error, match=text):
+        dt.parallel.run(program, workers=2, timeout=4, threads=1)
+    assert monotonic() - started < 60
