@@ -87,6 +87,11 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "conv2d in groups": lambda x: F.conv2d(
         x[:4].reshape(2, 2, 5, 6), X[:2, None, :2, :2], groups=2
     ),
+    "conv_transpose1d": lambda x: F.conv_transpose1d(x, X[:5, :3, :2], X[0, 0, :3], stride=2),
+    "fft": lambda x: dt.real(dt.fft.fft(x, axis=0)),
+    "ifftn": lambda x: dt.imag(dt.fft.ifftn(x, axes=(1, 2))),
+    "rfft": lambda x: dt.real(dt.fft.rfft(x, 8)),
+    "irfft": lambda x: dt.fft.irfft(x, axis=1),
     "argmax": lambda x: dt.argmax(x),
     "argmin": lambda x: dt.argmin(x, axis=1, keepdims=True),
     "median": lambda x: dt.median(x, axis=0),
@@ -189,6 +194,9 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "triplet_margin_loss": lambda x: F.triplet_margin_loss(x, x * 2, X * 3),
     "cosine_similarity": lambda x: F.cosine_similarity(x, X * x),
     "layer_norm": lambda x: F.layer_norm(x, (6,)),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, X[0, :, 0], X[1, :, 0], training=True),
+    "group_norm": lambda x: F.group_norm(x[:, :4], 2),
+    "adaptive_avg_pool1d": lambda x: F.adaptive_avg_pool1d(x, 3),
     "attention": lambda x: F.scaled_dot_product_attention(x, x, X),
 }
 ALL = {**LOSSES, **FUNCTIONS}

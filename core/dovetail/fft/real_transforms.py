@@ -26,6 +26,7 @@ from .transform_arguments import (
     Norm,
     Sizes,
     complex_input,
+    extend_to_layouts,
     length,
     lengths,
     real_input,
@@ -98,6 +99,7 @@ def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
     return complex_from_parts(ew.real(x), ew.where(ew.not_equal(mask, 0), ew.imag(x), 0.0))
 
 
+@extend_to_layouts
 def _real_to_half_spectrum(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:
@@ -108,6 +110,7 @@ def _real_to_half_spectrum(
     return _spectrum(resize(x, points, axis), axis, by)
 
 
+@extend_to_layouts
 def _half_spectrum_to_real(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:

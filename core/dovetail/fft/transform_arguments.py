@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Literal, TypeAlias
 
 from .. import layout as lay
@@ -13,24 +14,47 @@ from ..errors import ArgumentError, AxisError, DTypeError
 from ..functions.datatypes import cast
 from ..functions.shape.padding import pad
 from ..layout import Shape
+from ..tensor.c_fields import is_strided
+from ..tensor.other_layouts import call_along, require_along
 from ..tensor.primitives import slice_along
-from ..tensor.tensor import Tensor, required, strided
+from ..tensor.tensor import Tensor, required
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"] | None
 Sizes: TypeAlias = int | Sequence[int] | None
 NORMS = ("backward", "ortho", "forward")
 
 
+AxisTransform: TypeAlias = Callable[[str, Tensor, int | None, int, Norm, bool], Tensor]
+
+
+def extend_to_layouts(transform: AxisTransform) -> AxisTransform:
+    """Call a transform along one axis by the rule "along", if the tensor is of another layout."""
+
+    @wraps(transform)
+    def call(
+        name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
+    ) -> Tensor:
+        if is_strided(x):
+            return transform(name, x, n, axis, norm, is_inverse)
+        d = lay.axis(name, axis, x.ndim)
+        result: Tensor = call_along(
+            name, lambda t: transform(name, t, n, d, norm, is_inverse), (x,), (d,)
+        )
+        return result
+
+    return call
+
+
 def complex_input(name: str, x: Tensor) -> Tensor:
     """Cast to complex64, or complex128 if parts are float64. Raises: LayoutError if not strided."""
-    x = strided(name, required(name, x))
+    x = require_along(name, required(name, x))
     wide = x.dtype.part is float64
     return cast(x, complex128 if wide else complex64)
 
 
 def real_input(name: str, x: Tensor) -> Tensor:
     """Cast a tensor to float32 unless it is float64. Raises: DTypeError if complex, LayoutError."""
-    x = strided(name, required(name, x))
+    x = require_along(name, required(name, x))
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: x must be real, got {x.dtype.name}; use dt.fft.fft")
     return cast(x, float64 if x.dtype is float64 else float32)

@@ -7,11 +7,21 @@ from ..functions.variants import public
 from ..tensor.tensor import Tensor
 from .axis_transform import transform
 from .stages import FourierAttrs
-from .transform_arguments import Norm, Sizes, complex_input, length, lengths, resize, scale
+from .transform_arguments import (
+    Norm,
+    Sizes,
+    complex_input,
+    extend_to_layouts,
+    length,
+    lengths,
+    resize,
+    scale,
+)
 
 __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 
 
+@extend_to_layouts
 def transform_axis(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:

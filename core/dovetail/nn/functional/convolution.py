@@ -419,9 +419,16 @@ def _transposed_convolution(
             f"input of shape {input.shape} with padding={padding!r}"
         )
     geometry = ConvolutionGeometry(strides, low, dilations, g)
-    if b is None:
-        return without_batch(transposed_convolution(y, w, tuple(out), geometry), had_batch)
-    return without_batch(_add_bias(y, w, b, tuple(out), geometry), had_batch)
+
+    def convolve(y: Tensor, w: Tensor, b: Tensor | None = None) -> Tensor:
+        """Return the transposed convolution of strided tensors."""
+        if b is None:
+            return transposed_convolution(y, w, tuple(out), geometry)
+        return _add_bias(y, w, b, tuple(out), geometry)
+
+    if y.layout is not dt.strided:
+        return without_batch(_convolve_in_layout(op, convolve, y, w, b), had_batch)
+    return without_batch(convolve(y, w, b), had_batch)
 
 
 @widen_halves
