@@ -42,7 +42,7 @@ def transform_axes(
     """Cast to complex, return `fftn` or `ifftn`.
 
     Raises: AxisError for axes that `x` does not have or that repeat; ArgumentError for an invalid
-    number of lengths, a length below 1 and an unknown norm; LayoutError if `x` is not strided.
+    number of lengths, a length below 1 and an unknown norm; LayoutError.
     """
     x = complex_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
