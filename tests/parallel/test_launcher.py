@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import multiprocessing
@@ -465,3 +466,13 @@ def test_threads_are_workers_with_groups_of_their_own() -> None:
     with pytest.raises(KeyError, match="weights") as caught:
         dt.parallel.run(fail, workers=3, transport="threads")
     assert caught.value.__notes__ == ["parallel.run: raised by rank 1 of 3"]
+
+
+def leave_late(folder: str) -> None:
+    rank = dt.parallel.current().rank
+    atexit.register(lambda: (sleep(0.5), Path(folder, str(rank)).write_text("left")))
+
+
+def test_exit_handlers_of_workers_run_to_their_end(tmp_path: Path) -> None:
+    dt.parallel.run(leave_late, (str(tmp_path),), workers=2, timeout=60)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["0", "1"]

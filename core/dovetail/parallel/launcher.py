@@ -228,6 +228,9 @@ class _Workers:
                     (results[rank],) = answer
         if failures:
             raise_cause(failures, len(self.processes))
+        end = monotonic() + GRACE_SECONDS
+        for process in self.processes:  # exit handlers run, and buffered output is written
+            process.join(max(0.0, end - monotonic()))
         return [results[r] for r in range(len(self.processes))]
 
     def _read(self, rank: int, pipe: Any) -> Any:
@@ -290,6 +293,9 @@ def run_worker(environ: dict[str, str], work: tuple[bytes, float, str], pipe: An
         answer = ForkingPickler.dumps(failure)
     if group is not None:
         group.close()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or None
+            stream.flush()
     with contextlib.suppress(OSError):  # the parent has ended
         pipe.send_bytes(answer)
     pipe.close()
