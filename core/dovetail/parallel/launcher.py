@@ -34,7 +34,7 @@ from .worker_failures import choose_cause, raise_cause
 __all__ = ["run"]
 
 EXIT_POLL_SECONDS = 0.5  # between looks whether the processes still run
-GRACE_SECONDS = 10.0  # for the other workers to end, after one has failed
+GRACE_SECONDS = 10.0  # for workers to end: all of them, or the others after one has failed
 TERMINATE_SECONDS = 2.0  # from SIGTERM to SIGKILL
 SOCKET_PATH_BYTES_MAX = 90  # of the folder; the system's limit of a path is 104 or 108
 _SIGNALS = {s.value: s for s in signal.Signals}  # the real-time ones have no names
