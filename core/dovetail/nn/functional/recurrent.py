@@ -415,7 +415,20 @@ class _LayerRun:
             step_state = step(self, rows, x[rows], state[0] @ hh, state)
             for s, value in zip(carries, step_state, strict=True):
                 s.current = value
-        return (self.out, *[dt.copy(s.last()) for s in carries])
+        return (self.out, *[self._last_rows(x) for x in (self.out, self.cells)[: len(carries)]])
+
+    def _last_rows(self, every: Tensor) -> Tensor:
+        """Return each sequence's row of its last step, in new memory."""
+        sizes = self.options.sizes
+        n = sizes[0]
+        if self.options.reverse:
+            return dt.copy(every[:n])
+        if n == sizes[-1]:
+            return dt.copy(every[self.x.shape[0] - n :])
+        ends = [0] * n
+        for start, count in zip(accumulate(sizes, initial=0), sizes, strict=False):
+            ends[:count] = range(start, start + count)
+        return dt.take(every, dt.asarray(ends, device=every.device), axis=0)
 
     def _gates_of(self, rows: slice) -> Tensor:
         """Return the memory for the gates of a step."""
@@ -468,17 +481,15 @@ class _LayerRun:
         self.input_gates = self._empty(columns)
         self.state_gates = self._empty(columns) if is_gru else self.input_gates
         self.projected = None if w.hr is None else self._empty(w.hh.shape[1])
-        ends = [*g[1:]]
+        slopes = [dt.copy(end) for end in g[1:]]  # a step replaces as many first rows as it has
         if is_gru:  # a part of the gradient bypasses the product
-            ends.append(dt.zeros_like(ends[0]))
-        carries = self._carries(ends, self.order[-1])
+            slopes.append(dt.zeros_like(slopes[0]))
         step = _BACKWARD[self.options.mode]
         for rows, state in zip(self.order[::-1], previous[::-1], strict=True):
-            slopes = tuple(s.resize(rows.stop - rows.start) for s in carries)
-            step_slopes = step(self, rows, state, g[0][rows], slopes)
-            for s, value in zip(carries, step_slopes, strict=True):
-                s.current = value
-        return self._gradients([s.last() for s in carries], needs)
+            n = rows.stop - rows.start
+            of_step = tuple(s if s.shape[0] == n else s[:n] for s in slopes)
+            of_step[0][...] = step(self, rows, state, g[0][rows], of_step)
+        return self._gradients(slopes, needs)
 
     def _previous_states(self) -> list[State]:
         """Return the state before each step, in order of execution."""
@@ -489,29 +500,29 @@ class _LayerRun:
                 s.current = every[rows]
         return states
 
-    def lstm_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> State:
-        """Store the gradients of an LSTM step's gates, and return those of the state before it."""
+    def lstm_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> Tensor:
+        """Store the gradients of an LSTM step's gates and of the cells before it in place.
+
+        Return the gradient of the hidden state before it.
+        """
         (h, c), w = slopes, self.weights
         if self.projected is not None:
             assert w.hr is not None
             self.projected[rows] = g + h
             g, h = self.projected[rows] @ w.hr, dt.zeros_like(c)
-        c_slope = self._empty(self.n, rows.stop - rows.start)
-        gates, cells, slopes_of_gates = self.gates[rows], self.cells[rows], self.input_gates[rows]
-        lstm_back(slopes_of_gates, c_slope, gates, cells, previous[1], g, h, c)
-        return slopes_of_gates @ w.hh, c_slope
+        slopes_of_gates = self.input_gates[rows]
+        lstm_back(slopes_of_gates, c, self.gates[rows], self.cells[rows], previous[1], g, h)
+        return slopes_of_gates @ w.hh
 
-    def gru_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> State:
-        """Store the gradients of a GRU step's gates, and return those of the state before it.
+    def gru_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> Tensor:
+        """Store the gradients of a GRU step's gates; return that of the state before it.
 
-        The second one bypasses the product.
+        The part that bypasses the product replaces the second of `slopes`.
         """
-        bypass = self._empty(self.n, rows.stop - rows.start)
+        h, bypass = slopes
         state_gates = self.state_gates[rows]
-        gru_back(
-            self.input_gates[rows], state_gates, bypass, self.gates[rows], previous[0], g, *slopes
-        )
-        return state_gates @ self.weights.hh, bypass
+        gru_back(self.input_gates[rows], state_gates, bypass, self.gates[rows], previous[0], g, h)
+        return state_gates @ self.weights.hh
 
     def rnn_back(
         self,
@@ -520,13 +531,13 @@ class _LayerRun:
         previous: State,
         g: Tensor,
         slopes: State,
-    ) -> State:
-        """Store the gradients of an Elman step, and return those of the state before it.
+    ) -> Tensor:
+        """Store the gradients of an Elman step; return that of the state before it.
 
         `slope`: the activation's slope as a function of its result.
         """
         self.input_gates[rows] = (g + slopes[0]) * slope(self.out[rows])
-        return (self.input_gates[rows] @ self.weights.hh,)
+        return self.input_gates[rows] @ self.weights.hh
 
     def _gradients(self, last: list[Tensor], needs: Sequence[bool]) -> list[Tensor | None]:
         """Return the gradients of x, h, c and the weights, from those of all gates."""
@@ -570,7 +581,7 @@ _FORWARD: dict[str, Callable[..., State]] = {
     "RNN_TANH": lambda run, *args: run.rnn(dt.tanh, *args),
     "RNN_RELU": lambda run, *args: run.rnn(dt.relu, *args),
 }
-_BACKWARD: dict[str, Callable[..., State]] = {
+_BACKWARD: dict[str, Callable[..., Tensor]] = {
     "LSTM": _LayerRun.lstm_back,
     "GRU": _LayerRun.gru_back,
     "RNN_TANH": lambda run, *args: run.rnn_back(lambda h: 1 - h * h, *args),

@@ -40,15 +40,14 @@ def lstm_step(
 @dt.kernel
 def lstm_back(
     gate_grads: dt.Out,
-    previous_grad: dt.Out,
+    cell_grad: dt.InOut,
     gates: dt.In,
     c: dt.In,
     before: dt.In,
     g: dt.In,
     slope: dt.In,
-    slope_c: dt.In,
 ) -> None:
-    """Compute the gradients of gates (`gate_grads`) and earlier cells (`previous_grad`)."""
+    """Compute the gradients of gates; replace that of the cells by that of earlier cells."""
     rows, n = c.shape
     for b, j in dt.grid(rows, n):
         i = gates[b, j]
@@ -57,12 +56,12 @@ def lstm_back(
         o = gates[b, 3 * n + j]
         t = dt.tanh(c[b, j])
         of_h = g[b, j] + slope[b, j]
-        of_c = slope_c[b, j] + of_h * o * (1 - t * t)
+        of_c = cell_grad[b, j] + of_h * o * (1 - t * t)
         gate_grads[b, j] = of_c * k * i * (1 - i)
         gate_grads[b, n + j] = of_c * before[b, j] * f * (1 - f)
         gate_grads[b, 2 * n + j] = of_c * i * (1 - k * k)
         gate_grads[b, 3 * n + j] = of_h * t * o * (1 - o)
-        previous_grad[b, j] = of_c * f
+        cell_grad[b, j] = of_c * f
 
 
 @dt.kernel
@@ -85,14 +84,13 @@ def gru_step(gates: dt.Out, h: dt.Out, x: dt.In, y: dt.In, bias: dt.In, before: 
 def gru_back(
     input_gate_grads: dt.Out,
     state_gate_grads: dt.Out,
-    previous_grad: dt.Out,
+    direct_grad: dt.InOut,
     gates: dt.In,
     before: dt.In,
     g: dt.In,
     slope: dt.In,
-    direct_grad: dt.In,
 ) -> None:
-    """Compute `input_gate_grads`, `state_gate_grads` and the earlier state's `previous_grad`."""
+    """Compute `input_gate_grads` and `state_gate_grads`; replace the state's `direct_grad`."""
     rows, n = before.shape
     for b, j in dt.grid(rows, n):
         r = gates[b, j]
@@ -108,4 +106,4 @@ def gru_back(
         state_gate_grads[b, j] = of_r
         state_gate_grads[b, n + j] = of_z
         state_gate_grads[b, 2 * n + j] = of_new * r
-        previous_grad[b, j] = of_h * z
+        direct_grad[b, j] = of_h * z
