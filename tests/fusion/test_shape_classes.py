@@ -477,3 +477,34 @@ def test_op_that_accepts_ints_only_is_planned_by_size(monkeypatch: pytest.Monkey
     for n in range(30, 35):
         assert (x[:n] * 2.25 - 7).tolist() == [k * 2.25 - 7 for k in range(n)]
     assert counters.plans - plans == 5
+
+
+# --- sizes of indexed axes
+
+INDEXED: dict[str, Callable[[Any, Any], Any]] = {
+    "take": lambda x, i: dt.take(x, i, axis=0) * 2,
+    "index": lambda x, i: x[i] + 1,
+    "gather": lambda x, i: dt.take_along_axis(x, i[:, None], axis=0) - 1,
+    "index_add": lambda x, i: dt.index_add(x, 0, i, dt.ones((i.shape[0], 4), device=x.device)) * 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", INDEXED)
+def test_sizes_of_indexed_axes_share_a_class(name: str, device: str) -> None:
+    def run(n: int, index: list[int]) -> Any:
+        x = dt.asarray(np.arange(4.0 * n, dtype="f4").reshape(n, 4), device=device)
+        return INDEXED[name](x, dt.asarray(index, device=device)).numpy()
+
+    # 18 is also the code of a size in the key of a class
+    rows = {n: [0, n // 2, n - 1, 1] for n in (40, 50, 60, 18, 33, 70)}
+    with dt.eager():
+        expected = {n: run(n, index) for n, index in rows.items()}
+    for n in (40, 50):
+        run(n, rows[n])
+    plans = counters.plans
+    for n in (60, 18, 33, 70):
+        assert run(n, rows[n]).tobytes() == expected[n].tobytes()
+    assert counters.plans == plans
+    with pytest.raises(dt.OutOfRangeError, match=r"29.* size 28\b"):
+        run(28, [0, 29, 1, 2])

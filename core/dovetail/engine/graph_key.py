@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
+from ..backend.faults import IndexPurpose
 from ..device_class import Device
 from ..fusion.plan import WriteTarget
 from ..fusion.symbolic_sizes import INPUT_MIN
@@ -12,7 +13,7 @@ from ..graph.expr import Attrs, Expr, Spec, find_shared_arguments, overlaps, sto
 from ..graph.refcount import find_external_references
 from ..layout import Move, Shape
 from ..memory.storage import Storage
-from ..ops.table import Op
+from ..ops.table import CHECKED_INDICES, SCATTER, Op
 
 # The key of a leaf is its spec and strides. The key of a leaf over a lazy storage is its spec, its
 # moves and the position of the pending node. The key of a pending node is its op, attrs and spec,
@@ -274,15 +275,26 @@ def map_move(move: Move, map_size: MapSize) -> Move:
 
 
 def map_attrs(op: Op, attrs: Attrs, map_size: MapSize) -> Attrs:
-    """Return the attrs of a view or a gather with mapped sizes; those of other ops unchanged."""
+    """Return the attrs of an op with their sizes replaced: of views and of axes with indices."""
     if op.kind == "view":
         return map_move(attrs, map_size)
     if op.kind == "gather":
         shape, source_axes, index_axes, purposes = attrs
         if purposes is not None:
-            purposes = tuple([p._replace(size=map_size(p.size)) for p in purposes])
+            purposes = tuple([_map_purpose(p, map_size) for p in purposes])
         return tuple([map_size(n) for n in shape]), source_axes, index_axes, purposes
+    if op is CHECKED_INDICES:
+        purpose, *options = attrs
+        return (_map_purpose(purpose, map_size), *options)
+    if op is SCATTER and attrs.purpose is not None:
+        return attrs._replace(purpose=_map_purpose(attrs.purpose, map_size))
     return attrs
+
+
+def _map_purpose(purpose: tuple[str, int, int], map_size: MapSize) -> IndexPurpose:
+    """Return the purpose of an index with the size of its axis replaced."""
+    name, axis, size = purpose
+    return IndexPurpose(name, axis, map_size(size))
 
 
 def build_skeleton(

@@ -24,7 +24,7 @@ from ..graph.expr import Attrs, Expr, Spec, find_shared_arguments, is_disjoint, 
 from ..graph.refcount import matches_references
 from ..layout import Move
 from ..lru_cache import LRUCache
-from ..ops.table import Op
+from ..ops.table import CHECKED_INDICES, SCATTER, Op
 from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
 from .events import counters
@@ -219,7 +219,7 @@ def _matches_node(
             return False
         matched[i] = e
         return True
-    if sizes is not None and op.kind in ("view", "gather"):
+    if sizes is not None and (op.kind in ("view", "gather") or op in (CHECKED_INDICES, SCATTER)):
         if not _fits_attrs(op, node_key.attrs, e.attrs, sizes):
             return False
     elif e.attrs is not node_key.attrs and e.attrs != node_key.attrs:
@@ -295,17 +295,29 @@ def _fits_move(codes: Move, move: Move, sizes: list[int]) -> bool:
 
 
 def _fits_attrs(op: Op, codes: Attrs, attrs: Attrs, sizes: list[int]) -> bool:
-    """Return True if the attrs of a view or a gather fit those with codes."""
+    """Return True if attrs fit those with codes (`graph_key.map_attrs`)."""
     if op.kind == "view":
         return _fits_move(codes, attrs, sizes)
+    if op is CHECKED_INDICES:
+        return bool(codes[1:] == attrs[1:]) and _fits_purpose(codes[0], attrs[0], sizes)
+    if op is SCATTER:
+        return bool(codes[:3] == attrs[:3]) and _fits_purpose(codes[3], attrs[3], sizes)
     if not _fits_all(codes[0], attrs[0], sizes) or codes[1:3] != attrs[1:3]:
         return False
     if codes[3] is None or attrs[3] is None:
         return codes[3] is attrs[3]
     return len(codes[3]) == len(attrs[3]) and all(
-        purpose[:2] == other[:2] and _fits(purpose.size, other.size, sizes)
-        for purpose, other in zip(codes[3], attrs[3], strict=True)
+        _fits_purpose(*pair, sizes) for pair in zip(codes[3], attrs[3], strict=True)
     )
+
+
+def _fits_purpose(
+    codes: tuple[str, int, int] | None, purpose: tuple[str, int, int] | None, sizes: list[int]
+) -> bool:
+    """Return True if the purpose of an index, or None, fits one with codes."""
+    if codes is None or purpose is None:
+        return codes is purpose
+    return codes[:2] == purpose[:2] and _fits(codes[2], purpose[2], sizes)
 
 
 def _matches_memory(leaves: Sequence[Expr], t: Expr, expected: WriteTarget | None) -> bool:

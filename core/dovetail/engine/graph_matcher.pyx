@@ -26,6 +26,7 @@ from ..backend.faults import CELL_BYTES, out_of_range_error
 from ..backend.interface import Entry as _Entry
 from ..backend.streams import current_handle
 from ..fusion.symbolic_sizes import INPUT_MIN
+from ..ops.table import CHECKED_INDICES as _checked_indices, SCATTER as _scatter
 from ..plugins.plugin_errors import raise_plugin_error
 from ..settings import flags as _all_flags
 from .events import counters as _all_counters
@@ -45,9 +46,11 @@ cdef enum:
     _SLOTS = 128
     _SIZES = 64
     _INPUT_MIN = 2
-    _PLAIN = 0  # kinds of attrs: without sizes, a move, those of a gather
+    _PLAIN = 0  # kinds of attrs: without sizes, a move, those of ops with indices
     _MOVE = 1
     _GATHER = 2
+    _CHECKED = 3
+    _SCATTER = 4
     _MISS = 0
     _HIT = 1
     _NEEDS_TEMP = 2
@@ -346,7 +349,7 @@ cdef class CachedGraph:
                 n.codes, n.rank = len(codes), len(e.codes)
                 codes += e.codes
                 if e.op is not None:
-                    n.kind = _MOVE if e.op.kind == "view" else _GATHER if e.op.kind == "gather" else _PLAIN
+                    n.kind = _kind_of_attrs(e.op)
                 elif e.source < 0:
                     codes += e.strides
             n.spec, n.attrs, n.strides = <PyObject*>e.spec, <PyObject*>e.attrs, <PyObject*>e.strides
@@ -491,7 +494,7 @@ cdef class CachedGraph:
             if <PyObject*>e.op != n.op:
                 return False
             if is_class and n.kind != _PLAIN:
-                if not _fits_attrs(n.kind, <tuple>n.attrs, e.attrs, sizes):
+                if not _fits_attrs(n.kind, <object>n.attrs, e.attrs, sizes):
                     return False
             elif <PyObject*>e.attrs != n.attrs and e.attrs != <object>n.attrs:
                 return False
@@ -681,10 +684,23 @@ cdef bint _fits_moves(tuple codes, tuple moves, long long* sizes) except -1:
     return True
 
 
-cdef bint _fits_attrs(int kind, tuple codes, tuple attrs, long long* sizes) except -1:
-    """Return True if the attrs of a view or a gather fit those with codes (`graph_key.map_attrs`)."""
+cdef int _kind_of_attrs(object op) except -1:
+    """Return the kind of an op's attrs: the place of their sizes."""
+    if op is _checked_indices:
+        return _CHECKED
+    if op is _scatter:
+        return _SCATTER
+    return _MOVE if op.kind == "view" else _GATHER if op.kind == "gather" else _PLAIN
+
+
+cdef bint _fits_attrs(int kind, object codes, object attrs, long long* sizes) except -1:
+    """Return True if attrs fit those with codes (`graph_key.map_attrs`)."""
     if kind == _MOVE:
         return _fits_move(codes, attrs, sizes)
+    if kind == _CHECKED:
+        return codes[1:] == attrs[1:] and _fits_purpose(codes[0], attrs[0], sizes)
+    if kind == _SCATTER:
+        return codes[:3] == attrs[:3] and _fits_purpose(codes[3], attrs[3], sizes)
     if not _fits_tuple(codes[0], attrs[0], sizes) or codes[1] != attrs[1] or codes[2] != attrs[2]:
         return False
     purposes, asked = codes[3], attrs[3]
@@ -693,11 +709,16 @@ cdef bint _fits_attrs(int kind, tuple codes, tuple attrs, long long* sizes) exce
     if len(purposes) != len(asked):
         return False
     for purpose, other in zip(purposes, asked):
-        if purpose.op != other.op or purpose.axis != other.axis:
-            return False
-        if not _fits(purpose.size, other.size, sizes):
+        if not _fits_purpose(purpose, other, sizes):
             return False
     return True
+
+
+cdef bint _fits_purpose(object codes, object purpose, long long* sizes) except -1:
+    """Return True if the purpose of an index, or None, fits one with codes."""
+    if codes is None or purpose is None:
+        return codes is purpose
+    return codes[0] == purpose[0] and codes[1] == purpose[1] and _fits(codes[2], purpose[2], sizes)
 
 
 cdef _find_entry(Act* act, object run):
