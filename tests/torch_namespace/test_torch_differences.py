@@ -42,6 +42,12 @@ torch.autograd.grad((w * w).sum(), w)
 """
 # Calls that raise an error in `dt`.
 REFUSED = r"""
+a.squeeze(0)
+torch.squeeze(a, (0, 1))
+torch.einsum(a, [0, 1], b, [0, 1])
+torch.einsum(a, [..., 3], b, [..., 3], [...])
+torch.index_put(v, (torch.tensor([0, 0]),), torch.tensor([1.0, 2.0]), accumulate=True)
+a.clone().index_put_((torch.tensor([1]),), torch.zeros(1))
 a.max(1).indices
 a.max(dim=1, keepdim=True)
 a.min(dim=0)[1]

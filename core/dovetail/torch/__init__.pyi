@@ -205,6 +205,7 @@ from .typed_functions import imag as imag
 from .typed_functions import index_add as index_add
 from .typed_functions import index_copy as index_copy
 from .typed_functions import index_fill as index_fill
+from .typed_functions import index_put as index_put
 from .typed_functions import index_reduce as index_reduce
 from .typed_functions import index_select as index_select
 from .typed_functions import initial_seed as initial_seed

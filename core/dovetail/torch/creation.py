@@ -107,7 +107,7 @@ class TensorType(type):
 
 
 TENSOR_TYPES = {
-    name: TensorType(name, (), {"dtype": dtype, "__module__": "torch"})
+    name: TensorType(name, (), {"dtype": dtype, "__module__": __name__.rpartition(".")[0]})
     for name, dtype in {
         "FloatTensor": dt.float32,
         "DoubleTensor": dt.float64,

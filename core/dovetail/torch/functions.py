@@ -7,6 +7,7 @@ meaning of the Array API: code that is written for any of dovetail's classes use
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -404,9 +405,58 @@ def select(input: Any, dim: int, index: int) -> Any:
 
 
 def einsum(equation: Any, *operands: Any) -> Any:
-    """Return a sum of products by Einstein's notation; operands may be one list."""
+    """Return a sum of products by Einstein's notation; operands may be one list.
+
+    - `equation`: a string; or the first operand, which numbers of its axes follow.
+    - `operands`: the operands; or further pairs of operand and axes, and the axes of the result.
+    """
+    if isinstance(equation, dt.Tensor):
+        return _einsum_of_axes((equation, *operands))
     listed = len(operands) == 1 and isinstance(operands[0], (list, tuple))
     return dt.einsum(equation, *(operands[0] if listed else operands))
+
+
+def _einsum_of_axes(arguments: tuple[Any, ...]) -> Any:
+    """Compute `einsum` of operands with lists of axes: ints from 0 to 51, or an ellipsis."""
+    labels = [
+        "".join("..." if k is Ellipsis else string.ascii_letters[k] for k in axes)
+        for axes in (*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else ()))
+    ]
+    n = len(arguments) // 2
+    return dt.einsum("->".join([",".join(labels[:n]), *labels[n:]]), *arguments[0 : 2 * n : 2])
+
+
+def squeeze(input: Any, *dims: Any, dim: Any = None, axis: Any = None) -> Any:
+    """Return a view without axes of size 1; axes of other sizes stay.
+
+    - `input`: a tensor.
+    - `dims`, `dim`: one axis or several; without them all.
+    - `axis`: the Array API's parameter: an axis whose size is not 1 is an error.
+    """
+    if axis is not None:
+        return dt.squeeze(input, axis=axis)
+    dim = dims[0] if len(dims) == 1 else dims or dim
+    if dim is None:
+        return dt.squeeze(input)
+    chosen = dim if isinstance(dim, (tuple, list)) else (dim,)
+    if input.ndim == 0:  # PyTorch gives a number one axis
+        return dt.squeeze(input, axis=()) if {*chosen} <= {0, -1} else dt.squeeze(input, axis=dim)
+    bounds = range(-input.ndim, input.ndim)  # others raise an AxisError
+    return dt.squeeze(
+        input, axis=tuple(d for d in chosen if d not in bounds or input.shape[d] == 1)
+    )
+
+
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Return a copy with `values` at indices.
+
+    - `input`: a tensor.
+    - `indices`: a tuple of tensors, one for each of the first axes.
+    - `values`: a tensor that broadcasts to the selected elements.
+    - `accumulate`: add the values, also those at equal indices.
+    """
+    key = tuple(indices)
+    return input.at[key].add(values) if accumulate else input.at[key].set(values)
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -> Any:
@@ -601,6 +651,9 @@ def sum_to_size(x: Tensor, *size: Any) -> Any:
     return dt.reshape(dt.sum(x, axis=tuple(axes)), tuple(shape)) if axes else x
 
 
+KIND_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # by `DType.kind`
+
+
 def _alias_in_place(view: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that lets a tensor become a view of itself."""
 
@@ -612,12 +665,21 @@ def _alias_in_place(view: Callable[..., Any]) -> Callable[..., Any]:
     return change
 
 
-def _write_in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that writes the result of a function into the tensor."""
+def _write_in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that writes the result of a function into the tensor.
+
+    The method raises DTypeError if the result is of a higher kind: complex, float, integer, bool.
+    """
 
     def change(x: Tensor, *args: Any, **options: Any) -> Tensor:
         """Write the result into this tensor, and return it."""
-        return x.copy_(function(x, *args, **options))
+        value = function(x, *args, **options)
+        if KIND_RANKS[value.dtype.kind] > KIND_RANKS[x.dtype.kind]:
+            raise dt.DTypeError(
+                f"{name}: {value.dtype.name} does not fit into {x.dtype.name}; cast the tensor "
+                "with x.to(dtype)"
+            )
+        return x.copy_(value)
 
     return change
 
@@ -653,6 +715,8 @@ METHODS = (
     div,
     floor_divide,
     take,
+    squeeze,
+    index_put,
 )
 # Functions of `dt` that are methods in PyTorch.
 DT_METHODS = """
@@ -688,12 +752,13 @@ IN_PLACE: dict[str, Callable[..., Any]] = {
     "addr_": addr,
     "addbmm_": addbmm,
     "bernoulli_": bernoulli,
+    "index_put_": index_put,
     "baddbmm_": dt.baddbmm,
     "float_power_": dt.float_power,
     "polygamma_": dt.polygamma,
 }
 ALIASES_IN_PLACE: dict[str, Callable[..., Any]] = {
-    "squeeze_": dt.squeeze,
+    "squeeze_": squeeze,
     "unsqueeze_": dt.unsqueeze,
     "transpose_": dt.swapaxes,
     "swapaxes_": dt.swapaxes,
@@ -703,7 +768,7 @@ ALIASES_IN_PLACE: dict[str, Callable[..., Any]] = {
 }
 METHODS_IN_PLACE = {
     **{name: _alias_in_place(view) for name, view in ALIASES_IN_PLACE.items()},
-    **{name: _write_in_place(function) for name, function in IN_PLACE.items()},
+    **{name: _write_in_place(name, function) for name, function in IN_PLACE.items()},
     "type": convert_type,
 }
 # Functions of `torch` that are no methods.

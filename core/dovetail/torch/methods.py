@@ -19,7 +19,7 @@ from .text import show_tensor
 
 # Methods whose results have no new tensor: as they are.
 UNWRAPPED = """
-    backward numpy item tolist data_ptr storage storage_offset stride numel dim element_size
+    backward numpy item tolist data_ptr storage storage_offset stride dim element_size
     is_contiguous is_complex is_floating_point is_pinned retain_grad
 """
 # The core gives the results of other operators the class of their operands.
@@ -129,6 +129,8 @@ PROPERTIES: dict[str, Any] = {
 }
 UNADOPTED: dict[str, Any] = {
     "register_hook": _register_hook,
+    "numel": functions.numel,
+    "nelement": functions.numel,
     "__getattr__": _find_method,
     "__reduce_ex__": _reduce,
     "__repr__": lambda x, **options: show_tensor(x),

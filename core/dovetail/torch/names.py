@@ -35,7 +35,7 @@ SAME_NAMES = """
     set_default_dtype set_grad_enabled set_num_threads set_printoptions set_rng_state short
     sigmoid sign signbit sin sinc sinh slogdet softmax sparse_bsr sparse_bsr_tensor sparse_coo
     sparse_coo_tensor sparse_csc sparse_csc_tensor sparse_csr sparse_csr_tensor split sqrt
-    square squeeze stack stft strided sub subtract sum swapaxes swapdims t take_along_dim tan
+    square stack stft strided sub subtract sum swapaxes swapdims t take_along_dim tan
     tanh tensor_split tensordot tile topk trace transpose trapezoid trapz tril tril_indices
     triu triu_indices true_divide trunc uint16 uint32 uint64 uint8 unbind unflatten
     unique_consecutive unravel_index unsqueeze use_deterministic_algorithms vander vdot vsplit

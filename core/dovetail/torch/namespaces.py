@@ -25,7 +25,7 @@ OWN_NAMES = {  # by namespace: names that `training` defines
     "nn.modules": ("Parameter", "Buffer"),
     "utils.data": ("DataLoader",),
     "autograd": ("Function", "grad"),
-    "func": ("grad_and_value",),
+    "func": ("grad_and_value", "stack_module_state"),
     "utils.checkpoint": ("checkpoint",),
     "": ("Generator",),
 }

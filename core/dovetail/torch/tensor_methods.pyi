@@ -88,3 +88,7 @@ class TensorMethods(Tensor):
         """Return the quotients rounded down; `inf // 1` is NaN, as in PyTorch."""
     def take(self, index: Any, *, axis: int | None = None) -> Any:
         """Return the elements at positions in the flattened tensor."""
+    def squeeze(self, *dims: Any, dim: Any = None, axis: Any = None) -> Any:
+        """Return a view without axes of size 1; axes of other sizes stay."""
+    def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Any:
+        """Return a copy with `values` at indices."""

@@ -146,6 +146,28 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
     return call
 
 
+def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return parameters and buffers of several models, by name, stacked along a new first axis.
+
+    `torch.vmap` over `functional_call` with them runs all models at once.
+
+    - `models`: modules of one class and equal shapes.
+
+    Raises: ArgumentError for no models.
+    """
+    models = [*models]
+    if not models:
+        raise dt.ArgumentError("stack_module_state: expected at least one model, got none")
+    stacked: list[dict[str, Any]] = []
+    for read in (dt.nn.Module.named_parameters, dt.nn.Module.named_buffers):
+        states = [dict(read(model)) for model in models]
+        stacked.append({n: dt.stack([s[n].detach() for s in states]) for n in states[0]})
+    for name, value in stacked[0].items():
+        value.requires_grad_(dict(models[0].named_parameters())[name].requires_grad)
+    parameters, buffers = adopt(stacked)
+    return parameters, buffers
+
+
 class Generator(dt.random.Generator):
     """A stream of random numbers, which starts as PyTorch's with a fixed seed.
 

@@ -1262,6 +1262,8 @@ def index_fill(
 def index_fill(
     input: AnyTensor, dim: int, index: Operand, value: Operand, *, out: AnyTensor | None = None
 ) -> Tensor: ...
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Return a copy with `values` at indices."""
 @overload
 def index_reduce(
     x: AnyTensor,
@@ -2516,11 +2518,8 @@ def square(x: AnyTensor, /, *, out: AnyTensor | None = None) -> Tensor:
     """Return x * x."""
 @overload
 def square(input: AnyTensor, *, out: AnyTensor | None = None) -> Tensor: ...
-@overload
-def squeeze(x: AnyTensor, /, axis: Axes | None = None) -> Tensor:
-    """Return a view of `x` without some axes of size 1."""
-@overload
-def squeeze(input: AnyTensor, dim: Axes | None = None) -> Tensor: ...
+def squeeze(input: Any, *dims: Any, dim: Any = None, axis: Any = None) -> Any:
+    """Return a view without axes of size 1; axes of other sizes stay."""
 @overload
 def stack(
     arrays: Sequence[Array],
