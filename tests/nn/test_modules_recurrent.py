@@ -9,6 +9,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.engine.events import counters
 from dovetail.nn.functional import recurrent
 from dovetail.nn.utils import rnn as packing
 from installed import INSTALLED
@@ -128,12 +129,16 @@ def test_cells_equal_pytorch(torch: Any, kind: str, bias: bool) -> None:
                 assert_near(a, torch.zeros(a.shape) if b is None else b)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "options"), [*((kind, {}) for kind in KINDS), ("LSTM", {"proj_size": 1})]
+)
 @pytest.mark.parametrize("is_sorted", [True, False])
-def test_packed_sequences_equal_pytorch(torch: Any, kind: str, is_sorted: bool) -> None:
+def test_packed_sequences_equal_pytorch(
+    torch: Any, kind: str, options: dict[str, Any], is_sorted: bool
+) -> None:
     lengths = [4, 4, 2, 1] if is_sorted else [2, 4, 1, 4]
     x = drawn(4, 4, 3)
-    ours, theirs = pair(torch, kind, 3, 2, num_layers=2, bidirectional=True)
+    ours, theirs = pair(torch, kind, 3, 2, num_layers=2, bidirectional=True, **options)
     mine, its = dt.asarray(x).requires_grad_(), torch.tensor(x, requires_grad=True)
     packed = packing.pack_padded_sequence(mine, lengths, enforce_sorted=is_sorted)
     there = torch.nn.utils.rnn.pack_padded_sequence(its, lengths, enforce_sorted=is_sorted)
@@ -150,6 +155,28 @@ def test_packed_sequences_equal_pytorch(torch: Any, kind: str, is_sorted: bool) 
     want = torch.autograd.grad(sum((b * b).sum() for b in wanted), [its, *theirs.parameters()])
     for a, b in zip(got, want, strict=True):
         assert_near(a, b)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_of_other_lengths_need_no_new_plans(kind: str) -> None:
+    net = getattr(dt.nn, kind)(3, 5, num_layers=2)
+
+    def train(lengths: list[int]) -> None:
+        x = dt.ones((max(lengths), len(lengths), 3)).requires_grad_()
+        packed = packing.pack_padded_sequence(x, lengths, enforce_sorted=False)
+        padded = packing.pad_packed_sequence(net(packed)[0])[0]
+        (padded * padded).sum().backward()
+        dt.evaluate(*[p.grad for p in net.parameters()])
+        net.zero_grad()
+
+    rng = RNG(0)
+    batches = [[15, *rng.integers(3, 15, 9).tolist()] for _ in range(16)]
+    for lengths in batches[:12]:
+        train(lengths)
+    plans = counters.plans
+    for lengths in batches[12:]:
+        train(lengths)
+    assert counters.plans == plans
 
 
 @pytest.mark.parametrize("batch_first", [True, False])

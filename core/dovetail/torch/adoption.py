@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial, update_wrapper, wraps
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
@@ -75,21 +75,29 @@ def adopt_result(value: Any, *arguments: Any) -> Any:
     - `value`: the result of a function.
     - `arguments`: those of the call, also in tuples, lists and dicts.
     """
-    passed = {*_plain_tensor_ids(value)} & {*_plain_tensor_ids(arguments)}
+    passed = _plain_tensor_ids(value)
+    if passed:
+        passed &= _plain_tensor_ids(arguments)
     if passed:
         value = dt.tree.map(lambda x: x.view_as(x) if id(x) in passed else x, value)
     return adopt(value)
 
 
-def _plain_tensor_ids(value: Any) -> Iterator[int]:
-    """Yield the ids of tensors of class `dt.Tensor` in nested tuples, lists and dicts."""
-    if type(value) is dt.Tensor:
-        yield id(value)
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _plain_tensor_ids(part)
-    elif isinstance(value, dict):
-        yield from _plain_tensor_ids([*value.values()])
+def _plain_tensor_ids(value: Any) -> set[int]:
+    """Return the ids of tensors of class `dt.Tensor` in nested tuples, lists and dicts."""
+    ids, stack = set(), [value]
+    while stack:
+        part = stack.pop()
+        kind = type(part)
+        if kind is dt.Tensor:
+            ids.add(id(part))
+        elif kind in ADOPTED_CLASSES:
+            continue
+        elif isinstance(part, (tuple, list)):
+            stack.extend(part)
+        elif isinstance(part, dict):
+            stack.extend(part.values())
+    return ids
 
 
 def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
