@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dovetail.extend import (
     HOST_MEMORY,
@@ -35,7 +35,8 @@ from .memory import operand_array, raw_memory
 from .numa import Policy, check_policy, read_policy
 from .patches import choose_convolution, choose_gradient
 from .raw import compile_raw
-from .sorting import sort_routines
+from .sorting import argsort, sort, sort_routines
+from .sorting_network import choose_argsort, choose_sort
 from .targets import choose_target
 from .threadpool_hook import register
 
@@ -122,8 +123,8 @@ class CpuBackend(BindingBackend):
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """Return a launch of a product, or None if `routine` must be called."""
-        choose = _CHOICES.get(routine)
+        """Return a launch of a product or of a sort, or None if `routine` must be called."""
+        choose = _CHOICES.get(getattr(routine, "func", routine))  # sorts are bound to threads
         return None if choose is None else self._launcher.bind_product(choose, inputs, output)
 
     raw_language, raw_grids = "C", False
@@ -202,8 +203,10 @@ _CONVOLUTIONS = {
     "convolution_input": convolve,
     "convolution_weight": correlate,
 }
-_CHOICES: dict[LibraryCall, ChooseProduct] = {
+_CHOICES: dict[Callable[..., None], ChooseProduct] = {
     matmul: choose_product,
     convolve: choose_convolution,
     correlate: choose_gradient,
+    sort: choose_sort,
+    argsort: choose_argsort,
 }

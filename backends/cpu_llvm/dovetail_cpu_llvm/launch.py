@@ -24,7 +24,7 @@ from dovetail.extend import (
     cached_binary,
 )
 
-from . import command_list, gemm, patches
+from . import command_list, gemm, patches, sorting_network
 from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, LaunchTemplate
 from .compile import Compiler, CpuProgram, link
 from .native import native
@@ -64,13 +64,21 @@ class Launcher:
     def _get_product_code(self, kernel: str) -> Any:
         """Return the code of a product's kernel; the first call compiles or loads it.
 
-        There is a module for each dtype, and one for the convolutions of each dtype.
+        There is a module for each dtype, one for the convolutions of each dtype, and one for each
+        sort.
         """
+        compiler = self._compiler
+        if sorting_network.is_sort(kernel):
+            if (kernel, True) not in self._linked_products:
+                ir = sorting_network.ir(compiler.machine.triple, compiler.native, kernel)
+                self._linked_products[kernel, True] = _link_cached(
+                    compiler, self._fingerprint, ir, (kernel,), {}
+                )
+            return self._linked_products[kernel, True]
         letter = kernel[0]
         source = gemm if kernel in gemm.kernels(letter) else patches
         key = letter, source is patches
         if key not in self._linked_products:
-            compiler = self._compiler
             triple, has_halves = compiler.machine.triple, compiler.target.has_halves
             ir = (
                 gemm.ir(triple, compiler.native, letter, has_halves)
@@ -106,7 +114,7 @@ class Launcher:
     def bind_product(
         self, choose: ChooseProduct, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """Return a built-in function of (buffers, scalars, stream) that multiplies, or None.
+        """Return a built-in function of (buffers, scalars, stream) for a product or sort, or None.
 
         choose: chooses the call for the operands, a vector's bytes and the number of threads.
         """
