@@ -326,7 +326,7 @@ class _NetworkWriter:
 
     # --- from and to memory
 
-    def left(self, start: str) -> str:
+    def row_mask(self, start: str) -> str:
         """Return a mask of the lanes that have elements of the row, from `start` on."""
         return self.w.prefix_mask(self.w.i64("sub", "%n", start), self.lanes)
 
@@ -334,7 +334,7 @@ class _NetworkWriter:
         """Load the elements from `start` on; return their words, and after the row the greatest."""
         w, bits = self.w, self.dtype.bits
         item, mask_type = f"<{self.lanes} x i{bits}>", self.bit_type
-        mask = self.left(start)
+        mask = self.row_mask(start)
         function = f"@llvm.masked.load.v{self.lanes}i{bits}.p0"
         self.declare(f"{item} {function}(ptr, i32, {mask_type}, {item})")
         address = w.let(f"getelementptr i{bits}, ptr {x}, i64 {start}")
@@ -413,7 +413,7 @@ class _NetworkWriter:
         function = f"@llvm.masked.store.v{self.lanes}{self.word}.p0"
         self.declare(f"void {function}({self.type}, ptr, i32, {mask_type})")
         address = w.let(f"getelementptr {self.word}, ptr {out}, i64 {start}")
-        arguments = f"ptr {address}, i32 {self.bits // 8}, {mask_type} {self.left(start)}"
+        arguments = f"ptr {address}, i32 {self.bits // 8}, {mask_type} {self.row_mask(start)}"
         w.emit(f"call void {function}({self.type} {vector}, {arguments})")
 
     def restore_order(self, x: str, out: str) -> None:
