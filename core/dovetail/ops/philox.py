@@ -38,8 +38,11 @@ def philox(counter: Sequence[Value], key: Sequence[Value]) -> Words:
 
 
 def _product(v: Value, factor: int) -> tuple[Value, Value]:
-    """Return the upper and lower half of a 64-bit product."""
-    return _split_halves(cast(v, uint64) * factor)
+    """Return the upper and lower half of a 64-bit product.
+
+    The lower half is a product of its own, so that compilers see a multiplication for high bits.
+    """
+    return cast(cast(v, uint64) * factor >> 32, uint32), v * factor
 
 
 def _split_halves(v: Value) -> tuple[Value, Value]:

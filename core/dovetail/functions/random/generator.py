@@ -187,7 +187,10 @@ class Generator:
         ((2, 3), True)
         """
         d, sizes = _resolve_float("uniform", dtype), extents("uniform", shape)
-        low, high = (_require_finite("uniform", n, x, d) for n, x in (("low", low), ("high", high)))
+        is_unit = type(low) is type(high) is float and (low, high) == (0.0, 1.0)
+        if not is_unit:
+            low = _require_finite("uniform", "low", low, d)
+            high = _require_finite("uniform", "high", high, d)
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
         else:
@@ -200,7 +203,7 @@ class Generator:
                 d,
                 device,
             )
-        if (low, high) == (0.0, 1.0):
+        if is_unit or (low, high) == (0.0, 1.0):
             return u
         if abs(_round_to_dtype(high - low, d)) <= FORMATS[d].max:
             x = apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
