@@ -60,9 +60,11 @@ def read_cached(x: Tensor, key: object) -> Tensor | None:
         return take_cached("index", x, key, 0) if len(s.shape) == 1 else None
     if s.size > BLOCK_ELEMENTS or expr_of(key).spec is not spec(s.shape, bool_, s.device):
         return None
-    whole = ("reshape", (s.size,))
-    positions = pack_positions(pending_view(expr_of(key), whole))
-    flat = x if len(s.shape) == 1 else view(x, whole)
+    if len(s.shape) == 1:
+        flat, positions = x, pack_positions(expr_of(key))
+    else:
+        whole = ("reshape", (s.size,))
+        flat, positions = view(x, whole), pack_positions(pending_view(expr_of(key), whole))
     return gather(flat, [expr_of(positions)], expr_of(positions).spec.shape, (-1,), (0,))
 
 

@@ -12,10 +12,10 @@ from ...declarations import public
 from ...device_class import Device
 from ...dtypes import bool_, int64
 from ...errors import ShapeError
-from ...graph.expr import Expr, node, spec
+from ...graph.expr import Expr, Spec, node, spec
 from ...ops import table as ops
 from ...ops.kernel_ops import BLOCK_ELEMENTS, COUNTS
-from ...tensor.c_fields import is_strided
+from ...tensor.c_fields import expr_of, is_strided
 from ...tensor.host import from_host, item, printable_values
 from ...tensor.primitives import apply, dispatch, pending_view
 from ...tensor.tensor import Tensor, create_tensor, required, strided
@@ -73,6 +73,11 @@ def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
     return from_host(total - host_counts, int64, block_counts.device)._expr, int(total[-1]), None
 
 
+def _is_short_mask(s: Spec) -> bool:
+    """Return True for vectors of bools of one block, whose positions one kernel packs."""
+    return s.dtype is bool_ and len(s.shape) == 1 and s.size <= BLOCK_ELEMENTS
+
+
 @public(method=True, widen=False)
 def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
     """Return for each axis the positions of the nonzero elements, in row-major order.
@@ -92,6 +97,8 @@ def nonzero(x: Tensor, /, *, size: int | None = None, fill_value: int = 0) -> tu
     >>> [at.tolist() for at in dt.nonzero(dt.asarray([[0, 3], [4, 0]]))]
     [[0, 1], [1, 0]]
     """
+    if size is None and is_strided(x) and _is_short_mask(expr_of(x).spec):
+        return (pack_positions(expr_of(x)),)
     if required("nonzero", x).ndim == 0:
         raise ShapeError(
             "nonzero: expected at least 1 dimension, got shape (); use dt.reshape(x, (1,))"
