@@ -30,9 +30,9 @@ OPS = "sort", "argsort"
 NEAR_BITS = {64: 4, 32: 3, 16: 3}  # log2 of the vectors in registers, by bytes of a vector
 _DTYPES = {d.code: d for d in (float32, float64, int32, int64, uint32, uint64)}
 _EXPONENT_BITS = {32: 8, 64: 11}
-# The integers of a call, after the addresses of operand and result: the elements of a row, and the
-# strides of rows in bytes.
-_INTS = ("n", "x_row", "out_row")
+# The integers of a call, after the addresses of operand and result: the elements of a row, the
+# strides of rows in bytes, and that of the operand's elements in elements.
+_INTS = ("n", "x_row", "out_row", "step")
 
 
 Words = list[str]
@@ -42,14 +42,14 @@ Words = list[str]
 def choose_sort(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
 ) -> Product | None:
-    """Return the call that sorts rows; None for long rows, and for elements that lie apart."""
+    """Return the call that sorts rows; None for long rows, and rows that lie irregularly."""
     return _choose("sort", inputs[0], output, native)
 
 
 def choose_argsort(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
 ) -> Product | None:
-    """Return the call that orders positions; None for long rows, and elements that lie apart."""
+    """Return the call that orders positions; None for long rows, and rows that lie irregularly."""
     return _choose("argsort", inputs[0], output, native)
 
 
@@ -59,19 +59,19 @@ def _choose(op: str, x: StridedOperand, out: StridedOperand, native: int) -> Pro
     x_row, out_row = (_find_row_bytes(operand) for operand in (x, out))
     if x_row is None or out_row is None or not 0 < n <= ELEMENTS_MAX or 0 in stack:
         return None
+    if n > 1 and out[3][-1] != 1:
+        return None
     word = 8 if op == "argsort" else x[4].itemsize
     bits = max(0, (-(-n * word // native) - 1).bit_length())
     vectors, count = 1 << bits, math.prod(stack)
     stages = (bits + (native // word).bit_length()) ** 2 // 2
     operations = count * vectors * stages * OPERATIONS_PER_EXCHANGE
-    return Product(f"{op}_{x[4].code}_{bits}", (n, x_row, out_row), count, operations, 2)
+    return Product(f"{op}_{x[4].code}_{bits}", (n, x_row, out_row, x[3][-1]), count, operations, 2)
 
 
 def _find_row_bytes(operand: StridedOperand) -> int | None:
-    """Return the distance of rows in bytes; None if rows, or elements of one, lie irregularly."""
+    """Return the distance of rows in bytes; None if rows lie irregularly."""
     _, _, shape, strides, dtype = operand
-    if shape[-1] > 1 and strides[-1] != 1:
-        return None
     axes = [axis for axis in range(len(shape) - 1) if shape[axis] > 1]
     for outer, inner in pairwise(axes):
         if strides[outer] != strides[inner] * shape[inner]:
@@ -146,6 +146,7 @@ class _NetworkWriter:
                 w.let(f"getelementptr i8, ptr {base}, i64 {w.i64('mul', row, step)}")
                 for base, step in (("%x", "%x_row"), ("%out", "%out_row"))
             )
+            x = self.gather_row(x)
             if self.restores:
                 w.store(self.special, "zeroinitializer")
             with self.each(self.rows) as indices:
@@ -325,6 +326,18 @@ class _NetworkWriter:
         return words
 
     # --- from and to memory
+
+    def gather_row(self, x: str) -> str:
+        """Copy elements that lie apart; return the address of a row of neighbours."""
+        w, item = self.w, f"i{self.dtype.bits}"
+        copy = w.alloca(item, self.rows * self.lanes)
+        lie_apart = w.let("icmp ne i64 %step, 1")
+        with w.if_then(lie_apart), w.loop("0", "%n") as k:
+            at = w.let(f"getelementptr {item}, ptr {x}, i64 {w.i64('mul', k, '%step')}")
+            to = w.let(f"getelementptr {item}, ptr {copy}, i64 {k}")
+            element = w.let(f"load {item}, ptr {at}, align {self.dtype.itemsize}")
+            w.emit(f"store {item} {element}, ptr {to}, align {self.dtype.itemsize}")
+        return w.let(f"select i1 {lie_apart}, ptr {copy}, ptr {x}")
 
     def row_mask(self, start: str) -> str:
         """Return a mask of the lanes that have elements of the row, from `start` on."""

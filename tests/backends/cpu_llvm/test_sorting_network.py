@@ -64,12 +64,16 @@ def test_sorts_of_short_rows_are_launched_and_equal_a_stable_sort(code: str) -> 
             assert result.tobytes() == expected.tobytes(), (name, n, rows, kind)
 
 
-@pytest.mark.parametrize("view", ["rows apart", "elements apart", "repeated", "transposed"])
+@pytest.mark.usefixtures("no_routine")
+@pytest.mark.parametrize(
+    "view", ["rows apart", "elements apart", "reversed", "repeated", "transposed"]
+)
 def test_sorts_of_views_equal_a_stable_sort(view: str) -> None:
     x = draw("f4", (40, 128), "specials")
     views = {
         "rows apart": lambda a: a[::3, 2:100],
         "elements apart": lambda a: a[:, ::2],
+        "reversed": lambda a: a[:, ::-1],
         "repeated": lambda a: (dt if isinstance(a, dt.Tensor) else np).broadcast_to(a[0], (3, 128)),
         "transposed": lambda a: a.T,
     }
@@ -102,7 +106,7 @@ def test_networks_of_narrower_vectors_sort(code: str, bytes_of_vector: int) -> N
         linked = link(machine.object_code(ir), (name,), {})
         x = draw(code, (2, n), kinds(code)[-1])
         out = np.full((2, n + 1), 7, x.dtype if op == "sort" else "i8")
-        slots = np.array([x.ctypes.data, out.ctypes.data, n, *x.strides[:1], *out.strides[:1]])
+        slots = np.array([x.ctypes.data, out.ctypes.data, n, *x.strides[:1], *out.strides[:1], 1])
         run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(linked[name])
         run(slots.ctypes.data, 0, 2)
         order = np.argsort(x, axis=-1, kind="stable")
