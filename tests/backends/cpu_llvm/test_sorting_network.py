@@ -65,6 +65,19 @@ def test_sorts_of_short_rows_are_launched_and_equal_a_stable_sort(code: str) -> 
 
 
 @pytest.mark.usefixtures("no_routine")
+@pytest.mark.parametrize("code", DTYPES)
+def test_descending_sorts_are_no_radix_sorts_and_keep_the_order_of_equals(code: str) -> None:
+    for n, axis, kind in product((100, 1000), (0, 1), kinds(code)):
+        x = draw(code, (n, 3) if axis == 0 else (3, n), kind)
+        order = np.argsort(-x if code[0] == "f" else ~x, axis=axis, kind="stable")
+        y = dt.asarray(x, device=CPU)
+        result = dt.sort(y, axis=axis, descending=True)
+        assert "radix" not in str(dt.explain(result))
+        assert result.numpy().tobytes() == np.take_along_axis(x, order, axis).tobytes()
+        assert dt.argsort(y, axis=axis, descending=True).numpy().tobytes() == order.tobytes()
+
+
+@pytest.mark.usefixtures("no_routine")
 @pytest.mark.parametrize(
     "view", ["rows apart", "elements apart", "reversed", "repeated", "transposed"]
 )

@@ -276,6 +276,11 @@ def _parse_flags(op: str, descending: bool, stable: bool) -> bool:
 def _sort_along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
     """Record a sort along any axis, by a view with that axis last."""
     d = lay.axis(op.name, axis, x.ndim)
+    if descending and x.dtype.kind != "b" and _calls_vendor(op, x, x.shape[d]):
+        # No bits change, and equal elements stay equal.
+        turn = ops.NEGATIVE if x.dtype.kind == "f" else ops.BITWISE_INVERT
+        result = _sort_along(op, apply(turn, (x,)), axis, False)
+        return apply(turn, (result,)) if op is ops.SORT else result
     if d == x.ndim - 1:
         return _sort_last_axis(op, x, *_sort_order(op, x, descending))
     axes = (*(i for i in range(x.ndim) if i != d), d)
@@ -328,6 +333,12 @@ def _skips_range_read(op: ops.Op, x: Tensor, descending: bool) -> bool:
     A vendor routine that is used for any number of bits does not need it. A traced function gets
     other values in later calls.
     """
-    uses_vendor = op.vendor(_cached_order(descending, 0, 0), x.shape, x.dtype)
-    routine = uses_vendor and (op.name, x.dtype) in opened(x.device).library_calls
+    routine = not descending and _calls_vendor(op, x, x.shape[-1])
     return routine or tracer_api.current() is not None
+
+
+def _calls_vendor(op: ops.Op, x: Tensor, n: int) -> bool:
+    """Return True if a vendor routine sorts rows of `n` elements of any bits in ascending order."""
+    order = _cached_order(False, 0, 0)
+    has_routine = (op.name, x.dtype) in opened(x.device).library_calls
+    return has_routine and op.vendor(order, (n,), x.dtype)
