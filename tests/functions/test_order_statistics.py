@@ -212,3 +212,20 @@ def test_wrong_quantiles_raise() -> None:
             f(dt.ones((2, 0), device="reference"), 0.5)
     with pytest.raises(dt.ShapeError, match=r"median: .*at least one element"):
         dt.median(dt.ones(0, device="reference"))
+
+
+@pytest.mark.parametrize("d", [dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.int32])
+def test_repeated_quantiles_of_one_probability_have_the_bits_of_several(d: dt.DType) -> None:
+    for seed in range(4):  # the third call replays a template
+        a = np.random.default_rng(seed).standard_normal((7, 50)) * 100
+        x = dt.asarray(a, device="cpu").astype(d)
+        for q in (0.0, 0.1, 1 / 3, 0.5, 0.977, 1.0):
+            for axis in (None, 0, 1):
+                expected = dt.quantile(x, [q, 0.25], axis=axis)[0]
+                percent = dt.percentile(x, [100 * q, 25], axis=axis)[0]
+                assert dt.array_equal(dt.quantile(x, q, axis=axis), expected)
+                assert dt.array_equal(dt.percentile(x, 100 * q, axis=axis), percent)
+        assert dt.array_equal(dt.median(x, axis=1), dt.quantile(x, [0.5, 1.0], axis=1)[0])
+        for _ in range(2):
+            with pytest.raises(dt.ArgumentError, match="percentile: q must be between 0 and 100"):
+                dt.percentile(x, 101)

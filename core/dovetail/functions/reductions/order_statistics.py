@@ -24,9 +24,11 @@ from ...tensor.host import from_host, read_values
 from ...tensor.primitives import apply, view
 from ...tensor.promotion import ARRAY_TYPES, Array, Operand, as_operand
 from ...tensor.tensor import Tensor, create_tensor, required, strided, to_strided
+from ..creation.constructors import full
 from ..datatypes import cast, device_supporting, move, move_to_supporting_device, working_float
 from ..elementwise import op_functions
 from ..elementwise.lerp import lerp
+from ..graph_cache import CachedFunction
 from ..indexing.index_reads import gather_along_unchecked, take
 from ..shape.copies import concat
 from ..shape.manipulation import expand_dims, moveaxis
@@ -169,7 +171,10 @@ def _row_quantiles(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
             quick = at is _select_ranks and rows.dtype.kind != "b"
             above = _next_elements(rows, below, low) if quick else at(ordered, low + 1)
             b = cast(above, work)
-        t = from_host(weight.astype(work.compute.__numpy_dtype__), work.compute, rows.device)
+        if weight.size == 1:
+            t = full((1,), weight.item(), dtype=work.compute, device=rows.device)
+        else:
+            t = from_host(weight.astype(work.compute.__numpy_dtype__), work.compute, rows.device)
         quantiles = cast(lerp(a, b, t), d)
     if rows.dtype.kind != "f":
         return quantiles
@@ -340,6 +345,17 @@ def _reduce_rows(
     return view(moveaxis(quantiles, -1, 0), ("reshape", shape), op)
 
 
+def _quantile(
+    op: str, x: Tensor, q: float, high: float, axis: Axis, keepdims: bool, method: str
+) -> Tensor:
+    """Return one quantile over axes, of a probability of 0 to `high`."""
+    p = _read_probabilities(op, q, high)
+    return _reduce_rows(op, x, p, axis, keepdims, method, _row_quantiles)
+
+
+_cached_quantile = CachedFunction(_quantile)
+
+
 # --- functions ------------------------------------------------------------------------------------
 
 
@@ -364,7 +380,7 @@ def median(
     """
     if axis is not None:
         warn_if_pair("median", along_first=axis == 0, at_call=True)
-    return _reduce_rows("median", x, np.array(0.5), axis, keepdims, "linear", _row_quantiles)
+    return _cached_quantile.call(("median", x, 0.5, 1.0, axis, keepdims, "linear"), {})
 
 
 @public(method=True, out=True, widen=False)
@@ -423,6 +439,8 @@ def quantile(
     >>> dt.quantile(dt.asarray([4.0, 1.0, 3.0, 2.0]), [0.0, 0.5]).tolist()
     [1.0, 2.5]
     """
+    if type(q) is float and weights is None:
+        return _cached_quantile.call(("quantile", x, q, 1.0, axis, keepdims, method), {})
     p = _read_probabilities("quantile", q, 1.0)
     return _reduce_rows("quantile", x, p, axis, keepdims, method, _row_quantiles, weights)
 
@@ -492,6 +510,8 @@ def percentile(
     >>> dt.percentile(dt.asarray([4.0, 1.0, 3.0, 2.0]), 50).item()
     2.5
     """
+    if type(q) in (int, float) and weights is None:
+        return _cached_quantile.call(("percentile", x, q, 100.0, axis, keepdims, method), {})
     p = _read_probabilities("percentile", q, 100.0)
     return _reduce_rows("percentile", x, p, axis, keepdims, method, _row_quantiles, weights)
 
