@@ -27,6 +27,7 @@ from ...tensor.other_layouts import call_along, has_rule
 from ...tensor.primitives import apply, dispatch, slice_along, view
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import arange
+from ..graph_cache import CachedFunction
 from ..indexing.index_reads import gather_along_unchecked
 from ..reductions.statistics import all as all_of
 from ..reductions.statistics import max as largest_of
@@ -179,8 +180,16 @@ def topk(
     ):
         first = _topk_positions_by_blocks(x, d, k, largest, block)
     else:
-        first = slice_along(_sort_along(ops.ARGSORT, x, d, largest), d, 0, k)
+        first = _cached_first_positions.call((x, d, k, largest), {})
     return TopK(gather_along_unchecked(x, first, d), first)
+
+
+def _first_positions(x: Tensor, axis: int, k: int, descending: bool) -> Tensor:
+    """Return the positions of the first `k` elements along an axis, in order."""
+    return slice_along(_sort_along(ops.ARGSORT, x, axis, descending), axis, 0, k)
+
+
+_cached_first_positions = CachedFunction(_first_positions)
 
 
 def _topk_positions_by_blocks(x: Tensor, axis: int, k: int, largest: bool, block: int) -> Tensor:
