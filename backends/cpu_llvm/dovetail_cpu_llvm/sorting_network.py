@@ -24,7 +24,8 @@ from dovetail.extend import DType, StridedOperand, float32, float64, int32, int6
 from .gemm import Product
 from .ir_writer import FunctionWriter, Slot, fields
 
-ELEMENTS_MAX = 1 << 12  # of a row; NumPy sorts longer ones faster
+# of a row; NumPy sorts longer ones faster, also on CPUs with narrow vectors
+ELEMENTS_MAX, VECTORS_BITS_MAX = 1 << 12, 9
 OPERATIONS_PER_EXCHANGE = 4  # for each vector, estimated
 OPS = "sort", "argsort"
 NEAR_BITS = {64: 4, 32: 3, 16: 3}  # log2 of the vectors in registers, by bytes of a vector
@@ -63,6 +64,8 @@ def _choose(op: str, x: StridedOperand, out: StridedOperand, native: int) -> Pro
         return None
     word = 8 if op == "argsort" else x[4].itemsize
     bits = max(0, (-(-n * word // native) - 1).bit_length())
+    if bits > VECTORS_BITS_MAX:
+        return None
     vectors, count = 1 << bits, math.prod(stack)
     stages = (bits + (native // word).bit_length()) ** 2 // 2
     operations = count * vectors * stages * OPERATIONS_PER_EXCHANGE

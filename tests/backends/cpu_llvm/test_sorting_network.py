@@ -15,7 +15,7 @@ from dovetail_cpu_llvm.compile import Compiler, link
 from support.numpy_sorts import numpy_sorts
 
 DTYPES = ("f4", "f8", "i4", "i8", "u4", "u8")
-SIZES = (1, 2, 15, 16, 17, 100, 129, 513, 1000, 1024, 1025, sorting_network.ELEMENTS_MAX)
+SIZES = (1, 2, 15, 16, 17, 100, 129, 513, 1000, 1024)  # at most 512 vectors of 16 bytes
 CPU = "cpu"
 
 
@@ -62,6 +62,15 @@ def test_sorts_of_short_rows_are_launched_and_equal_a_stable_sort(code: str) -> 
         for name, expected in (("sort", np.take_along_axis(x, order, -1)), ("argsort", order)):
             result = getattr(dt, name)(dt.asarray(x, device=CPU)).numpy()
             assert result.tobytes() == expected.tobytes(), (name, n, rows, kind)
+
+
+@pytest.mark.parametrize("code", DTYPES)
+def test_sorts_of_the_longest_rows_equal_a_stable_sort(code: str) -> None:
+    for n in (1025, sorting_network.ELEMENTS_MAX, sorting_network.ELEMENTS_MAX + 1):
+        x = draw(code, (n,), kinds(code)[-1])
+        order = np.argsort(x, kind="stable")
+        assert dt.argsort(dt.asarray(x, device=CPU)).numpy().tobytes() == order.tobytes()
+        assert dt.sort(dt.asarray(x, device=CPU)).numpy().tobytes() == x[order].tobytes()
 
 
 @pytest.mark.usefixtures("no_routine")
