@@ -30,7 +30,7 @@ from dovetail.extend import (
 
 from .compile import Compiler, CpuProgram
 from .gemm import choose_product, find_accepted_dtypes
-from .launch import ChooseProduct, Launcher
+from .launch import ChooseRoutine, Launcher
 from .memory import operand_array, raw_memory
 from .numa import Policy, check_policy, read_policy
 from .patches import choose_convolution, choose_gradient
@@ -125,7 +125,7 @@ class CpuBackend(BindingBackend):
     ) -> Launch | None:
         """Return a launch of a product or of a sort, or None if `routine` must be called."""
         choose = _CHOICES.get(getattr(routine, "func", routine))  # sorts are bound to threads
-        return None if choose is None else self._launcher.bind_product(choose, inputs, output)
+        return None if choose is None else self._launcher.bind_routine(choose, inputs, output)
 
     raw_language, raw_grids = "C", False
 
@@ -203,7 +203,7 @@ _CONVOLUTIONS = {
     "convolution_input": convolve,
     "convolution_weight": correlate,
 }
-_CHOICES: dict[Callable[..., None], ChooseProduct] = {
+_CHOICES: dict[Callable[..., None], ChooseRoutine] = {
     matmul: choose_product,
     convolve: choose_convolution,
     correlate: choose_gradient,

@@ -68,8 +68,8 @@ _INTS = (
 _ADDRESSES = 5  # operands, the scales of both if there are any, and the result after them
 
 
-class Product(NamedTuple):
-    """A call: its kernel, the kernel's integers, the number of blocks, and the multiplications.
+class RoutineCall(NamedTuple):
+    """A call of a product or a sort: its kernel, the kernel's integers, the blocks, the operations.
 
     addresses: the number of addresses before the integers.
     """
@@ -83,7 +83,7 @@ class Product(NamedTuple):
 
 def choose_product(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
-) -> Product | None:
+) -> RoutineCall | None:
     """Return the call for these operands; None for other dtypes, and if an extent is 0.
 
     native: bytes of a vector; threads: how many will share the call. Neither changes the bits.
@@ -117,7 +117,7 @@ def choose_product(
     if is_vector and m * n < matvec.ROWS_MIN and along_k:
         rows_and_columns = [(m, a[0], 0, c[0])] * (m > 1) + [(n, 0, b[1], c[1])] * (n > 1)
         words, tasks = dots.choose_tasks(k, rows_and_columns + axes, (a[1], b[0]))
-        return Product(f"{letter}dots", words, tasks, operations, 3)
+        return RoutineCall(f"{letter}dots", words, tasks, operations, 3)
     # an operand without a scale stands for its own
     is_scaled = [
         scale[4] is dtype is not d for scale, d in zip(scales, (x_dtype, y_dtype), strict=False)
@@ -132,7 +132,7 @@ def choose_product(
         axes = [(extent, y, x, z) for extent, x, y, z in axes]
     if is_vector and m == 1 and b[0] == size != b[1]:
         words, tasks = matvec.choose_tasks(n, k, size, (b[1], a[1], c[1]), swaps, axes, threads)
-        return Product(f"{letter}matvec", words, tasks, operations, 3)
+        return RoutineCall(f"{letter}matvec", words, tasks, operations, 3)
     near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
     few_rows = b[1] == size and m <= TILE_ROWS[native][0]
     itemsize = sizes[0] if swaps else sizes[1]
@@ -150,7 +150,7 @@ def choose_product(
     ints += [swaps, packs_a and not a_cast, packs_b, turns, length, a_cast, b_cast]
     ints += [bool(scales), *is_scaled, *steps, len(stack)]
     ints += [number for axis in axes for number in axis]
-    return Product(f"{letter}gemm", tuple(map(int, ints)), count * across * down, operations)
+    return RoutineCall(f"{letter}gemm", tuple(map(int, ints)), count * across * down, operations)
 
 
 def _find_cast(letter: str, dtype: DType, result: DType) -> int:

@@ -12,6 +12,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from dovetail.extend import (
@@ -47,7 +48,9 @@ DISTANT_SHARE_FACTOR, OPERATIONS_PER_BYTE_MIN, DISTANT_SHARE_BYTES_MIN = 32, 4, 
 # ... and products with this many multiplications for each number that is read or written.
 OPERATIONS_PER_NUMBER_MIN = 64
 
-ChooseProduct = Callable[[Sequence[StridedOperand], StridedOperand, int, int], gemm.Product | None]
+ChooseRoutine = Callable[
+    [Sequence[StridedOperand], StridedOperand, int, int], gemm.RoutineCall | None
+]
 
 _KINDS = {"f32": FLOAT32, "f64": FLOAT64, "b8": BOOL}  # of scalars; the others are INTEGER
 
@@ -59,36 +62,28 @@ class Launcher:
         self._entry = Entry(native.entry) if native else None
         self._compiler, self._fingerprint = compiler, fingerprint
         self.pool = Pool()
-        self._linked_products: dict[tuple[str, bool], Any] = {}
+        self._linked_routines: dict[str, Any] = {}  # by the first kernel of a module
 
-    def _get_product_code(self, kernel: str) -> Any:
-        """Return the code of a product's kernel; the first call compiles or loads it.
+    def _get_routine_code(self, kernel: str) -> Any:
+        """Return the module that has a kernel; the first call compiles or loads it.
 
         There is a module for each dtype, one for the convolutions of each dtype, and one for each
         sort.
         """
-        compiler = self._compiler
+        compiler, letter = self._compiler, kernel[0]
+        target, names = (compiler.machine.triple, compiler.native), gemm.kernels(letter)
         if sorting_network.is_sort(kernel):
-            if (kernel, True) not in self._linked_products:
-                ir = sorting_network.ir(compiler.machine.triple, compiler.native, kernel)
-                self._linked_products[kernel, True] = _link_cached(
-                    compiler, self._fingerprint, ir, (kernel,), {}
-                )
-            return self._linked_products[kernel, True]
-        letter = kernel[0]
-        source = gemm if kernel in gemm.kernels(letter) else patches
-        key = letter, source is patches
-        if key not in self._linked_products:
-            triple, has_halves = compiler.machine.triple, compiler.target.has_halves
-            ir = (
-                gemm.ir(triple, compiler.native, letter, has_halves)
-                if source is gemm
-                else patches.ir(triple, compiler.native, letter)
+            names = (kernel,)
+            build = partial(sorting_network.ir, *target, kernel)
+        elif kernel in names:
+            build = partial(gemm.ir, *target, letter, compiler.target.has_halves)
+        else:
+            names, build = patches.kernels(letter), partial(patches.ir, *target, letter)
+        if names[0] not in self._linked_routines:
+            self._linked_routines[names[0]] = _link_cached(
+                compiler, self._fingerprint, build(), names, gemm.imports()
             )
-            self._linked_products[key] = _link_cached(
-                compiler, self._fingerprint, ir, source.kernels(letter), gemm.imports()
-            )
-        return self._linked_products[key]
+        return self._linked_routines[names[0]]
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a launch of `program`; start the pool if several threads are to share it."""
@@ -111,22 +106,22 @@ class Launcher:
         fixed = LaunchTemplate(program.address, tiles, shared, operations, slots, first, kinds)
         return self._bind_native(program, fixed, share_mode, len(k.buffers))
 
-    def bind_product(
-        self, choose: ChooseProduct, inputs: Sequence[StridedOperand], output: StridedOperand
+    def bind_routine(
+        self, choose: ChooseRoutine, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
         """Return a built-in function of (buffers, scalars, stream) for a product or sort, or None.
 
         choose: chooses the call for the operands, a vector's bytes and the number of threads.
         """
-        product = choose(inputs, output, self._compiler.native, self.pool.num_threads)
-        if product is None:
+        call = choose(inputs, output, self._compiler.native, self.pool.num_threads)
+        if call is None:
             return None
-        slots = [0] * product.addresses + [*product.ints]
-        code, n = self._get_product_code(product.kernel), product.operations
+        slots = [0] * call.addresses + [*call.ints]
+        code, n = self._get_routine_code(call.kernel), call.operations
         share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
         sizes = [math.prod(operand[2]) for operand in (*inputs, output)]
         numbers = sum(sizes)
-        if product.blocks > 1 and (n >= SHARE_OPERATIONS_MIN or numbers >= SHARE_POINTS_MIN):
+        if call.blocks > 1 and (n >= SHARE_OPERATIONS_MIN or numbers >= SHARE_POINTS_MIN):
             items = (operand[4].itemsize for operand in (*inputs, output))
             bytes_moved = sum(a * b for a, b in zip(sizes, items, strict=True))
             shares_when_distant = bytes_moved >= DISTANT_SHARE_BYTES_MIN or (
@@ -136,8 +131,8 @@ class Launcher:
             share_mode = encode_weight(n, shares_when_distant)
             self.pool.start()
         shared = share_mode if share_mode > 1 else 0
-        address = code[product.kernel]
-        fixed = LaunchTemplate(address, product.blocks, shared, n, slots, len(slots), [])
+        address = code[call.kernel]
+        fixed = LaunchTemplate(address, call.blocks, shared, n, slots, len(slots), [])
         return self._bind_native(code, fixed, share_mode, len(inputs) + 1)
 
     def _bind_native(

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dovetail.extend import StridedOperand
 
 from . import gemm
-from .gemm import BLOCK, KernelWriter, Matrix, Product, Renderer, choose_block
+from .gemm import BLOCK, KernelWriter, Matrix, Renderer, RoutineCall, choose_block
 from .ir_writer import FunctionWriter, fields
 
 POSITION_AXES = 4  # of a line: the batch and three axes
@@ -45,7 +45,7 @@ Shape = tuple[int, ...]
 
 def choose_convolution(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
-) -> Product:
+) -> RoutineCall:
     """Return the kernel call of a convolution of weights, line, offset table and optional bias.
 
     Weights are (*stack, rows, taps), the line (*stack, *positions), a bias (*stack, rows), the
@@ -65,7 +65,7 @@ def choose_convolution(
 
 def choose_gradient(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
-) -> Product:
+) -> RoutineCall:
     """Return the kernel call of a weight gradient of line, offset table and output gradient.
 
     The line is (*stack, *positions), the other operand (*stack, channels, *positions), the result
@@ -90,7 +90,7 @@ def _choose_blocks(
     operands: Sequence[StridedOperand],
     depth: int,
     threads: int,
-) -> Product:
+) -> RoutineCall:
     """Return a kernel call whose result is divided into blocks, one per task."""
     size, (m, n, k) = operands[0][4].itemsize, sizes
     rows, columns = choose_block(m, n, k, size, threads)
@@ -103,7 +103,7 @@ def _choose_blocks(
     letter = gemm.LETTERS[operands[0][4]]
     blocks = count * across * down
     addresses = len(operands) + 1  # those of the operands and of the table
-    return Product(letter + name, tuple(map(int, ints)), blocks, count * m * n * k, addresses)
+    return RoutineCall(letter + name, tuple(map(int, ints)), blocks, count * m * n * k, addresses)
 
 
 def _merge_axes(shape: Shape, strides: Shape, size: int) -> list[int]:

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from dovetail.extend import DType, StridedOperand, float32, float64, int32, int64, uint32, uint64
 
-from .gemm import Product
+from .gemm import RoutineCall
 from .ir_writer import FunctionWriter, Slot, fields
 
 # of a row; NumPy sorts longer ones faster, also on CPUs with narrow vectors
@@ -42,19 +42,19 @@ Words = list[str]
 
 def choose_sort(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
-) -> Product | None:
+) -> RoutineCall | None:
     """Return the call that sorts rows; None for long rows, and rows that lie irregularly."""
     return _choose("sort", inputs[0], output, native)
 
 
 def choose_argsort(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
-) -> Product | None:
+) -> RoutineCall | None:
     """Return the call that orders positions; None for long rows, and rows that lie irregularly."""
     return _choose("argsort", inputs[0], output, native)
 
 
-def _choose(op: str, x: StridedOperand, out: StridedOperand, native: int) -> Product | None:
+def _choose(op: str, x: StridedOperand, out: StridedOperand, native: int) -> RoutineCall | None:
     """Return the call of an op for rows of `x`."""
     *stack, n = x[2]
     x_row, out_row = (_find_row_bytes(operand) for operand in (x, out))
@@ -69,7 +69,9 @@ def _choose(op: str, x: StridedOperand, out: StridedOperand, native: int) -> Pro
     vectors, count = 1 << bits, math.prod(stack)
     stages = (bits + (native // word).bit_length()) ** 2 // 2
     operations = count * vectors * stages * OPERATIONS_PER_EXCHANGE
-    return Product(f"{op}_{x[4].code}_{bits}", (n, x_row, out_row, x[3][-1]), count, operations, 2)
+    return RoutineCall(
+        f"{op}_{x[4].code}_{bits}", (n, x_row, out_row, x[3][-1]), count, operations, 2
+    )
 
 
 def _find_row_bytes(operand: StridedOperand) -> int | None:

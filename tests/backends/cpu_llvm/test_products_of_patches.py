@@ -106,7 +106,7 @@ class Kernels:
         code = compiler.object_code(patches.ir(compiler.machine.triple, native, letter))
         self.library = link(code, patches.kernels(letter), gemm.imports())
 
-    def run(self, product: gemm.Product, arrays: list[Any]) -> None:
+    def run(self, product: gemm.RoutineCall, arrays: list[Any]) -> None:
         """Run all blocks of a call."""
         kernel_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         words = [*(a.ctypes.data for a in arrays), *product.ints]
