@@ -651,9 +651,6 @@ def sum_to_size(x: Tensor, *size: Any) -> Any:
     return dt.reshape(dt.sum(x, axis=tuple(axes)), tuple(shape)) if axes else x
 
 
-KIND_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # by `DType.kind`
-
-
 def _alias_in_place(view: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that lets a tensor become a view of itself."""
 
@@ -665,7 +662,7 @@ def _alias_in_place(view: Callable[..., Any]) -> Callable[..., Any]:
     return change
 
 
-def _write_in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _write_in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that writes the result of a function into the tensor.
 
     The method raises DTypeError if the result is of a higher kind: complex, float, integer, bool.
@@ -673,13 +670,8 @@ def _write_in_place(name: str, function: Callable[..., Any]) -> Callable[..., An
 
     def change(x: Tensor, *args: Any, **options: Any) -> Tensor:
         """Write the result into this tensor, and return it."""
-        value = function(x, *args, **options)
-        if KIND_RANKS[value.dtype.kind] > KIND_RANKS[x.dtype.kind]:
-            raise dt.DTypeError(
-                f"{name}: {value.dtype.name} does not fit into {x.dtype.name}; cast the tensor "
-                "with x.to(dtype)"
-            )
-        return x.copy_(value)
+        x[...] = function(x, *args, **options)
+        return x
 
     return change
 
@@ -768,7 +760,7 @@ ALIASES_IN_PLACE: dict[str, Callable[..., Any]] = {
 }
 METHODS_IN_PLACE = {
     **{name: _alias_in_place(view) for name, view in ALIASES_IN_PLACE.items()},
-    **{name: _write_in_place(name, function) for name, function in IN_PLACE.items()},
+    **{name: _write_in_place(function) for name, function in IN_PLACE.items()},
     "type": convert_type,
 }
 # Functions of `torch` that are no methods.
