@@ -52,9 +52,9 @@ EXPLAINED = {
     "column": "A launch of few elements, each in its own cache line.",
     "memory": "Memory limits both libraries, so such rows change from run to run (`sum(axis=1)` "
     "of (n/32, 32) at 16 M was 0.76, 1.20 and 1.15 in three runs).",
-    "sort": "Up to 4 K elements are sorted by a network of exchanges, whose length is a power of "
-    "two; longer rows by NumPy's own sort, a copy, and a search for -0 and NaN, which NumPy leaves "
-    "in any order.",
+    "sort": "Short rows are sorted by a network of exchanges, whose length is a power of two; "
+    "longer ones by NumPy's own sort, a copy, and a search for -0 and NaN, which NumPy leaves in "
+    "any order.",
     "search": "A binary search for each element, ten steps at 1 K. NumPy continues from the "
     "previous position.",
 }

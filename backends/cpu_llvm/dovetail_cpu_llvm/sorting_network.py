@@ -1,10 +1,11 @@
-"""Sorts of rows of up to ELEMENTS_MAX elements as machine code: a network of exchanges in vectors.
+"""Sorts of short rows as machine code: a network of exchanges in vectors.
 
 An array of `rows` vectors has the words of one row of a tensor. Element s of the sorted row is lane
 s // rows of vector s % rows, so most exchanges are between the same lanes of two vectors: a minimum
 and a maximum. First the column of each lane is sorted, by Batcher's network. Then columns that
 lie side by side are merged: the first exchange mirrors one half, the others have strides that
-halve. Each number of vectors is a kernel of its own. No branch depends on the elements.
+halve. Each power of two of vectors is a kernel of its own. No branch of the network depends on the
+elements; one around the repair of zeros and NaNs does.
 
 A sort's words are the elements as integers in their order. A network is not stable: zeros and
 NaNs, which are equal and differ in bits, are put back into their original order. `argsort` has the
@@ -24,11 +25,16 @@ from dovetail.extend import DType, StridedOperand, float32, float64, int32, int6
 from .gemm import RoutineCall
 from .ir_writer import FunctionWriter, Slot, fields
 
-# of a row; NumPy sorts longer ones faster, also on CPUs with narrow vectors
+# NumPy sorts rows of more elements faster, and on CPUs with narrow vectors those of more vectors:
+# of 16 bytes, 512 are 2,048 float32, and 1,024 words of `argsort`.
 ELEMENTS_MAX, VECTORS_BITS_MAX = 1 << 12, 9
 OPERATIONS_PER_EXCHANGE = 4  # for each vector, estimated
 OPS = "sort", "argsort"
-NEAR_BITS = {64: 4, 32: 3, 16: 3}  # log2 of the vectors in registers, by bytes of a vector
+REGISTER_VECTORS_BITS = {
+    64: 4,
+    32: 3,
+    16: 3,
+}  # by bytes of a vector
 _DTYPES = {d.code: d for d in (float32, float64, int32, int64, uint32, uint64)}
 _EXPONENT_BITS = {32: 8, 64: 11}
 # The integers of a call, after the addresses of operand and result: the elements of a row, the
@@ -37,25 +43,27 @@ _INTS = ("n", "x_row", "out_row", "step")
 
 
 Words = list[str]
-"""The registers of the words of a row of lanes: one vector, or keys and positions."""
+"""The registers of the words of a vector's lanes: one vector, or keys and positions."""
 
 
 def choose_sort(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
 ) -> RoutineCall | None:
     """Return the call that sorts rows; None for long rows, and rows that lie irregularly."""
-    return _choose("sort", inputs[0], output, native)
+    return _choose_network("sort", inputs[0], output, native)
 
 
 def choose_argsort(
     inputs: Sequence[StridedOperand], output: StridedOperand, native: int, threads: int
 ) -> RoutineCall | None:
     """Return the call that orders positions; None for long rows, and rows that lie irregularly."""
-    return _choose("argsort", inputs[0], output, native)
+    return _choose_network("argsort", inputs[0], output, native)
 
 
-def _choose(op: str, x: StridedOperand, out: StridedOperand, native: int) -> RoutineCall | None:
-    """Return the call of an op for rows of `x`."""
+def _choose_network(
+    op: str, x: StridedOperand, out: StridedOperand, native: int
+) -> RoutineCall | None:
+    """Return the call that sorts the rows of `x`, or None if NumPy must."""
     *stack, n = x[2]
     x_row, out_row = (_find_row_bytes(operand) for operand in (x, out))
     if x_row is None or out_row is None or not 0 < n <= ELEMENTS_MAX or 0 in stack:
@@ -75,7 +83,7 @@ def _choose(op: str, x: StridedOperand, out: StridedOperand, native: int) -> Rou
 
 
 def _find_row_bytes(operand: StridedOperand) -> int | None:
-    """Return the distance of rows in bytes; None if rows lie irregularly."""
+    """Return the distance of rows in bytes, 0 for a single one; None if they lie irregularly."""
     _, _, shape, strides, dtype = operand
     axes = [axis for axis in range(len(shape) - 1) if shape[axis] > 1]
     for outer, inner in pairwise(axes):
@@ -117,24 +125,29 @@ def _infinity(bits: int) -> int:
 
 
 class _NetworkWriter:
-    """The function that sorts rows of one dtype in 2 ** `bits` vectors."""
+    """The writer of the kernel that sorts rows of one dtype in 2 ** `bits` vectors."""
 
     def __init__(self, dtype: DType, native: int, bits: int, is_argsort: bool) -> None:
-        self.dtype, self.native, self.rows, self.is_argsort = dtype, native, 1 << bits, is_argsort
+        self.dtype, self.native, self.vectors, self.is_argsort = (
+            dtype,
+            native,
+            1 << bits,
+            is_argsort,
+        )
         self.bits = 64 if is_argsort else dtype.bits  # of a word
         self.word, self.lanes = f"i{self.bits}", native * 8 // self.bits
         self.type = f"<{self.lanes} x {self.word}>"
         self.bit_type = f"<{self.lanes} x i1>"
         self.has_pairs = is_argsort and dtype.bits == 64  # words of keys and words of positions
-        self.near_bits = NEAR_BITS[native] - self.has_pairs
-        self.order = "u" if dtype.kind == "u" else "s"
+        self.register_bits = REGISTER_VECTORS_BITS[native] - self.has_pairs
+        self.sign = "u" if dtype.kind == "u" else "s"
         self.w = FunctionWriter()
         self.w.width = self.lanes
-        self.scratch = [self.w.alloca(self.type, self.rows) for _ in range(1 + self.has_pairs)]
+        self.scratch = [self.w.alloca(self.type, self.vectors) for _ in range(1 + self.has_pairs)]
         self.declarations: set[str] = set()
 
     @property
-    def restores(self) -> bool:
+    def restores_order(self) -> bool:
         """True if equal elements that differ in bits must be put into their original order."""
         return self.dtype.kind == "f" and not self.is_argsort
 
@@ -152,16 +165,16 @@ class _NetworkWriter:
                 for base, step in (("%x", "%x_row"), ("%out", "%out_row"))
             )
             x = self.gather_row(x)
-            if self.restores:
+            if self.restores_order:
                 w.store(self.special, "zeroinitializer")
-            with self.each(self.rows) as indices:
+            with self.loop_or_unroll(self.vectors) as indices:
                 for r in indices:
-                    self.put(r, self.encode(x, w.i64("mul", r, str(self.lanes))))
+                    self.store_words(r, self.encode(x, w.i64("mul", r, str(self.lanes))))
             self.sort_columns()
             for lanes in self.doublings(1, self.lanes):
                 self.merge_columns(lanes)
             self.store_result(out)
-            if self.restores:
+            if self.restores_order:
                 with w.if_then(w.any_lane(w.load(self.special))):
                     self.restore_order(x, out)
 
@@ -192,9 +205,9 @@ class _NetworkWriter:
             start *= 2
 
     @contextmanager
-    def each(self, count: int) -> Iterator[list[str]]:
-        """Write a loop whose body gets an index, or yield all if the vectors are in registers."""
-        if self.rows <= 1 << self.near_bits:
+    def loop_or_unroll(self, count: int) -> Iterator[list[str]]:
+        """Yield the indices of a body: all, if the vectors are in registers, or that of a loop."""
+        if self.vectors <= 1 << self.register_bits:
             yield [str(i) for i in range(count)]
         elif count == 1:
             yield ["0"]
@@ -202,8 +215,8 @@ class _NetworkWriter:
             with self.w.loop("0", str(count)) as i:
                 yield [i]
 
-    def split(self, i: str, size: int, scale: int) -> tuple[str, str]:
-        """Return `scale` times the multiple of `size` in an index, and the remainder."""
+    def split_index(self, i: str, size: int, scale: int) -> tuple[str, str]:
+        """Return `scale * (i - i % size)` and `i % size`."""
         if i[0] != "%":
             return str(int(i) // size * size * scale), str(int(i) % size)
         multiple = self.w.let(f"and i64 {i}, -{size}")
@@ -211,21 +224,23 @@ class _NetworkWriter:
 
     # --- vectors of words
 
-    def at(self, array: str, row: str) -> str:
+    def address_of(self, array: str, index: str) -> str:
         """Return the address of a vector."""
-        return self.w.let(f"getelementptr {self.type}, ptr {array}, i64 {row}")
+        return self.w.let(f"getelementptr {self.type}, ptr {array}, i64 {index}")
 
-    def get(self, row: str) -> Words:
-        """Load the words of a row of lanes."""
+    def load_words(self, index: str) -> Words:
+        """Load the words of a vector's lanes."""
         return [
-            self.w.let(f"load {self.type}, ptr {self.at(array, row)}, align {self.native}")
+            self.w.let(
+                f"load {self.type}, ptr {self.address_of(array, index)}, align {self.native}"
+            )
             for array in self.scratch
         ]
 
-    def put(self, row: str, words: Words) -> None:
-        """Store the words of a row of lanes."""
+    def store_words(self, index: str, words: Words) -> None:
+        """Store the words of a vector's lanes."""
         for array, vector in zip(self.scratch, words, strict=True):
-            at = self.at(array, row)
+            at = self.address_of(array, index)
             self.w.emit(f"store {self.type} {vector}, ptr {at}, align {self.native}")
 
     def order_pair(self, a: Words, b: Words) -> tuple[Words, Words]:
@@ -238,14 +253,14 @@ class _NetworkWriter:
     def is_less(self, a: Words, b: Words) -> str:
         """Return the lanes in which the key, or at equal keys the position, is less."""
         w, (a_key, a_position), (b_key, b_position) = self.w, a, b
-        less = w.let(f"icmp {self.order}lt {self.type} {a_key}, {b_key}")
+        less = w.let(f"icmp {self.sign}lt {self.type} {a_key}, {b_key}")
         same = w.let(f"icmp eq {self.type} {a_key}, {b_key}")
         before = w.let(f"icmp slt {self.type} {a_position}, {b_position}")
         return w.let(f"or {self.bit_type} {less}, {w.let(f'and {self.bit_type} {same}, {before}')}")
 
     def extreme(self, name: str, a: Words, b: Words) -> Words:
         """Return the minimum or maximum of single words."""
-        function = f"{self.type} @llvm.{self.order}{name}.v{self.lanes}{self.word}"
+        function = f"{self.type} @llvm.{self.sign}{name}.v{self.lanes}{self.word}"
         self.declare(f"{function}({self.type}, {self.type})")
         return [self.w.let(f"call {function}({self.type} {a[0]}, {self.type} {b[0]})")]
 
@@ -267,24 +282,24 @@ class _NetworkWriter:
 
     def sort_columns(self) -> None:
         """Sort the words of each lane."""
-        size = min(self.rows, 1 << self.near_bits)
+        size = min(self.vectors, 1 << self.register_bits)
         self.exchange_groups(size, 1, list(batcher_exchanges(size)))
-        for half in self.doublings(size, self.rows):
-            with self.each(self.rows // 2) as indices:
+        for half in self.doublings(size, self.vectors):
+            with self.loop_or_unroll(self.vectors // 2) as indices:
                 for i in indices:  # vector r of a pair of halves, and its mirror image
-                    start, r = self.split(i, half, 2)
+                    start, r = self.split_index(i, half, 2)
                     first = self.w.i64("add", start, r)
                     last = self.w.i64("add", start, str(2 * half - 1))
                     mirror = self.w.i64("sub", last, r)
-                    low, high = self.order_pair(self.get(first), self.get(mirror))
-                    self.put(first, low)
-                    self.put(mirror, high)
+                    low, high = self.order_pair(self.load_words(first), self.load_words(mirror))
+                    self.store_words(first, low)
+                    self.store_words(mirror, high)
             self.merge_rows(half)
 
     def merge_rows(self, stop: int) -> None:
         """Exchange vectors at the strides stop / 2, stop / 4, ..., 1, several strides at a time."""
         bits = stop.bit_length() - 1
-        passes = -(-bits // self.near_bits)
+        passes = -(-bits // self.register_bits)
         for k in range(passes):
             high, low = bits * (passes - k) // passes, bits * (passes - k - 1) // passes
             size = 1 << high - low
@@ -299,29 +314,29 @@ class _NetworkWriter:
     def exchange_groups(self, size: int, stride: int, pairs: Sequence[tuple[int, int]]) -> None:
         """Exchange pairs among each `size` vectors that are `stride` apart."""
         w = self.w
-        with self.each(self.rows // size) as indices:
+        with self.loop_or_unroll(self.vectors // size) as indices:
             for i in indices:
-                start = w.i64("add", *self.split(i, stride, size))
+                start = w.i64("add", *self.split_index(i, stride, size))
                 rows = [w.i64("add", start, str(k * stride)) for k in range(size)]
-                vectors = [self.get(r) for r in rows]
+                vectors = [self.load_words(r) for r in rows]
                 for a, b in pairs:
                     vectors[a], vectors[b] = self.order_pair(vectors[a], vectors[b])
                 for r, vector in zip(rows, vectors, strict=True):
-                    self.put(r, vector)
+                    self.store_words(r, vector)
 
     def merge_columns(self, lanes: int) -> None:
         """Merge runs of `lanes` columns with the runs at their right."""
-        with self.each(max(1, self.rows // 2)) as indices:
+        with self.loop_or_unroll(max(1, self.vectors // 2)) as indices:
             for i in indices:
-                mirror = self.w.i64("sub", str(self.rows - 1), i)
-                first = self.get(i)
-                second = self.swap_lanes(self.get(mirror), 2 * lanes - 1)
+                mirror = self.w.i64("sub", str(self.vectors - 1), i)
+                first = self.load_words(i)
+                second = self.swap_lanes(self.load_words(mirror), 2 * lanes - 1)
                 low, high = self.order_pair(first, second)
-                self.put(i, self.exchange_lanes(self.blend(low, high, lanes), lanes))
-                if self.rows > 1:
+                self.store_words(i, self.exchange_lanes(self.blend(low, high, lanes), lanes))
+                if self.vectors > 1:
                     swapped = self.swap_lanes(self.blend(high, low, lanes), 2 * lanes - 1)
-                    self.put(mirror, self.exchange_lanes(swapped, lanes))
-        self.merge_rows(self.rows)
+                    self.store_words(mirror, self.exchange_lanes(swapped, lanes))
+        self.merge_rows(self.vectors)
 
     def exchange_lanes(self, words: Words, stop: int) -> Words:
         """Return the words after exchanges of lanes at the strides stop / 2, stop / 4, ..., 1."""
@@ -335,7 +350,7 @@ class _NetworkWriter:
     def gather_row(self, x: str) -> str:
         """Copy elements that lie apart; return the address of a row of neighbours."""
         w, item = self.w, f"i{self.dtype.bits}"
-        copy = w.alloca(item, self.rows * self.lanes)
+        copy = w.alloca(item, self.vectors * self.lanes)
         lie_apart = w.let("icmp ne i64 %step, 1")
         with w.if_then(lie_apart), w.loop("0", "%n") as k:
             at = w.let(f"getelementptr {item}, ptr {x}, i64 {w.i64('mul', k, '%step')}")
@@ -368,7 +383,7 @@ class _NetworkWriter:
                 extended = w.let(f"zext {item} {key} to {self.type}")
                 high = w.let(f"shl {self.type} {extended}, splat (i64 32)")
                 words = [w.let(f"or {self.type} {high}, {position}")]
-        greatest = -1 if self.order == "u" else (1 << self.bits - 1) - 1
+        greatest = -1 if self.sign == "u" else (1 << self.bits - 1) - 1
         words[0] = w.select(
             mask, self.type, words[0], f"splat ({self.word} {greatest})", self.lanes
         )
@@ -381,11 +396,11 @@ class _NetworkWriter:
         magnitude = w.let(f"and {item} {raw}, splat ({integer} {greatest})")
         is_nan = w.let(f"icmp sgt {item} {magnitude}, splat ({integer} {infinity})")
         is_minus_zero = w.let(f"icmp eq {item} {raw}, splat ({integer} {-greatest - 1})")
-        if self.restores:
+        if self.restores_order:
             either = w.let(f"or {self.bit_type} {is_nan}, {is_minus_zero}")
             w.store(self.special, w.let(f"or {self.bit_type} {w.load(self.special)}, {either}"))
         key = self.turn_negatives(raw, item)
-        if not self.restores:
+        if not self.restores_order:
             key = w.select(is_minus_zero, item, "zeroinitializer", key, self.lanes)
         return w.select(is_nan, item, f"splat ({integer} {greatest})", key, self.lanes)
 
@@ -398,13 +413,13 @@ class _NetworkWriter:
 
     def store_result(self, out: str) -> None:
         """Store the sorted words, a square of them transposed at a time."""
-        w, size = self.w, min(self.rows, self.lanes)
-        with self.each(self.rows // size) as indices:
+        w, size = self.w, min(self.vectors, self.lanes)
+        with self.loop_or_unroll(self.vectors // size) as indices:
             for i in indices:
                 start = w.i64("mul", i, str(size))
-                vectors = [self.get(w.i64("add", start, str(k)))[-1] for k in range(size)]
+                vectors = [self.load_words(w.i64("add", start, str(k)))[-1] for k in range(size)]
                 for k, vector in enumerate(self.transpose(vectors)):
-                    step = self.lanes if self.rows < self.lanes else self.rows
+                    step = self.lanes if self.vectors < self.lanes else self.vectors
                     self.store_vector(vector, out, w.i64("add", start, str(k * step)))
 
     def transpose(self, vectors: Sequence[str]) -> list[str]:
@@ -426,7 +441,7 @@ class _NetworkWriter:
         w, mask_type = self.w, self.bit_type
         if self.is_argsort and not self.has_pairs:
             vector = w.let(f"and {self.type} {vector}, splat (i64 {(1 << 32) - 1})")
-        elif self.restores:
+        elif self.restores_order:
             vector = self.turn_negatives(vector, self.type)
         function = f"@llvm.masked.store.v{self.lanes}{self.word}.p0"
         self.declare(f"void {function}({self.type}, ptr, i32, {mask_type})")

@@ -62,7 +62,7 @@ def bind_within_limits(
     """
     _check_index_width(backend, program, ints, grid)
     if has_limits(backend):
-        return _SplitLaunch(backend, program, ints, grid, resources).simplify()
+        return _SplitLaunch(backend, program, ints, grid, resources).unwrap_single()
     return bind_iterations(
         backend, program, (*ints, *_offset_placeholders(program)), grid, resources
     )
@@ -196,8 +196,8 @@ class _SplitLaunch:
         for launch in launches:
             launch(buffers, scalars, stream)
 
-    def simplify(self) -> Launch:
-        """Return the bound launch that each call would only run as it is, or this object."""
+    def unwrap_single(self) -> Launch:
+        """Return the only launch, if calls change none of its arguments, or else this object."""
         if self._alignment > 1 or True in self._is_int64:
             return self
         starts = _offset_placeholders(self._program)

@@ -46,7 +46,10 @@ def extend_to_layouts(transform: AxisTransform) -> AxisTransform:
 
 
 def complex_input(name: str, x: Tensor) -> Tensor:
-    """Cast to complex64, or complex128 if parts are float64. Raises: LayoutError."""
+    """Cast to complex64, or complex128 if parts are float64.
+
+    Raises: LayoutError for a layout without the rule "along".
+    """
     x = require_along(name, required(name, x))
     wide = x.dtype.part is float64
     return cast(x, complex128 if wide else complex64)

@@ -42,7 +42,8 @@ def transform_axes(
     """Cast to complex, return `fftn` or `ifftn`.
 
     Raises: AxisError for axes that `x` does not have or that repeat; ArgumentError for an invalid
-    number of lengths, a length below 1 and an unknown norm; LayoutError.
+    number of lengths, a length below 1 and an unknown norm; LayoutError for a layout
+    without the rule "along".
     """
     x = complex_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)

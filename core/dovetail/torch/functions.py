@@ -410,7 +410,7 @@ def einsum(equation: Any, *operands: Any) -> Any:
     - `equation`: a string; or the first operand, which numbers of its axes follow.
     - `operands`: the operands; or further pairs of operand and axes, and the axes of the result.
     """
-    if isinstance(equation, dt.Tensor):
+    if isinstance(equation, dt.Tensor) and operands:
         return _einsum_of_axes((equation, *operands))
     listed = len(operands) == 1 and isinstance(operands[0], (list, tuple))
     return dt.einsum(equation, *(operands[0] if listed else operands))
@@ -418,11 +418,14 @@ def einsum(equation: Any, *operands: Any) -> Any:
 
 def _einsum_of_axes(arguments: tuple[Any, ...]) -> Any:
     """Compute `einsum` of operands with lists of axes: ints from 0 to 51, or an ellipsis."""
-    labels = [
-        "".join("..." if k is Ellipsis else string.ascii_letters[k] for k in axes)
-        for axes in (*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else ()))
-    ]
     n = len(arguments) // 2
+    lists = (*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else ()))
+    for axes in lists:
+        if not isinstance(axes, (list, tuple)) or not {*axes} <= {*range(52), Ellipsis}:
+            raise dt.ArgumentError(
+                f"einsum: axes must be a list of ints from 0 to 51 and ..., got {axes!r}"
+            )
+    labels = ["".join("..." if k is ... else string.ascii_letters[k] for k in t) for t in lists]
     return dt.einsum("->".join([",".join(labels[:n]), *labels[n:]]), *arguments[0 : 2 * n : 2])
 
 
@@ -433,6 +436,8 @@ def squeeze(input: Any, *dims: Any, dim: Any = None, axis: Any = None) -> Any:
     - `dims`, `dim`: one axis or several; without them all.
     - `axis`: the Array API's parameter: an axis whose size is not 1 is an error.
     """
+    if bool(dims) + (dim is not None) + (axis is not None) > 1:
+        raise dt.ArgumentTypeError("squeeze: the axes are given twice; give them as dim")
     if axis is not None:
         return dt.squeeze(input, axis=axis)
     dim = dims[0] if len(dims) == 1 else dims or dim
@@ -457,6 +462,14 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     """
     key = tuple(indices)
     return input.at[key].add(values) if accumulate else input.at[key].set(values)
+
+
+def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Write `values` at indices, or add them; return the tensor. See `index_put`."""
+    if accumulate:
+        return input.copy_(index_put(input, indices, values, accumulate))
+    input[tuple(indices)] = values
+    return input
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -> Any:
@@ -744,7 +757,6 @@ IN_PLACE: dict[str, Callable[..., Any]] = {
     "addr_": addr,
     "addbmm_": addbmm,
     "bernoulli_": bernoulli,
-    "index_put_": index_put,
     "baddbmm_": dt.baddbmm,
     "float_power_": dt.float_power,
     "polygamma_": dt.polygamma,
@@ -758,9 +770,10 @@ ALIASES_IN_PLACE: dict[str, Callable[..., Any]] = {
     "t_": dt.t,
     "as_strided_": dt.as_strided,
 }
-METHODS_IN_PLACE = {
+METHODS_IN_PLACE: dict[str, Callable[..., Any]] = {
     **{name: _alias_in_place(view) for name, view in ALIASES_IN_PLACE.items()},
     **{name: _write_in_place(function) for name, function in IN_PLACE.items()},
+    "index_put_": index_put_,
     "type": convert_type,
 }
 # Functions of `torch` that are no methods.

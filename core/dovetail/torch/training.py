@@ -151,19 +151,31 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
     `torch.vmap` over `functional_call` with them runs all models at once.
 
-    - `models`: modules of one class and equal shapes.
+    - `models`: modules of one class and equal shapes, all in training or all not; a parameter
+      requires a gradient in all of them or in none.
 
-    Raises: ArgumentError for no models.
+    Raises: ArgumentError for no models, and for models that differ.
     """
     models = [*models]
     if not models:
         raise dt.ArgumentError("stack_module_state: expected at least one model, got none")
+    if len({(type(model), model.training) for model in models}) > 1:
+        raise dt.ArgumentError(
+            "stack_module_state: the models must be of one class, and all in training or none; "
+            "call model.train() or model.eval()"
+        )
     stacked: list[dict[str, Any]] = []
     for read in (dt.nn.Module.named_parameters, dt.nn.Module.named_buffers):
         states = [dict(read(model)) for model in models]
-        stacked.append({n: dt.stack([s[n].detach() for s in states]) for n in states[0]})
-    for name, value in stacked[0].items():
-        value.requires_grad_(dict(models[0].named_parameters())[name].requires_grad)
+        stacked.append({})
+        for name, first in states[0].items():
+            values = [s[name] for s in states]
+            if any(x.requires_grad != first.requires_grad for x in values):
+                raise dt.ArgumentError(
+                    f"stack_module_state: {name} requires a gradient in some models only"
+                )
+            value = dt.stack([x.detach() for x in values])
+            stacked[-1][name] = value.requires_grad_(first.requires_grad)
     parameters, buffers = adopt(stacked)
     return parameters, buffers
 

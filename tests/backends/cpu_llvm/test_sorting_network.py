@@ -73,6 +73,21 @@ def test_sorts_of_the_longest_rows_equal_a_stable_sort(code: str) -> None:
         assert dt.sort(dt.asarray(x, device=CPU)).numpy().tobytes() == x[order].tobytes()
 
 
+@pytest.mark.parametrize(
+    ("native", "longest"), [(16, (2048, 1024, 1024)), (32, (4096, 2048, 2048)), (64, (4096,) * 3)]
+)
+def test_networks_sort_rows_of_at_most_512_vectors(native: int, longest: tuple[int, ...]) -> None:
+    choices = (
+        (sorting_network.choose_sort, dt.float32),
+        (sorting_network.choose_sort, dt.float64),
+        (sorting_network.choose_argsort, dt.float32),
+    )
+    for (choose, dtype), n_max in zip(choices, longest, strict=True):
+        for n in (n_max, n_max + 1):
+            x: Any = (0, 0, (n,), (1,), dtype)
+            assert (choose([x], x, native, 1) is not None) == (n == n_max), (dtype, n)
+
+
 @pytest.mark.usefixtures("no_routine")
 @pytest.mark.parametrize("code", DTYPES)
 def test_descending_sorts_are_no_radix_sorts_and_keep_the_order_of_equals(code: str) -> None:

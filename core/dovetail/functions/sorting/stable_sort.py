@@ -285,7 +285,7 @@ def _parse_flags(op: str, descending: bool, stable: bool) -> bool:
 def _sort_along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
     """Record a sort along any axis, by a view with that axis last."""
     d = lay.axis(op.name, axis, x.ndim)
-    if descending and x.dtype.kind != "b" and _calls_vendor(op, x, x.shape[d]):
+    if descending and x.dtype.kind != "b" and _has_vendor_sort(op, x, x.shape[d]):
         # No bits change, and equal elements stay equal.
         turn = ops.NEGATIVE if x.dtype.kind == "f" else ops.BITWISE_INVERT
         result = _sort_along(op, apply(turn, (x,)), axis, False)
@@ -342,12 +342,12 @@ def _skips_range_read(op: ops.Op, x: Tensor, descending: bool) -> bool:
     A vendor routine that is used for any number of bits does not need it. A traced function gets
     other values in later calls.
     """
-    routine = not descending and _calls_vendor(op, x, x.shape[-1])
+    routine = not descending and _has_vendor_sort(op, x, x.shape[-1])
     return routine or tracer_api.current() is not None
 
 
-def _calls_vendor(op: ops.Op, x: Tensor, n: int) -> bool:
-    """Return True if a vendor routine sorts rows of `n` elements of any bits in ascending order."""
+def _has_vendor_sort(op: ops.Op, x: Tensor, n: int) -> bool:
+    """Return True if a vendor routine sorts rows of `n` elements without a range of bits."""
     order = _cached_order(False, 0, 0)
     has_routine = (op.name, x.dtype) in opened(x.device).library_calls
     return has_routine and op.vendor(order, (n,), x.dtype)

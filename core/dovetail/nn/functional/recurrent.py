@@ -500,10 +500,10 @@ class _LayerRun:
                 s.current = every[rows]
         return states
 
-    def lstm_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> Tensor:
-        """Store the gradients of an LSTM step's gates and of the cells before it in place.
+    def lstm_step_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> Tensor:
+        """Return the gradient of the hidden state before an LSTM step.
 
-        Return the gradient of the hidden state before it.
+        Store those of its gates; that of the cells before it replaces the second of `slopes`.
         """
         (h, c), w = slopes, self.weights
         if self.projected is not None:
@@ -514,8 +514,8 @@ class _LayerRun:
         lstm_back(slopes_of_gates, c, self.gates[rows], self.cells[rows], previous[1], g, h)
         return slopes_of_gates @ w.hh
 
-    def gru_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> Tensor:
-        """Store the gradients of a GRU step's gates; return that of the state before it.
+    def gru_step_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> Tensor:
+        """Return the gradient of the state before a GRU step; store those of its gates.
 
         The part that bypasses the product replaces the second of `slopes`.
         """
@@ -524,7 +524,7 @@ class _LayerRun:
         gru_back(self.input_gates[rows], state_gates, bypass, self.gates[rows], previous[0], g, h)
         return state_gates @ self.weights.hh
 
-    def rnn_back(
+    def rnn_step_back(
         self,
         slope: Callable[[Tensor], Tensor],
         rows: slice,
@@ -532,7 +532,7 @@ class _LayerRun:
         g: Tensor,
         slopes: State,
     ) -> Tensor:
-        """Store the gradients of an Elman step; return that of the state before it.
+        """Return the gradient of the state before an Elman step; store those of its gates.
 
         `slope`: the activation's slope as a function of its result.
         """
@@ -582,8 +582,8 @@ _FORWARD: dict[str, Callable[..., State]] = {
     "RNN_RELU": lambda run, *args: run.rnn(dt.relu, *args),
 }
 _BACKWARD: dict[str, Callable[..., Tensor]] = {
-    "LSTM": _LayerRun.lstm_back,
-    "GRU": _LayerRun.gru_back,
-    "RNN_TANH": lambda run, *args: run.rnn_back(lambda h: 1 - h * h, *args),
-    "RNN_RELU": lambda run, *args: run.rnn_back(lambda h: dt.astype(h > 0, h.dtype), *args),
+    "LSTM": _LayerRun.lstm_step_back,
+    "GRU": _LayerRun.gru_step_back,
+    "RNN_TANH": lambda run, *args: run.rnn_step_back(lambda h: 1 - h * h, *args),
+    "RNN_RELU": lambda run, *args: run.rnn_step_back(lambda h: dt.astype(h > 0, h.dtype), *args),
 }

@@ -126,11 +126,10 @@ def _index_replicated(x: Tensor, entries: Entries) -> Tensor:
     result = s.along(_arrays_axis(entries) + s.axis)
     if not x.requires_grad:
         return wrap(x[tuple(key)], result)
-    whole = tuple([gather_whole(OP, p) for p in entries])
-    return wrap(_Read.apply(x, tuple(key), whole, result), result)
+    return wrap(_ReadReplicated.apply(x, tuple(key), tuple(entries), result), result)
 
 
-class _Read(dt.autograd.Function):
+class _ReadReplicated(dt.autograd.Function):
     """A shard of the elements of a replicated tensor at arrays.
 
     The gradient adds those of all ranks in the order of strided tensors: they move to the last
@@ -138,9 +137,9 @@ class _Read(dt.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, key: Any, whole: Any, sharding: Sharding) -> Tensor:
-        """Read at `key`, this rank's part of the key `whole`."""
-        ctx.whole, ctx.sharding = whole, sharding
+    def forward(ctx: Any, x: Tensor, key: Any, entries: Any, sharding: Sharding) -> Tensor:
+        """Read at `key`, this rank's part of the key with sharded arrays, `entries`."""
+        ctx.entries, ctx.sharding = entries, sharding
         ctx.shape, ctx.dtype, ctx.device = x.shape, x.dtype, x.device
         return x[key]
 
@@ -149,17 +148,19 @@ class _Read(dt.autograd.Function):
         """Return the gradient of the whole tensor, on every rank."""
         name, shape, group = f"gradient of {OP}", ctx.shape, ctx.sharding.group
         last = Sharding(len(shape) - 1, choose_borders(shape[-1], group.size), group)
-        is_free = all(_is_array(p) for p in ctx.whole) and len(ctx.whole) < len(shape)
-        if is_free and ctx.sharding.axis < g.ndim - 1:
+        key = tuple([gather_whole(name, p) for p in ctx.entries])
+        cuts_columns = all(map(_is_array, key)) and len(key) < len(shape)
+        cuts_columns = cuts_columns and ctx.sharding.axis < g.ndim - 1
+        if cuts_columns:
             g = exchanges.reshard(g, ctx.sharding, last.along(g.ndim - 1), name)
             shape = (*shape[:-1], last.stop - last.start)
         else:
-            is_free, g = False, exchanges.gather(g, ctx.sharding, name)
+            g = exchanges.gather(g, ctx.sharding, name)
         zeros = dt.zeros(shape, dtype=ctx.dtype, device=ctx.device).requires_grad_()
         with dt.enable_grad():
-            read = zeros[ctx.whole]
+            read = zeros[key]
         (part,) = dt.autograd.grad(read, [zeros], g, create_graph=dt.is_grad_enabled())
-        return exchanges.gather(part, last, name) if is_free else part, None, None, None
+        return exchanges.gather(part, last, name) if cuts_columns else part, None, None, None
 
 
 def _width(entries: Entries) -> int:
