@@ -217,8 +217,8 @@ for n in (4, 600_000):
 try:
     group.broadcast(x) if group.rank == 1 else group.all_gather(x)
 except dt.parallel.WorkerError as error:
-    texts = ["rank 1 called broadcast", "rank 0 called all_gather", "rank 1 called broadcast"]
-    assert texts[group.rank] in str(error), error
+    # a rank sees it itself, or hears first what another one saw
+    assert "rank 1 called broadcast" in str(error) and "called all_gather" in str(error), error
     sys.stdout.write(f"ok {group.rank}\\n")
 """
 

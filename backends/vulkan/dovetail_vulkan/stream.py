@@ -233,10 +233,11 @@ class Stream:
             buffer = self._idle.pop()
         else:
             buffer = CommandBuffer(self._allocate_commands(), self.memory)
-        buffer.argument_bytes, buffer.pipeline = 0, None
+        buffer.argument_bytes = 0
         self.call.BeginCommandBuffer(buffer.handle, byref(_BEGIN))
         for record, *arguments in tuple(batch.commands):
             record(buffer, *arguments)
+        buffer.pipeline = None
         self.call.CmdPipelineBarrier(buffer.handle, *BEFORE_HOST)
         self.call.EndCommandBuffer(buffer.handle)
         return buffer
