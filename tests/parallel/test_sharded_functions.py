@@ -80,6 +80,20 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "max_pool1d": lambda x: F.max_pool1d(x, 2),
     "max_pool2d indices": lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True)[1],
     "avg_pool2d": lambda x: F.avg_pool2d(x[None], 2, ceil_mode=True),
+    "det": lambda x: dt.linalg.det(x[..., :5]),
+    "slogdet": lambda x: dt.linalg.slogdet(x[..., :5]).logabsdet,
+    "inv": lambda x: dt.linalg.inv(x[..., :5]),
+    "inv of a matrix": lambda x: dt.linalg.inv(x[0, :, :5]),
+    "solve": lambda x: dt.linalg.solve(x[..., :5], x),
+    "solve replicated vector": lambda x: dt.linalg.solve(x[..., :5], X[0, :, 0]),
+    "solve for columns": lambda x: dt.linalg.solve(X[..., :5], x),
+    "cholesky": lambda x: dt.linalg.cholesky(x @ x.mT + dt.eye(5)),
+    "qr": lambda x: dt.linalg.qr(x).R,
+    "svdvals": lambda x: dt.linalg.svdvals(x),
+    "eigvalsh": lambda x: dt.linalg.eigvalsh(x[..., :5]),
+    "matrix_power": lambda x: dt.linalg.matrix_power(x[..., :5], 3),
+    "matrix_norm": lambda x: dt.linalg.matrix_norm(x, ord=2),
+    "pinv": lambda x: dt.linalg.pinv(x),
     "conv1d": lambda x: F.conv1d(x, X[:4, :, :3], X[0, 0, :4], padding=1),
     "conv1d, pointwise": lambda x: F.conv1d(x, X[:3, :, :1]),
     "conv1d of an example": lambda x: F.conv1d(x[0], X[:3, :, :3]),
@@ -88,6 +102,22 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
         x[:4].reshape(2, 2, 5, 6), X[:2, None, :2, :2], groups=2
     ),
     "conv_transpose1d": lambda x: F.conv_transpose1d(x, X[:5, :3, :2], X[0, 0, :3], stride=2),
+    "adaptive_max_pool1d": lambda x: F.adaptive_max_pool1d(x, 4),
+    "adaptive_max_pool2d indices": lambda x: F.adaptive_max_pool2d(x, 3, return_indices=True)[1],
+    "unfold": lambda x: dt.unfold(x, (2, 3), padding=1, stride=2),
+    "unfold, one axis": lambda x: dt.unfold(x, 2, dilation=2),
+    "unfold of images": lambda x: F.unfold(x[:, None], 2),
+    "fold": lambda x: F.fold(dt.tile(x[:, :4], (1, 1, 2)), (4, 5), 2),
+    "windows": lambda x: dt.sliding_window_view(x, (2, 3), (0, 2)),
+    "windows of all axes": lambda x: dt.sliding_window_view(x, (2, 3, 1)),
+    "windows in steps": lambda x: x.unfold(1, 3, 2),
+    "kron": lambda x: dt.kron(x, X[:2, :1, :3]),
+    "kron by sharded": lambda x: dt.kron(X[0, :2, :3], x),
+    "kron of both": lambda x: dt.kron(x[:2, :, :2], x[:3, 0]),
+    "searchsorted": lambda x: dt.searchsorted(dt.sort(X[0, 0]), x, side="right"),
+    "searchsorted of integers": lambda x: dt.searchsorted(dt.sort(ROWS), x),
+    "bucketize": lambda x: dt.bucketize(x, [-1.0, 0.0, 2.0]),
+    "digitize": lambda x: dt.digitize(x, [-1, 0, 2]),
     "fft": lambda x: dt.real(dt.fft.fft(x, axis=0)),
     "ifftn": lambda x: dt.imag(dt.fft.ifftn(x, axes=(1, 2))),
     "rfft": lambda x: dt.real(dt.fft.rfft(x, 8)),
@@ -255,24 +285,28 @@ FACTORS = {
     "NaN": [dt.nan, 2.0, 3.0],
     "infinity and zero": [0.0, dt.inf, 2.0],
     "two zeros": [0.0, 0.0, 3.0],
+    "overflow in a part": [1e-30, 1e30, 1e30, 1e-30, 2.0],
+    "underflow in a part": [1e30, 1e-30, 1e-30, 1e30, 2.0],
     "numbers": [1.5, -2.0, 0.5, 3.0],
 }
 
 
 @pytest.mark.parametrize("name", FACTORS)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
-def test_gradient_of_a_product_is_that_of_strided_tensors(name: str, dtype: str) -> None:
-    x = dt.asarray(FACTORS[name], dtype="float32").astype(dtype)
+def test_product_and_its_gradient_are_those_of_strided_tensors(name: str, dtype: str) -> None:
+    x = dt.asarray([FACTORS[name], FACTORS[name][::-1]], dtype="float32").astype(dtype)
 
     def gradients(x: Tensor) -> Any:
+        products = dt.prod(x, axis=1)
         y = x.requires_grad_()
         dt.real(dt.prod(y)).backward()
-        return bits(y.grad)
+        return bits(products), bits(dt.prod(y, axis=1)), bits(y.grad)
 
     expected = gradients(x.detach())
     for workers in (1, 2, 3):
-        results = run_threads(lambda: gradients(dt.parallel.shard(x)), workers=workers)
-        assert results == [expected] * workers
+        for axis in (0, 1):
+            work = partial(lambda a: gradients(dt.parallel.shard(x.detach(), a)), axis)
+            assert run_threads(work, workers=workers) == [expected] * workers
 
 
 def test_second_derivative_of_a_product_is_that_of_strided_tensors() -> None:
@@ -408,21 +442,99 @@ def test_gradient_of_a_replicated_table_has_the_bits_of_strided_tensors(
             assert run_threads(work, workers=workers) == [expected] * workers
 
 
+CONVOLUTIONS: dict[str, Callable[..., Tensor]] = {
+    "conv2d": lambda x, w, b: F.max_pool2d(F.conv2d(x[:, None], w, b), 2),
+    "pointwise": lambda x, w, b: F.conv2d(x[:, None], w[..., :1, :1], b),
+    "groups": lambda x, w, b: F.conv2d(dt.stack([x, x * x], axis=1), w, b, groups=2, padding=1),
+    "transposed": lambda x, w, b: F.conv_transpose2d(x[:, None], w.swapaxes(0, 1), b, stride=2),
+    "transposed groups": lambda x, w, b: F.conv_transpose2d(
+        dt.stack([x, x, -x, x], axis=1), w, b[:2], groups=2
+    ),
+}
+
+
 @pytest.mark.parametrize("images", [1, 2, 7])
-def test_gradients_of_convolution_weights_are_those_of_strided_tensors(images: int) -> None:
-    weights, bias = X[:4, None, :3, :3], X[0, 0, :4]
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_gradients_of_convolution_weights_have_the_bits_of_strided_tensors(
+    name: str, dtype: str, images: int
+) -> None:
+    random = np.random.default_rng(1)
+    examples, weights, bias = (
+        dt.asarray(random.standard_normal(shape)).astype(dtype)
+        for shape in ((images, 8, 9), (4, 1, 3, 3), (4,))
+    )
 
     def gradients_of(x: Tensor) -> list[Any]:
         w, b = weights.detach().requires_grad_(), bias.detach().requires_grad_()
-        dt.sum(dt.sin(F.max_pool2d(F.conv2d(x[:, None], w, b), 2))).backward()
-        return [w.grad.numpy(), b.grad.numpy()]
+        dt.sum(dt.sin(CONVOLUTIONS[name](x, w, b))).backward()
+        return [bits(w.grad), bits(b.grad)]
 
-    expected = gradients_of(X[:images])
-    for axis in (0, 1, 2):
-        work = partial(lambda a: gradients_of(dt.parallel.shard(X[:images], a)), axis)
-        for results in run_threads(work, workers=3):
-            for g, e in zip(results, expected, strict=True):
-                np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-4)
+    expected = gradients_of(examples)
+    for workers in (1, 2, 4):
+        for axis in (0, 1, 2):
+            work = partial(lambda a: gradients_of(dt.parallel.shard(examples, a)), axis)
+            assert run_threads(work, workers=workers) == [expected] * workers
+
+
+def test_second_derivative_of_a_convolution_is_that_of_strided_tensors() -> None:
+    def second(x: Tensor) -> Any:
+        w = X[:4, None, :3, :3].detach().requires_grad_()
+        loss = dt.sum(dt.sin(F.conv2d(x[:, None], w)))
+        (g,) = dt.autograd.grad(loss, [w], create_graph=True)
+        dt.sum(g * g).backward()
+        return w.grad.numpy()
+
+    expected = second(X)
+    for axis in (0, 1):
+        work = partial(lambda a: second(dt.parallel.shard(X, a)), axis)
+        for g in run_threads(work, workers=3):
+            np.testing.assert_allclose(g, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("function", [dt.linalg.pinv, dt.linalg.matrix_rank])
+def test_tolerance_of_each_matrix_of_a_sharded_batch_raises(
+    function: Callable[..., Tensor],
+) -> None:
+    def work() -> str:
+        x = dt.parallel.shard(dt.ones((2, 3, 3)), 0)
+        with pytest.raises(dt.LayoutError, match="one number for each matrix") as error:
+            function(x, rtol=dt.asarray([0.1, 0.9]))
+        return type(error.value).__name__
+
+    assert run_threads(work, workers=2) == ["LayoutError"] * 2
+
+
+SECOND: dict[str, tuple[Callable[..., Tensor], tuple[int, ...], tuple[int, ...], int]] = {
+    "convolution, batch": (F.conv1d, (4, 2, 6), (3, 2, 3), 0),
+    "convolution, channels": (F.conv1d, (4, 2, 6), (3, 2, 3), 1),
+    "convolution, positions": (F.conv1d, (4, 2, 6), (3, 2, 3), 2),
+    "solve": (lambda x, b: dt.linalg.solve(x + 3 * dt.eye(3), b), (4, 3, 3), (3, 2), 0),
+    "attention": (
+        lambda q, k: F.scaled_dot_product_attention(q, k, k), (3, 5, 4), (1, 6, 4), 0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_mixed_second_derivatives_are_those_of_strided_tensors(name: str) -> None:
+    function, sharded, repeated, axis = SECOND[name]
+    rng = np.random.default_rng(0)
+    numbers, weights = (dt.asarray(rng.standard_normal(n)) for n in (sharded, repeated))
+
+    def second(place: Callable[[Tensor], Tensor]) -> list[Any]:
+        leaves = [t.detach().requires_grad_() for t in (numbers, weights)]
+        loss = dt.sum(dt.sin(function(place(leaves[0]), leaves[1])))
+        first = dt.autograd.grad(loss, leaves, create_graph=True)
+        (dt.sum(first[0] ** 2) + dt.sum(first[1] ** 3)).backward()
+        return [t.grad.numpy() for t in leaves]
+
+    expected = second(lambda t: t)
+    work = partial(second, lambda t: dt.parallel.shard(t, axis))
+    for workers in (2, 3):
+        for found in run_threads(work, workers=workers):
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
 def test_gradient_of_replicated_values_of_a_scatter_is_that_of_strided_tensors() -> None:
@@ -445,6 +557,18 @@ SENT: dict[str, tuple[Callable[[Tensor], Any], list[str]]] = {
     "index": (lambda x: x[[0, 2]], ["index: all_to_all"] * 2),
     "sharded index": (lambda x: X[(x[:, 0, 0] > 0).astype("int64")], []),
     "mask": (lambda x: x[X > 0], ["index: all_gather"]),
+    "flip another axis": (lambda x: dt.flip(x, axis=1), []),
+    "flip": (lambda x: dt.flip(x, axis=0), ["flip: all_to_all"] * 2),
+    "slice backwards": (lambda x: x[::-1], ["flip: all_to_all"] * 2),
+    "pad another axis": (lambda x: dt.pad(x, ((0, 0), (1, 1), (0, 0)), "reflect"), []),
+    "pad by mirrors": (
+        lambda x: dt.pad(x, ((1, 1), (0, 0), (0, 0)), "reflect"),
+        ["index: all_to_all"] * 2,
+    ),
+    "prod": (lambda x: dt.prod(x, axis=0), ["prod: all_to_all", "prod: all_gather"]),
+    "kron": (lambda x: dt.kron(x, X[:1]), []),
+    "searchsorted": (lambda x: dt.searchsorted(X[0, 0], x), []),
+    "unfold": (lambda x: dt.unfold(x[:, None], 2), []),
     "convolution": (lambda x: F.conv1d(x, X[:, :, :3]), []),
     "pooling": (lambda x: F.max_pool1d(x, 2), []),
     "softmax": (lambda x: dt.softmax(x, axis=0), ["max: all_gather", "sum: all_gather"]),

@@ -225,10 +225,31 @@ def test_products_have_the_bits_of_strided_tensors(name: str, workers: int) -> N
 
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("name", CONTRACTIONS)
-def test_sharded_contraction_adds_the_products_of_the_ranks(name: str, workers: int) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int16"])
+def test_sharded_contraction_has_the_bits_of_strided_tensors(
+    name: str, workers: int, dtype: str
+) -> None:
     left, right, axes = CONTRACTIONS[name]
-    whole = [dt.round(numbers(*left)), dt.round(numbers(*right, seed=1))]  # no error
+    whole = [numbers(*left, dtype=dtype), numbers(*right, seed=1, dtype=dtype)]
     check_equal(dt.matmul, *whole, axes=axes, workers=workers)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(3, 5, 7), (4, 130, 3), (1, 9000, 2), (40, 4, 6)])
+def test_gradient_of_a_replicated_factor_has_the_bits_of_strided_tensors(
+    shape: tuple[int, ...], axis: int
+) -> None:
+    examples, weights = numbers(*shape), numbers(shape[-1], 5, seed=1)
+
+    def gradient_of(x: dt.Tensor) -> Any:
+        w = weights.detach().requires_grad_()
+        dt.sum(dt.sin(x @ w)).backward()
+        return w.grad.tolist()
+
+    expected = gradient_of(examples)
+    for workers in (2, 3, 4):
+        work = partial(lambda x, a: gradient_of(dt.parallel.shard(x, a)), examples, axis)
+        assert run_threads(work, workers=workers) == [expected] * workers
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int8"])
@@ -271,6 +292,46 @@ def test_gradients_of_replicated_matrices_have_the_bits_of_one_worker(dtype: str
                 return gradients(dt.parallel.shard(x, axis), axis)
 
             assert run_threads(work, workers=workers) == [gradients(x, axis)] * workers
+
+
+STACKS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
+    "rows of matrices": ((24, 64, 6), (6, 5), (0, 8, 24)),
+    "rows of stacks": ((4, 8, 128, 6), (6, 5), (0, 1, 4)),
+    "rows by vector": ((24, 64, 6), (6,), (0, 8, 24)),
+    "one by matrices": ((9000, 3, 2), (4, 3), (0, 4096, 9000)),
+    "vector by matrices": ((9000, 3, 2), (3,), (0, 4096, 9000)),
+    "stacks by matrices": ((9000, 2, 3, 2), (2, 1, 3), (0, 4096, 9000)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", STACKS)
+def test_gradients_of_matrices_beside_stacks_have_the_bits_of_one_worker(
+    name: str, dtype: str
+) -> None:
+    shape, weight, borders = STACKS[name]
+    stacks, weights = numbers(*shape, dtype=dtype), numbers(*weight, seed=1, dtype=dtype)
+
+    def gradients(x: Tensor) -> Any:
+        w = weights.detach().requires_grad_()
+        dt.sum(dt.tanh(x @ w if name.startswith("rows") else w @ x)).backward()
+        return bits(w.grad)
+
+    results = run_threads(lambda: gradients(dt.parallel.shard(stacks, 0, borders)), workers=2)
+    assert results == [gradients(stacks)] * 2
+
+
+def test_gradient_of_a_stack_beside_sharded_columns_has_the_bits_of_one_worker() -> None:
+    stacks, columns = numbers(3, 4, 6), numbers(6, 1536, seed=1)
+
+    def gradients(columns: Tensor) -> Any:
+        x = stacks.detach().requires_grad_()
+        dt.sum(dt.tanh(x @ columns)).backward()
+        return bits(x.grad)
+
+    for workers in (2, 3):
+        results = run_threads(lambda: gradients(dt.parallel.shard(columns, 1)), workers=workers)
+        assert results == [gradients(columns)] * workers
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -460,7 +521,8 @@ def test_explain_tells_the_bytes_that_are_sent(workers: int) -> None:
         sent, calls = count_sent_bytes(lambda: train(x, w))
         assert told == sent and report.bytes_sent == sum(sent.values())
         assert workers == 1 or len(report.messages) == calls
-        assert report.launches and "gradient of matmul: all_reduce sends" in report.text()
+        step = "gradient of matmul: all_gather sends" if workers > 1 else "matmul"
+        assert report.launches and step in report.text()
 
     run_threads(work, workers=workers)
 

@@ -106,3 +106,15 @@ def test_timeline_that_is_off_records_nothing() -> None:
     (recorded,) = timeline.spans
     assert recorded == Span("compute", 1, recorded.begin_ns, recorded.end_ns)
     assert recorded.begin_ns < recorded.end_ns
+
+
+def test_span_that_raises_neither_waits_nor_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def synchronize() -> None:
+        raise AssertionError("the span waited for its devices")
+
+    monkeypatch.setattr(dt, "synchronize", synchronize)
+    recorder = StepRecorder()
+    recorder.spans = []
+    with pytest.raises(ZeroDivisionError), recorder.record("forward"):
+        1 / 0  # noqa: B018
+    assert recorder.spans == []

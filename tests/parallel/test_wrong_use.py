@@ -362,11 +362,15 @@ def leave_out_a_step() -> None:
 
 
 PROGRAMS: dict[str, tuple[Callable[[], None], type[Exception], str]] = {
-    "stopped rank": (stop_a_rank, dt.parallel.WorkerError, "rank 1"),
+    "stopped rank": (stop_a_rank, dt.parallel.WorkerError, "rank 1 did not answer rank 0 within 4"),
     "error in a loss": (raise_in_a_loss, KeyError, "weights of rank 1"),
     "error in a backward pass": (raise_in_a_backward_pass, KeyError, "weights of rank 1"),
     "other shapes": (shard_other_shapes, dt.parallel.WorkerError, r"rank \d called"),
-    "missing step": (leave_out_a_step, dt.parallel.WorkerError, "rank 1"),
+    "missing step": (
+        leave_out_a_step,
+        dt.parallel.WorkerError,
+        "rank 1 has left the group after no",
+    ),
 }
 
 

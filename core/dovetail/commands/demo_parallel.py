@@ -26,7 +26,7 @@ import dovetail as dt
 
 from ..command_line import CommandParser, positive_int
 from ..tensor.tensor import Tensor
-from .demo import INK, PAPER, Array, load_digits, report_missing_modules
+from .demo import INK, PAPER, Array, DemoSeconds, load_digits, report_missing_modules
 
 if TYPE_CHECKING:
     from ..parallel.step_timeline import Span
@@ -35,6 +35,7 @@ nn, F = dt.nn, dt.nn.functional
 
 GROUPS = 32  # groups of examples, and so the greatest number of workers
 BATCH, STEPS, SEED, WORKERS = 128, 20, 0, 2
+SECONDS = DemoSeconds(cpu=20, other=90, reference=3600, has_full=False)
 CONTEXT, WIDTH, HEADS, LETTERS = 32, 64, 4, 128
 LEARNING_RATE, GRADIENT_NORM_MAX = 2e-3, 1.0
 RECORDED_STEPS_MAX = 9  # steps whose spans are recorded; the one of median time is drawn
@@ -215,6 +216,7 @@ def main(arguments: Sequence[str]) -> int:
     if report_missing_modules(options, ("sklearn", "matplotlib")):
         return 2
     console = Console(soft_wrap=True)
+    SECONDS.announce([asked.device], console)
     table = Table(title=f"{asked.steps} steps, batches of {BATCH} examples in {GROUPS} groups")
     for column in ("network", "workers", "seconds", "loss", "weights"):
         table.add_column(column, justify="left" if column in ("network", "weights") else "right")
@@ -223,7 +225,9 @@ def main(arguments: Sequence[str]) -> int:
     for name in TASKS:
         digests = set()
         for workers in dict.fromkeys((1, asked.workers)):
-            outcomes = dt.parallel.run(train_by_name, (name, asked.steps), workers=workers)
+            outcomes = dt.parallel.run(
+                train_by_name, (name, asked.steps, asked.device), workers=workers
+            )
             runs[name][workers] = outcomes
             digests |= {out.digest for out in outcomes}
             first = outcomes[0]
@@ -245,6 +249,7 @@ def parser() -> CommandParser:
     """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail demo parallel", description=__doc__)
     options.add_picture(Path("parallel.png"))
+    options.add_device(str(dt.default_device()))
     options.add_argument(
         "--workers",
         type=positive_int,

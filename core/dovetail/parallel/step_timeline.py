@@ -64,7 +64,9 @@ class SpanContext:
         self._begin_ns = perf_counter_ns()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, error: object, *details: object) -> None:
+        if error is not None:  # waiting could raise, or hang, in place of it
+            return
         dt.synchronize()
         span = Span(self._kind, self._number, self._begin_ns, perf_counter_ns(), self._sizes)
         self._spans.append(span)

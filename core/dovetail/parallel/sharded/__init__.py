@@ -26,6 +26,7 @@ ShardedTensor.rules = {
     "along": sharded_rules.call_along_axes,
     "sort": sharded_rules.sort,
     "diagonal": sharded_rules.diagonal,
+    "kron": sharded_rules.kron,
     "triangle": sharded_rules.triangle,
     "constant": sharded_rules.constant,
     "trace": planned_group.trace,

@@ -15,8 +15,8 @@ import dovetail as dt
 from dovetail.extend import broadcast_shapes
 
 from . import exchanges
-from .sharded_rules import align, gather_whole, match_shardings, move, require_one_group, shard_like
-from .sharded_tensor import ShardedTensor, join, wrap
+from .sharded_rules import align, match_shardings, require_one_group, shard_like
+from .sharded_tensor import ShardedTensor, gather_whole, join, move, wrap
 from .sharding import Sharding, choose_borders
 
 Tensor = dt.Tensor

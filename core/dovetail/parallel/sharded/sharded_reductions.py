@@ -16,7 +16,7 @@ import dovetail as dt
 from dovetail.extend import CHUNK, Op, reduce
 
 from . import exchanges
-from .sharded_tensor import ShardedTensor, wrap
+from .sharded_tensor import ShardedTensor, gather_whole, move
 from .sharding import Messenger, Shape, Sharding
 
 Tensor = dt.Tensor
@@ -92,12 +92,13 @@ def _combine_all(combine: Function, x: ShardedTensor, axes: Shape, name: str) ->
     if x.requires_grad and combine in (dt.max, dt.min):
         best = _combine_all(combine, x.detach(), axes, name)
         return _Extreme.apply(ordered.local, best, x.sharding.group, name)
-    if x.requires_grad and combine is dt.prod:
-        total = _combine_all(combine, x.detach(), axes, name)
-        sharding = Sharding(ordered.outer + 1, ordered.borders, x.sharding.group)
-        return _Factors.apply(ordered.local, total, sharding, name)
+    is_inexact = x.dtype.kind in "fc"
+    if combine is dt.prod and is_inexact and (x.requires_grad or not _is_aligned(ordered)):
+        return _multiply_rows(x, axes, name)
     partial, counts = _combine_chunks(combine, ordered)
     gathered = _gather_last(name, partial, counts, x.sharding.group)
+    if gathered.shape[ordered.outer :] == (1, 1):  # 1 * (inf + 0j) has a NaN
+        return gathered[..., 0, 0]
     return combine(gathered, axis=(ordered.outer, ordered.outer + 1))
 
 
@@ -122,33 +123,17 @@ class _Extreme(dt.autograd.Function):
         return dt.where(here, share, 0.0), None, None, None
 
 
-class _Factors(dt.autograd.Function):
-    """The products of rows, found already; the gradient is that of strided tensors."""
+def _multiply_rows(x: ShardedTensor, axes: Shape, name: str) -> Tensor:
+    """Return the products of whole rows: one of a shard may overflow where the whole does not."""
+    free = [d for d in range(x.ndim) if d not in axes]
+    rows = move(name, x, max(free, key=x.shape.__getitem__)) if free else gather_whole(name, x)
+    return gather_whole(name, dt.prod(rows, axis=axes))  # type: ignore[no-any-return]  # a tensor
 
-    @staticmethod
-    def forward(ctx: Any, local: Tensor, total: Tensor, sharding: Sharding, name: str) -> Tensor:
-        """Return `total`; the last two axes of `local` are reduced."""
-        ctx.save_for_backward(local)
-        ctx.sharding, ctx.name = sharding, f"gradient of {name}"
-        return total
 
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
-        """Return the products of the other factors; for second derivatives, on whole rows."""
-        (local,), s = ctx.saved_tensors, ctx.sharding
-        axes = (s.axis - 1, s.axis)
-        if dt.is_grad_enabled():
-            rows = exchanges.gather(local, s, ctx.name)
-            (part,) = dt.autograd.grad(dt.prod(rows, axis=axes), [rows], g, create_graph=True)
-            return exchanges.cut(part, s, ctx.name), None, None, None
-        factors = dt.conj(local)
-        zero = factors == 0
-        count = zero.astype(dt.int64)
-        safe = dt.where(zero, 1.0, factors)
-        zeros = _combine_all(dt.sum, wrap(count, s), axes, ctx.name)[..., None, None]
-        others = _combine_all(dt.prod, wrap(safe, s), axes, ctx.name)[..., None, None] / safe
-        part = dt.where(count == zeros, others, 0.0) * g[..., None, None]
-        return part, None, None, None
+def _is_aligned(x: _Ordered) -> bool:
+    """Return True if no border is within a chunk."""
+    before, total = x.local.shape[-2], x.borders[-1]
+    return not any(b % CHUNK for b in x.borders if b != total or before > 1)
 
 
 def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:
@@ -158,8 +143,7 @@ def _combine_chunks(combine: Function, x: _Ordered) -> tuple[Tensor, list[int]]:
     """
     *shape, before, length = x.local.shape
     lengths = [b - a for a, b in pairwise(x.borders)]
-    total = x.borders[-1]
-    if any(b % CHUNK for b in x.borders if b != total or before > 1):
+    if not _is_aligned(x):
         flat = dt.reshape(x.local, (*shape, 1, before * length))
         partial = combine(flat, axis=-1, keepdims=True) if length else flat
         return partial, [int(n > 0) for n in lengths]

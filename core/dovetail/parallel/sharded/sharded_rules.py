@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import dovetail as dt
 from dovetail.extend import Op, apply, broadcast_shapes
 
 from . import exchanges
 from .sharded_reductions import add_all
-from .sharded_tensor import ShardedTensor, wrap
+from .sharded_tensor import ShardedTensor, gather_whole, move, wrap
 from .sharding import Shape, Sharding, choose_borders
 
 Tensor = dt.Tensor
 Move = tuple[Any, ...]
+ALL = slice(None)
 
 
 def elementwise(op: Op, operands: Sequence[Any], attrs: object) -> Tensor:
@@ -24,7 +25,7 @@ def elementwise(op: Op, operands: Sequence[Any], attrs: object) -> Tensor:
     matched, sharding = match_shardings(op.name, operands, shape)
     if sharding is None:
         return apply(op, matched, attrs)
-    aligned = [_broadcast(op.name, a, shape, sharding) for a in matched]
+    aligned = [broadcast(op.name, a, shape, sharding) for a in matched]
     return wrap(apply(op, aligned, attrs), sharding)
 
 
@@ -67,17 +68,6 @@ def require_one_group(op: str, operands: Iterable[Any]) -> None:
             )
 
 
-def move(op: str, x: ShardedTensor, axis: int, borders: Shape | None = None) -> ShardedTensor:
-    """Return the same elements, cut along an axis at borders; None are those of `shard`."""
-    group = x.sharding.group
-    if borders is None:
-        borders = choose_borders(x.shape[axis], group.size)
-    new = Sharding(axis, borders, group)
-    if new.matches(x.sharding):
-        return x
-    return wrap(exchanges.reshard(x.local(), x.sharding, new, op), new)
-
-
 def align(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
     """Return an operand's part for this rank's shard of a result; numbers are unchanged."""
     if isinstance(a, ShardedTensor):
@@ -90,7 +80,7 @@ def align(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
     return exchanges.replicate(a, sharding.group, op)
 
 
-def _broadcast(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
+def broadcast(op: str, a: Any, shape: Shape, sharding: Sharding) -> Any:
     """Return an operand's part for a shard, broadcast if its gradient sums over all shards."""
     axis = sharding.axis - len(shape)
     if isinstance(a, ShardedTensor) or not isinstance(a, Tensor) or not a.requires_grad:
@@ -276,9 +266,19 @@ def call_along_axes(
         matched, common = match_shardings(op, operands, shape)
         if common is None:
             return function(*matched)
-        results = function(*[align(op, t, shape, common) for t in matched])
+        own = [align(op, t, shape, common) for t in matched]
+        repeated = [t.requires_grad and t.shape[common.axis] != common.size for t in matched]
+        if any(repeated):
+            plan = _RepeatingCall(op, function, axes, repeated, common, shape)
+            results = _RepeatingFunction.apply(
+                plan, *[t if r else o for t, o, r in zip(matched, own, repeated, strict=True)]
+            )
+        else:
+            results = function(*own)
         return _map(lambda r: wrap(r, common), results)
-    free = [d for d in range(ndim) if d not in axes and shape[d] > 1]
+    sharded = [t for t in operands if isinstance(t, ShardedTensor)]
+    beside_axes = [d for d in range(ndim) if d not in axes and shape[d] > 1]
+    free = [d for d in beside_axes if all(t.shape[d] == shape[d] for t in sharded)]
     if not free:
         whole = [gather_whole(op, t) for t in operands]
         return _map(lambda r: shard_like(op, r, cut[0]), function(*whole))
@@ -287,9 +287,99 @@ def call_along_axes(
     return _map(lambda r: move_like(op, r, cut[0]), call_along_axes(op, function, moved, axes))
 
 
-def gather_whole(op: str, x: Any) -> Any:
-    """Return a sharded tensor on every rank, strided; others unchanged."""
-    return exchanges.gather(x.local(), x.sharding, op) if isinstance(x, ShardedTensor) else x
+class _RepeatingCall(NamedTuple):
+    """A call of a function of shards that mixes elements along `axes`.
+
+    `repeated`: True for each operand that is replicated, with a gradient, along the sharded axis.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    axes: Shape
+    repeated: Sequence[bool]
+    sharding: Sharding
+    shape: Shape  # of the result, with whole `axes`
+
+    def call_aligned(self, *operands: Tensor) -> Any:
+        """Call the function with parts of operands that repeat; ranks add their gradients."""
+        s = self.sharding
+        pairs = zip(operands, self.repeated, strict=True)
+        return self.function(*[align(self.name, t, self.shape, s) if r else t for t, r in pairs])
+
+
+class _RepeatingFunction(dt.autograd.Function):
+    """A differentiable call with shards, and with operands that repeat along the sharded axis.
+
+    The gradient of such an operand is computed from whole rows, so its bits do not depend on the
+    borders: each rank has a part of another axis along which the operand does not repeat. If
+    gradients have gradients, ranks add those of their shards instead.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, call: _RepeatingCall, *operands: Tensor) -> Any:
+        """Return the results for this rank's shards."""
+        ctx.save_for_backward(*operands)
+        ctx.call = call
+        return call.function(*operands)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the shards, and of the replicated operands."""
+        call, operands, needs = ctx.call, ctx.saved_tensors, ctx.needs_input_grad[1:]
+        s, repeats = call.sharding, call.repeated
+        if dt.is_grad_enabled():
+            call, repeats = call._replace(function=call.call_aligned), [False] * len(operands)
+        own = [k for k, need in enumerate(needs) if need and not repeats[k]]
+        results: list[Tensor | None] = [None] * len(operands)
+        for k, g in zip(own, _pull_back(call, operands, own, gradients), strict=True):
+            results[k] = g
+        whole = [t if r else wrap(t, s) for t, r in zip(operands, call.repeated, strict=True)]
+        for k, need in enumerate(needs):
+            if need and repeats[k]:
+                results[k] = _gradient_of_repeated(call, whole, k, [wrap(g, s) for g in gradients])
+        return None, *results
+
+
+def _pull_back(
+    call: _RepeatingCall, operands: Sequence[Tensor], at: Sequence[int], gradients: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """Return the gradients of the operands at positions `at`, by the gradients of the results."""
+    if not at:
+        return ()
+
+    def function(*chosen: Tensor) -> Any:
+        """Return the results as a function of the chosen operands."""
+        by_position = dict(zip(at, chosen, strict=True))
+        return call.function(*[by_position.get(k, t) for k, t in enumerate(operands)])
+
+    _, pull_back = dt.autograd.vjp(function, *[operands[k] for k in at])
+    result: tuple[Tensor, ...] = pull_back(*gradients)
+    return result
+
+
+def _gradient_of_repeated(
+    call: _RepeatingCall, operands: Sequence[Tensor], at: int, gradients: Sequence[Tensor]
+) -> Tensor:
+    """Return the gradient of an operand that repeats along the sharded axis, on every rank."""
+    name = f"gradient of {call.name}"
+    shape, s = operands[at].shape, call.sharding
+    free = [d for d, n in enumerate(shape) if n > 1 and d not in call.axes]
+    if not free:
+        whole = [gather_whole(name, t) for t in operands]
+        return _pull_back(call, whole, [at], [gather_whole(name, g) for g in gradients])[0]
+    axis = max(free, key=shape.__getitem__)
+    new = Sharding(axis, choose_borders(shape[axis], s.group.size), s.group)
+
+    def part(t: Tensor) -> Tensor:
+        """Return this rank's part of a tensor along the new axis, or all of it if it repeats."""
+        if t.shape[axis] != new.size:
+            return gather_whole(name, t)  # type: ignore[no-any-return]  # a tensor
+        if isinstance(t, ShardedTensor):
+            return move(name, t, axis, new.borders).local()
+        return exchanges.cut(t, new, name)
+
+    own = _pull_back(call, [part(t) for t in operands], [at], [part(g) for g in gradients])[0]
+    return exchanges.gather(own, new, name)
 
 
 def shard_like(op: str, x: Tensor, s: Sharding) -> Tensor:
@@ -301,9 +391,12 @@ def shard_like(op: str, x: Tensor, s: Sharding) -> Tensor:
 
 
 def move_like(op: str, x: ShardedTensor, s: Sharding) -> ShardedTensor:
-    """Return a sharded tensor, moved to the axis of `s`, and to its borders if sizes are equal."""
+    """Return a sharded tensor, moved to the axis of `s`, and to its borders if sizes are equal.
+
+    It stays where it is if that axis has one element, which one rank would have.
+    """
     new = _fit(s, x)
-    return move(op, x, new.axis, new.borders)
+    return move(op, x, new.axis, new.borders) if new.size > 1 else x
 
 
 def _fit(s: Sharding, x: Tensor) -> Sharding:
@@ -363,6 +456,15 @@ def triangle(x: ShardedTensor, k: int, upper: bool) -> ShardedTensor:
     """Return the triangle of each matrix; in a shard the diagonal is moved by the shard's start."""
     moved = {x.ndim - 2: x.sharding.start, x.ndim - 1: -x.sharding.start}.get(x.axis, 0)
     return x.with_local((dt.triu if upper else dt.tril)(x.local(), k=k + moved))
+
+
+def kron(x1: Tensor, x2: Tensor) -> Tensor:
+    """Return the Kronecker product: the product along separate axes, merged in pairs."""
+    ndim = max(x1.ndim, x2.ndim)
+    left, right = (x[(None,) * (ndim - x.ndim)] for x in (x1, x2))
+    product = left[(ALL, None) * ndim] * right[(None, ALL) * ndim]
+    shape = [m * n for m, n in zip(left.shape, right.shape, strict=True)]
+    return dt.reshape(product, tuple(shape))
 
 
 def constant(x: ShardedTensor, value: float) -> ShardedTensor:

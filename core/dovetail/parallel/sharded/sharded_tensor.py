@@ -88,7 +88,7 @@ class ShardedTensor(LayoutTensor):
 
         Raises: WorkerError, CaptureError in a captured function.
         """
-        return exchanges.gather(self._local, self.sharding, "full")
+        return gather_whole("full", self)  # type: ignore[no-any-return]  # this one gives a tensor
 
     def reshard(self, axis: int, borders: Shape | None = None) -> ShardedTensor:
         """Return the same elements, cut along another axis or at other borders.
@@ -100,11 +100,8 @@ class ShardedTensor(LayoutTensor):
 
         Raises: AxisError, ArgumentError for wrong borders, WorkerError, CaptureError.
         """
-        group = self.sharding.group
-        new = _choose_sharding("reshard", self.shape, axis, borders, group)
-        if new.matches(self.sharding):
-            return self
-        return wrap(exchanges.reshard(self._local, self.sharding, new, "reshard"), new)
+        new = _choose_sharding("reshard", self.shape, axis, borders, self.sharding.group)
+        return move("reshard", self, new.axis, new.borders)
 
     def with_local(self, local: Tensor, axis: int | None = None) -> ShardedTensor:
         """Return a tensor with another shard of this rank, and the same borders.
@@ -188,6 +185,22 @@ def wrap(local: Tensor, sharding: Sharding) -> ShardedTensor:
     x: ShardedTensor = object.__new__(ShardedTensor)
     x._local, x.sharding = local, sharding
     return x
+
+
+def move(op: str, x: ShardedTensor, axis: int, borders: Shape | None = None) -> ShardedTensor:
+    """Return the same elements, cut along an axis at borders; None are those of `shard`."""
+    group = x.sharding.group
+    if borders is None:
+        borders = choose_borders(x.shape[axis], group.size)
+    new = Sharding(axis, borders, group)
+    if new.matches(x.sharding):
+        return x
+    return wrap(exchanges.reshard(x.local(), x.sharding, new, op), new)
+
+
+def gather_whole(op: str, x: Any) -> Any:
+    """Return a sharded tensor on every rank, strided; others unchanged."""
+    return exchanges.gather(x.local(), x.sharding, op) if isinstance(x, ShardedTensor) else x
 
 
 def shard(x: Tensor, axis: int = 0, borders: Shape | None = None) -> ShardedTensor:
