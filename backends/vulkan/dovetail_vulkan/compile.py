@@ -16,7 +16,6 @@ from dovetail.extend import (
     Program,
     cache_binary,
     cached_binary,
-    unroll_jam,
 )
 
 from . import vulkan as vk
@@ -28,7 +27,7 @@ from .loader import (
     PhysicalDevice,
 )
 from .render import Features, Module, render
-from .schedule import FIRST_GROUP, JAMMED_ROWS, Group, Schedule, is_vectorizable
+from .schedule import FIRST_GROUP, NARROW_GROUP, Group, Schedule, is_vectorizable, join_points
 from .spirv import ENTRY, Capability, Mode, Op
 
 COMPUTE = 0x20  # VK_SHADER_STAGE_COMPUTE_BIT
@@ -69,16 +68,17 @@ class VulkanProgram(Program):
     """A rendered kernel, and its pipelines by their schedules; `first` is built before launches."""
 
     def __init__(self, compiler: Compiler, kernel: Kernel) -> None:
-        self.kernel, self.jammed = kernel, unroll_jam(kernel, JAMMED_ROWS)
+        self.kernel, self.tile = kernel, join_points(kernel)
         self.is_vectorizable = is_vectorizable(kernel)
         self._compiler, self._pipelines, self._lock = compiler, dict[Schedule, Pipeline](), Lock()
-        self.first = Schedule(FIRST_GROUP, jammed=self.jammed is not None)
+        group = NARROW_GROUP if self.tile else FIRST_GROUP
+        self.first = Schedule(group, jammed=self.tile is not None)
         self.module = self.render(self.first)
         self.source = list_instructions(self.module.words)
 
     def render(self, schedule: Schedule) -> Module:
         """Return the module of a schedule."""
-        kernel = self.jammed if schedule.jammed and self.jammed else self.kernel
+        kernel = self.tile.kernel if schedule.jammed and self.tile else self.kernel
         return render(kernel, self._compiler.features, schedule.lanes, schedule.vectorized)
 
     def add(self, schedule: Schedule, module: Module, cache: bytes = b"") -> bytes:

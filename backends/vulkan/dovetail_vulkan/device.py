@@ -29,7 +29,13 @@ class VulkanBackend(DriverBackend):
         self._lock = Lock()
         stream = self.create_stream()
         is_cpu = physical.kind == "CPU"
-        launcher = Launcher(stream, self.process, shares=not is_cpu, vectorizes=is_cpu)
+        launcher = Launcher(
+            stream,
+            self.process,
+            shares=not is_cpu,
+            vectorizes=is_cpu,
+            concurrency=info.capabilities.concurrency,
+        )
         self.attach(self.memory, Compiler(self.device, info), launcher, stream)
         weakref.finalize(self, _finish, self._streams, self.device)
 
@@ -70,7 +76,9 @@ class VulkanBackend(DriverBackend):
 
     def elapsed_ms(self, start: Event, end: Event) -> float:
         """Return the milliseconds between the timestamps of two events."""
-        return (end.read_ns() - start.read_ns()) / 1e6
+        physical, ticks = self.device.physical, end.read_ticks() - start.read_ticks()
+        half = 1 << (physical.timestamp_bits - 1)  # the clock begins again at 0 after two halves
+        return ((ticks + half) % (2 * half) - half) * float(physical.tick_ns) / 1e6
 
 
 def _finish(streams: Sequence[Stream], device: LogicalDevice) -> None:

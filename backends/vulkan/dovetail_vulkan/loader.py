@@ -24,6 +24,7 @@ LLVMPIPE = 13  # VkDriverId of Mesa's Vulkan on the CPU
 # VkPhysicalDeviceType: the order of devices, the discrete GPU first, and the name of each type
 DEVICE_TYPES = {2: "discrete", 1: "integrated", 3: "virtual", 0: "other", 4: "CPU"}
 _COMPUTE_QUEUE = 2
+_DEVICE_LOCAL_HEAP = 1
 _PORTABILITY = b"VK_KHR_portability_enumeration"
 _SUBSET = b"VK_KHR_portability_subset"  # a device that has this extension must enable it
 # Names of the features in use, by their position in Features, Features11 and Features12
@@ -108,6 +109,16 @@ def instance(validate: bool = False) -> Instance:
         return _instances[validate]
 
 
+def find_device_heap(memory: vk.Structure) -> int:
+    """Return the bytes of the largest heap that is the device's own, if it has one.
+
+    A discrete GPU also has heaps of the host's memory, which may be larger.
+    """
+    heaps = list(memory.heaps)[: memory.heap_count]
+    own = [h for h in heaps if h.flags & _DEVICE_LOCAL_HEAP]
+    return max(int(h.size) for h in own or heaps)
+
+
 class PhysicalDevice:
     """A device that the loader finds: what it is, and what it can do."""
 
@@ -118,8 +129,10 @@ class PhysicalDevice:
         find = call.GetPhysicalDeviceQueueFamilyProperties
         families = vk.enumerate_items(find, vk.QueueFamily, handle)
         computing = [i for i, f in enumerate(families) if f.flags & _COMPUTE_QUEUE]
-        self.family = max(computing, key=lambda i: families[i].count, default=-1)
-        self.queues = families[self.family].count if computing else 0
+        timed = [i for i in computing if families[i].timestamp_bits]  # events are timestamps
+        self.family = max(timed, key=lambda i: families[i].count, default=-1)
+        self.queues = families[self.family].count if timed else 0
+        self.timestamp_bits = families[self.family].timestamp_bits if timed else 0
         self.features: frozenset[str] = frozenset()
         if self.properties.api >= API_VERSION:
             vk.chain(self.properties, more, self._driver)
@@ -133,7 +146,7 @@ class PhysicalDevice:
         memory = vk.MemoryProperties()
         call.GetPhysicalDeviceMemoryProperties(handle, byref(memory))
         self.memory_types = [t.flags for t in memory.types[: memory.type_count]]
-        self.total_memory = max(h.size for h in memory.heaps[: memory.heap_count])
+        self.total_memory = find_device_heap(memory)
         self.allocation_bytes_max = int(more.allocation_max)
         find = call.EnumerateDeviceExtensionProperties
         offered = vk.enumerate_items(find, vk.Extension, handle, None)
@@ -152,7 +165,7 @@ class PhysicalDevice:
         """Return what the device lacks for this backend; nothing if it can be used."""
         if self.properties.api < API_VERSION:
             return [f"Vulkan 1.2 (it has {self.version})"]
-        queue = [] if self.queues else ["a compute queue"]
+        queue = [] if self.queues else ["a compute queue with timestamps"]
         return queue + [name for name in REQUIRED if name not in self.features]
 
     def float_control(self, control: int) -> frozenset[int]:

@@ -39,8 +39,11 @@ NARROW_FEATURES = frozenset(
     ("shaderInt8", "shaderInt16", "storageBuffer8BitAccess", "storageBuffer16BitAccess")
 )
 DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # by which users name drivers
-# Packages of Linux distributions, for the hints
-LOADER_PACKAGE, DRIVER_PACKAGE = "libvulkan1", "mesa-vulkan-drivers"
+LOADER_PACKAGE = "libvulkan1"  # of Debian and Ubuntu, for the hints
+DRIVERS = (
+    "your GPU's Vulkan driver (NVIDIA: NVIDIA's driver; AMD, Intel, or a CPU alone: "
+    "mesa-vulkan-drivers on Debian and Ubuntu)"
+)
 
 
 @hookimpl
@@ -88,8 +91,7 @@ def suggest_fix(status: int = 0) -> str:
     steps = [
         f"unset {v}, which hides all other drivers" for v in DRIVER_VARIABLES if v in os.environ
     ]
-    install = f"install your GPU's Vulkan driver ({DRIVER_PACKAGE} on Debian and Ubuntu)"
-    return ", or ".join([*steps, install])
+    return ", or ".join([*steps, f"install {DRIVERS}"])
 
 
 def describe(device: PhysicalDevice, index: int) -> DeviceInfo:
@@ -165,4 +167,6 @@ def dovetail_diagnostics() -> Mapping[str, str]:
         facts[f"device {number}"] = f"{device.name}, {device.driver}, Vulkan {device.version}"
         if device.missing():
             facts[f"device {number}"] += f", lacks {', '.join(device.missing())}"
+    if all(device.kind == "CPU" for device in devices):
+        facts["GPU"] = f"none is found; if there is one, {suggest_fix()}"
     return facts

@@ -15,11 +15,11 @@ from dovetail.extend import (
     Value,
     along_rows,
     grid_index,
-    jammed_axis,
     reduces_long,
     reductions,
     shareable,
     stride_along,
+    unroll_jam,
     walk,
 )
 
@@ -27,8 +27,8 @@ Group = tuple[int, int, int]  # work items along x, y and z
 
 LANE_GROUP = (LANES, 1, 1)  # of a schedule with lanes
 FIRST_GROUP = (64, 1, 1)  # of the pipeline that is built first
-NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short
-JAMMED_ROWS = 8  # points of a work item in a jammed schedule
+NARROW_GROUP = (8, 8, 1)  # for grids whose last axis is short, and tiles
+JAMMED_ROWS, JAMMED_COLUMNS = 8, 4  # of a product, per work item: 12 loads for 32 multiplications
 VECTOR_POINTS = 4  # neighbours along x of a work item in a vectorized schedule: a vector of SPIR-V
 VECTORIZED_LAUNCH_POINTS_MIN = 1 << 18  # from which a second pipeline is worth its time
 VECTORIZED_COLUMNS_MIN = 256  # points along x, likewise: a group of work items
@@ -42,7 +42,7 @@ class Schedule(NamedTuple):
 
     - `group`: the work items of a group along x, y and z.
     - `lanes`: True if the items of a group compute each point together.
-    - `jammed`: True if an item computes JAMMED_ROWS points of a product, which share their loads.
+    - `jammed`: True if an item computes a tile of a product, whose points share their loads.
     - `vectorized`: True if an item computes VECTOR_POINTS neighbours along x, and accesses vectors.
     """
 
@@ -55,6 +55,41 @@ class Schedule(NamedTuple):
 def choose_group(points: Sequence[int]) -> Group:
     """Return the size of groups for a number of points along x, y and z."""
     return NARROW_GROUP if points[0] <= NARROW_GROUP[0] and points[1] > 1 else FIRST_GROUP
+
+
+def choose_tile_group(points: Sequence[int]) -> Group:
+    """Return the size of groups with the fewest idle items; the square one if sizes are equal."""
+
+    def count_items(group: Group) -> int:
+        """Return the work items that cover the points in whole groups."""
+        return math.prod(-(-n // size) * size for n, size in zip(points, group, strict=True))
+
+    return min(NARROW_GROUP, FIRST_GROUP, key=count_items)
+
+
+class Tile(NamedTuple):
+    """A kernel whose items compute `rows` times `columns` points each, which share their loads."""
+
+    kernel: Kernel
+    rows: int
+    columns: int
+
+    def suits(self, grid: Sequence[int], concurrency: int) -> bool:
+        """Return True if a launch has enough points to keep the device busy with tiles.
+
+        More than half of the rows and of the columns of a tile must be points of the grid.
+        """
+        is_large = math.prod(grid) >= concurrency * self.rows * self.columns
+        return is_large and 2 * grid[-2] > self.rows and 2 * grid[-1] > self.columns
+
+
+def join_points(kernel: Kernel) -> Tile | None:
+    """Return a kernel that computes several points per item; None if points share no loads."""
+    rows = unroll_jam(kernel, JAMMED_ROWS)
+    if rows is None:
+        return None
+    both = unroll_jam(rows, JAMMED_COLUMNS, axis=-1, apart=True)
+    return Tile(rows, JAMMED_ROWS, 1) if both is None else Tile(both, JAMMED_ROWS, JAMMED_COLUMNS)
 
 
 def shares_points(kernel: Kernel, ints: Sequence[int]) -> bool:
@@ -92,21 +127,20 @@ def schedule_launch(
     ints: Sequence[int],
     grid: Sequence[int],
     shares: bool = False,
-    jams: bool = False,
+    tile: Tile | None = None,
     vectorizes: bool = False,
 ) -> tuple[Schedule, Sequence[int], list[int]]:
     """Return the schedule of a launch, its integers, and the groups along x, y and z.
 
     - `shares`: True if groups may compute points together.
-    - `jams`: True if the kernel has a jammed form.
+    - `tile`: the tile that an item computes; None: a point.
     - `vectorizes`: True if an item may compute VECTOR_POINTS neighbours along x.
     """
     lanes = shares and shares_points(kernel, ints)
-    jammed = jams and grid[jammed_axis(kernel)] > 1
-    if jammed:
-        axis = jammed_axis(kernel)
-        rows = -(-grid[axis] // JAMMED_ROWS)
-        ints, grid = (*ints, rows), (*grid[:axis], rows, *grid[axis + 1 :])
+    if tile:
+        rows, columns = -(-grid[-2] // tile.rows), -(-grid[-1] // tile.columns)
+        ints = (*ints, rows, columns)[: len(tile.kernel.ints)]
+        grid = (*grid[:-2], rows, columns)
     points = [*reversed(grid), 1, 1, 1][:3]
     if lanes:
         return Schedule(LANE_GROUP, lanes), ints, [min(points[0], GROUPS_MAX), *points[1:]]
@@ -114,6 +148,6 @@ def schedule_launch(
     vectorized = vectorizes and is_large and points[0] >= VECTORIZED_COLUMNS_MIN
     if vectorized:
         points[0] = -(-points[0] // VECTOR_POINTS)
-    group = choose_group(points)
+    group = choose_tile_group(points) if tile else choose_group(points)
     groups = [-(-n // items) for n, items in zip(points, group, strict=True)]
-    return Schedule(group, jammed=jammed, vectorized=vectorized), ints, groups
+    return Schedule(group, jammed=tile is not None, vectorized=vectorized), ints, groups

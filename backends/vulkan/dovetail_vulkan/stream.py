@@ -92,14 +92,14 @@ class Event:
         self.stream.flush(self.value)
         return self.stream.count_done() >= self.value
 
-    def read_ns(self) -> float:
-        """Wait for the event; return its time in nanoseconds of the device's clock."""
+    def read_ticks(self) -> int:
+        """Wait for the event; return its time in ticks of the device's clock."""
         self.stream.wait(self.value)
         ticks, device = ctypes.c_uint64(), self.stream.device
         device.functions.GetQueryPoolResults(
             device.handle, *self.query, 1, 8, byref(ticks), 8, _RESULT_64_WAIT
         )
-        return ticks.value * float(device.physical.tick_ns)
+        return ticks.value
 
 
 class Stream:

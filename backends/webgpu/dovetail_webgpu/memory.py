@@ -109,7 +109,9 @@ class Memory(DeviceMemory):
             self.queue.write(block.buffer._internal, start, words)
 
     def read_ns(self, event: Event) -> float:
-        """Wait for an event; return its time in nanoseconds of the device's clock."""
+        """Wait for an event; return its time in nanoseconds of the device's or the host's clock."""
+        if event.ticks is None:
+            return event.host_ns
         ticks = memoryview(bytearray(8))
         self.copy_out(ticks, Block(event.ticks), 0)
         return ticks.cast("Q")[0] * float(lib.wgpuQueueGetTimestampPeriod(self.queue.queue))

@@ -33,7 +33,11 @@ GPU_CONCURRENCY = 1 << 14  # points that keep a GPU busy; WebGPU does not tell i
 LLVMPIPE_ITERATIONS_MAX = 65_535
 BINDING_BYTES_MAX = 1 << 31  # bytes that 32-bit indices of all dtypes reach
 GROUP_ITEMS = 64  # work items of a group
-DRIVERS = "the driver of your GPU (mesa-vulkan-drivers on Debian and Ubuntu)"
+DRIVER_VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # by which users name Vulkan drivers
+DRIVERS = (
+    "your GPU's driver (on Linux NVIDIA: NVIDIA's driver; AMD, Intel, or a CPU alone: "
+    "mesa-vulkan-drivers on Debian and Ubuntu)"
+)
 
 
 @hookimpl
@@ -50,8 +54,16 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
     except (ImportError, OSError, RuntimeError) as error:
         return Unavailable(f"wgpu cannot be loaded: {error}", install_command("wgpu"))
     if not adapters:
-        return Unavailable("wgpu finds no adapter", f"install {DRIVERS}")
+        return Unavailable("wgpu finds no adapter", suggest_fix())
     return [describe(adapter, i) for i, adapter in enumerate(adapters)]
+
+
+def suggest_fix() -> str:
+    """Return the steps that may give an adapter, as text."""
+    steps = [
+        f"unset {v}, which hides all other drivers" for v in DRIVER_VARIABLES if v in os.environ
+    ]
+    return ", or ".join([*steps, f"install {DRIVERS}"])
 
 
 def describe(adapter: Any, index: int) -> DeviceInfo:
@@ -125,10 +137,13 @@ def dovetail_diagnostics() -> Mapping[str, str]:
     except (ImportError, OSError, RuntimeError):  # as the probe has said
         return {}
     facts = {"wgpu": adapters.wgpu.__version__}
-    for number, adapter in enumerate(adapters.wgpu.gpu.enumerate_adapters_sync()):
+    offered = adapters.wgpu.gpu.enumerate_adapters_sync()
+    for number, adapter in enumerate(offered):
         lacks = adapters.find_lacks(adapter)
         name = f"{adapter.info['device']}, {adapter.info['description']}"
         facts[f"adapter {number}"] = f"{name}, {adapter.info['backend_type']}" + (
             f" ({lacks})" if lacks else ""
         )
+    if offered and all(adapter.info["adapter_type"] == "CPU" for adapter in offered):
+        facts["GPU"] = f"none is found; if there is one, {suggest_fix()}"
     return facts

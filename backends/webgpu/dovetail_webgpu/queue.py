@@ -9,12 +9,15 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import starmap
+from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 import wgpu
 from dovetail.extend import DeviceError, Lock
 from wgpu.backends.wgpu_native import ffi, lib
 from wgpu.backends.wgpu_native._api import libf
+
+from .adapters import TIMESTAMPS
 
 BATCH_LAUNCHES_MAX = 64  # launches that are submitted together
 ARGUMENT_BYTES = 1 << 14  # of one launch: the size of its binding
@@ -38,13 +41,15 @@ class Event:
     """The end of the work that was queued before it.
 
     - `state`: empty until the device has passed the event.
+    - `ticks`: a buffer with a timestamp; None if the device has none.
+    - `host_ns`: the host's time in nanoseconds, on a device without timestamps.
     """
 
-    __slots__ = ("__weakref__", "state", "ticks")
+    __slots__ = ("__weakref__", "host_ns", "state", "ticks")
 
-    def __init__(self, ticks: Any) -> None:
+    def __init__(self, ticks: Any = None) -> None:
         self.state: list[int] = []
-        self.ticks = ticks  # a buffer with a timestamp; None if the device has none
+        self.ticks, self.host_ns = ticks, 0
 
 
 class QueuedLaunch(NamedTuple):
@@ -134,9 +139,18 @@ class Queue:
             libf.wgpuQueueWriteBuffer(self.queue, buffer, offset, data, source.nbytes)
 
     def record(self) -> Event:
-        """Return an event at the current end, with a timestamp if the device has them."""
+        """Return an event at the current end.
+
+        Without timestamps, as on Apple's GPUs, it waits for the work, and takes the host's time.
+        """
+        if not self.device.features >= TIMESTAMPS:
+            self.wait()
+            event = Event()
+            event.state.append(lib.WGPUQueueWorkDoneStatus_Success)
+            event.host_ns = perf_counter_ns()
+            return event
         with self.lock:
-            event = Event(self._write_timestamp() if self.device.features else None)
+            event = Event(self._write_timestamp())
             self.flush()
             self.when_done(event.state)
             return event

@@ -39,6 +39,7 @@ from dovetail.extend import (
     DType,
     Kernel,
     KernelBuilder,
+    Loop,
     Store,
     Value,
     bool_,
@@ -48,13 +49,14 @@ from dovetail.extend import (
     int32,
     legalize,
     load,
+    loads,
     ne,
     parse_kernel,
     reduce_loop,
     shareable,
     uint32,
 )
-from dovetail.ir.language import map_loop
+from dovetail.ir.language import fold_loop, map_loop
 from dovetail_vulkan import schedule
 from places import GOLDEN
 from vulkan_devices import DEVICES, NAMES, REASON, opened, run_python
@@ -221,22 +223,72 @@ def test_launches_have_as_many_groups_as_cover_their_points() -> None:
         *(((7, 65), (64, 1, 1), [2, 7, 1]), ((9, 8), (8, 8, 1), [1, 2, 1])),
         *(((), (64, 1, 1), [1, 1, 1]), ((3, 2, 100), (64, 1, 1), [2, 2, 3])),
     ):
-        chosen = schedule.schedule_launch(kernel, (3, 65), grid, shares=False, jams=False)
+        chosen = schedule.schedule_launch(kernel, (3, 65), grid, shares=False)
         assert chosen == (schedule.Schedule(group), (3, 65), groups)
-    *_, groups = schedule.schedule_launch(kernel, (3, 65), (70_000,), shares=True, jams=False)
+    *_, groups = schedule.schedule_launch(kernel, (3, 65), (70_000,), shares=True)
     assert groups == [schedule.GROUPS_MAX, 1, 1]
 
 
 def test_products_are_jammed_and_have_the_reference_bits(host: DeviceHost) -> None:
     kernel = parse_kernel((GOLDEN / "matmul.txt").read_text())
     rng = np.random.default_rng(8)
-    for m, n, p in ((1, 5, 7), (8, 3, 20), (21, 40, 9)):
+    for m, n, p in ((1, 5, 7), (8, 3, 20), (21, 40, 9), (131, 12, 70)):
         arrays = [rng.standard_normal(k).astype("f4") for k in (m * n, n * p, m * p)]
         check(host, kernel, arrays, [m, n, p])
     program = host.programs[str(kernel)]
-    jams = program.jammed is not None
+    jams = program.tile is not None
     assert jams or not host.backend.info.capabilities.denormals  # guarded sums have branches
     assert {s.jammed for s in program._pipelines} == {False, jams}  # False: of one row
+
+
+def test_tiles_need_points_for_all_items_and_leave_few_idle() -> None:
+    product = parse_kernel((GOLDEN / "matmul.txt").read_text())
+    tile = schedule.join_points(product)
+    assert tile is not None
+    for grid, concurrency, suits in (
+        *(((64, 64), 128, True), ((64, 64), 129, False), ((4, 4096), 2, False)),
+        *(((4096, 2), 2, False), ((5, 3), 0, True)),
+    ):
+        assert tile.suits(grid, concurrency) == suits, grid
+    for grid, group, groups in (
+        *(((256, 256), (8, 8, 1), [8, 4, 1]), ((64, 10), (8, 8, 1), [1, 1, 1])),
+        ((8, 256), (64, 1, 1), [1, 1, 1]),
+    ):
+        chosen, ints, size = schedule.schedule_launch(product, (1, 2, 3), grid, tile=tile)
+        assert chosen == schedule.Schedule(group, jammed=True)
+        assert (ints, size) == ((1, 2, 3, -(-grid[0] // 8), -(-grid[1] // 4)), groups)
+
+
+def test_item_loads_a_value_once_for_the_points_of_its_tile() -> None:
+    product = parse_kernel((GOLDEN / "matmul.txt").read_text())
+    tile = schedule.join_points(product)
+    assert tile is not None
+    in_folds = [v for loop in tile.kernel.body if isinstance(loop, Loop) for v in loads(loop.body)]
+    assert len(in_folds) == 8 + 4
+    assert schedule.join_points(parse_kernel((GOLDEN / "row_sum.txt").read_text())) is None
+
+
+def test_points_that_share_loads_along_rows_alone_are_joined_along_rows(host: DeviceHost) -> None:
+    b = KernelBuilder("shared_rows")
+    x, y, out = (
+        b.buffer("x", float32, "r"),
+        b.buffer("y", float32, "r"),
+        b.buffer("o", float32, "w"),
+    )
+    m, n, p = (b.int(name) for name in "mnp")
+    i, j = b.axis(m), b.axis(n)
+
+    def step(k: Value, total: Value) -> list[Value]:
+        return [total + load(x, (i * p + k) * n + j) * load(y, k * n + j)]
+
+    b.store(out, i * n + j, fold_loop(0, p, [const(0.0, float32)], step).results[0])
+    kernel = b.build()
+    tile = schedule.join_points(kernel)
+    assert tile is not None
+    assert tile[1:] == (schedule.JAMMED_ROWS, 1)
+    rng = np.random.default_rng(8)
+    arrays = [rng.standard_normal(k).astype("f4") for k in (131 * 5 * 70, 5 * 70, 131 * 70)]
+    check(host, kernel, arrays, [131, 70, 5])
 
 
 @pytest.mark.skipif(not SWIFTSHADER.exists(), reason="SwiftShader (of Chromium) is not here")

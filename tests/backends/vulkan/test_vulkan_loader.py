@@ -11,6 +11,7 @@ pytest.importorskip("dovetail_vulkan", reason="dovetail-vulkan is not installed"
 
 from dovetail.extend import Unavailable, float64
 from dovetail_vulkan import loader, plugin
+from dovetail_vulkan import vulkan as vk
 from vulkan_devices import DEVICES, REASON, run_python
 
 needs_device = pytest.mark.skipif(not DEVICES, reason=REASON)
@@ -49,6 +50,20 @@ def test_doctor_runs_a_kernel_and_shows_the_driver() -> None:
     assert "open" in row and "compiled" in row, done.stdout
 
 
+@needs_device
+@pytest.mark.parametrize("kind", ["CPU", "integrated"])
+def test_doctor_says_that_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    device = loader.instance().devices()[0]
+    device.kind = kind
+    monkeypatch.setattr(loader.Instance, "devices", lambda self: [device])
+    monkeypatch.setenv("VK_DRIVER_FILES", "/nowhere")
+    facts = plugin.dovetail_diagnostics()
+    assert ("GPU" in facts) == (kind == "CPU")
+    if kind == "CPU":
+        assert facts["GPU"].startswith("none is found; if there is one, unset VK_DRIVER_FILES")
+        assert "NVIDIA's driver" in facts["GPU"] and "mesa-vulkan-drivers" in facts["GPU"]
+
+
 def test_validation_without_its_layer_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "VALIDATION_LAYER", b"VK_LAYER_is_nowhere")
     monkeypatch.setattr(loader, "_instances", {})
@@ -67,6 +82,37 @@ def test_devices_are_numbered_and_have_unique_fingerprints() -> None:
 def test_discrete_devices_come_first() -> None:
     kinds = [d.details["kind"] for d in DEVICES]
     assert kinds == sorted(kinds, key=[*loader.DEVICE_TYPES.values()].index)
+
+
+@pytest.mark.parametrize(
+    ("heaps", "expected"),
+    [([(8, 1), (32, 0)], 8), ([(1, 1), (8, 1), (32, 0)], 8), ([(16, 0)], 16)],
+    ids=["discrete", "with a window", "no own heap"],
+)
+def test_memory_of_a_device_is_not_that_of_the_host(
+    heaps: list[tuple[int, int]], expected: int
+) -> None:
+    memory = vk.MemoryProperties(heap_count=len(heaps))
+    for heap, (gib, flags) in zip(memory.heaps, heaps, strict=False):
+        heap.size, heap.flags = gib << 30, flags
+    assert loader.find_device_heap(memory) == expected << 30
+
+
+@needs_device
+def test_queue_without_timestamps_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    families = [vk.QueueFamily(flags=2, count=4), vk.QueueFamily(flags=6, count=1)]
+    families[1].timestamp_bits = 36
+    monkeypatch.setattr(
+        vk,
+        "enumerate_items",
+        lambda f, t, *a, read=vk.enumerate_items: (
+            families if t is vk.QueueFamily else read(f, t, *a)
+        ),
+    )
+    (device, *_) = loader.instance().devices()
+    assert (device.family, device.queues, device.timestamp_bits) == (1, 1, 36)
+    families.pop()
+    assert loader.instance().devices()[0].missing() == ["a compute queue with timestamps"]
 
 
 @needs_device

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -217,6 +218,22 @@ def test_events_pass_in_order_and_tell_the_time_between(backend: Any) -> None:
     assert 0 < backend.elapsed_ms(start, end) < 10_000
 
 
+def test_events_tell_the_time_without_timestamps(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apple's GPUs have none between passes."""
+    other = SimpleNamespace(features=frozenset(("core-features-and-limits",)))
+    n = 1 << 16
+    handle, launch = backend.allocate(4 * n), backend.bind(compile_add(backend), [n, 0, 0], [n])
+    monkeypatch.setattr(backend.queue, "device", other)
+    start = backend.record_event(None)
+    launch((handle, 0, handle, 0), [1.0], None)
+    end = backend.record_event(None)
+    assert backend.event_done(start) and backend.event_done(end)
+    backend.wait_event(None, end)
+    assert 0 < backend.elapsed_ms(start, end) < 60_000
+
+
 def test_floats_and_integers_need_no_companion(device: tuple[Any, Any]) -> None:
     assert DEVICES[0].companion in (None, "reference")
     can = device[1].info.capabilities
@@ -238,3 +255,28 @@ def test_adapter_of_several_apis_is_listed_once_and_opengl_never() -> None:
     listed = adapters.list_adapters()
     assert len({adapters._identify(a) for a in listed}) == len(listed) == len(DEVICES)
     assert all(a.info["backend_type"] in adapters.APIS for a in listed)
+
+
+@pytest.mark.parametrize("kind", ["CPU", "IntegratedGPU"])
+def test_doctor_says_that_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    from dovetail_webgpu import adapters
+
+    info = {"device": "a", "description": "b", "backend_type": "Vulkan", "adapter_type": kind}
+    limits = {"max-storage-buffers-per-shader-stage": 8}
+    found = [SimpleNamespace(info=info, limits=limits)]
+    monkeypatch.setattr(adapters.wgpu.gpu, "enumerate_adapters_sync", lambda: found, raising=False)
+    facts = plugin.dovetail_diagnostics()
+    assert ("GPU" in facts) == (kind == "CPU")
+    assert "NVIDIA's driver" in facts.get("GPU", "NVIDIA's driver")
+
+
+def test_missing_adapter_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dovetail_webgpu import adapters
+
+    monkeypatch.setattr(adapters.wgpu.gpu, "enumerate_adapters_sync", list, raising=False)
+    monkeypatch.setenv("VK_ICD_FILENAMES", "/nowhere")
+    found = plugin.dovetail_probe({})
+    assert isinstance(found, Unavailable) and found.reason == "wgpu finds no adapter"
+    assert found.hint.startswith(
+        "unset VK_ICD_FILENAMES, which hides all other drivers, or install"
+    )
