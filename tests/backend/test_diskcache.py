@@ -408,12 +408,13 @@ def test_launcher_with_wrong_content_is_rebuilt(cache_folder: Path, wrong: bytes
     launch = importlib.import_module("dovetail_cpu_llvm.launch")
     plugin = importlib.import_module("dovetail_cpu_llvm.plugin")
     compiler = importlib.import_module("dovetail_cpu_llvm.compile").Compiler()
-    launch.Launcher(compiler, "a cpu")._get_routine_code("sgemm")  # the code is written then
+    module = importlib.import_module("dovetail_cpu_llvm.gemm").module("s")
+    launch.Launcher(compiler, "a cpu")._get_routine_code(module)  # the code is written then
     right = {path: path.read_bytes()[diskcache.DIGEST_BYTES :] for path in files(cache_folder)}
     assert len(right) >= 1
     for path in right:
         path.write_bytes(diskcache._authentication_code(path, wrong) + wrong)
-    launch.Launcher(compiler, "a cpu")._get_routine_code("sgemm")
+    launch.Launcher(compiler, "a cpu")._get_routine_code(module)
     assert {path: path.read_bytes()[diskcache.DIGEST_BYTES :] for path in right} == right
     assert plugin.dovetail_probe({})
 

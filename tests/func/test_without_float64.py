@@ -26,7 +26,8 @@ METHODS = (
     "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased",
     "normal_unbiased",
 )  # fmt: skip
-# n: float32 (3, 50) with NaNs, and one row of NaNs alone; f: a NumPy array of float64 (6,)
+# n: float32 (3, 50) with NaNs, and one row of NaNs alone; f: a NumPy array of float64 (6,);
+# q: int32 (3, 50)
 MORE = [
     *[f"dt.quantile(n, 0.3, axis=1, method={method!r})" for method in METHODS],
     *[f"dt.nanquantile(n, [0.0, 0.1, 0.77, 1], axis=1, method={method!r})" for method in METHODS],
@@ -51,7 +52,30 @@ MORE = [
     "dt.asarray(f + 1j, dtype=dt.complex64)",
     "dt.asarray(dt.asarray(f, device='cpu'), x.dtype, device=x.device)",
     "dt.asarray(f, device='cpu').to(x.device, dt.float32)", "dt.asarray(f[2], dtype=dt.float32)",
+    "dt.asarray(dt.asarray(f, device='cpu'), dt.int64, device=x.device)",
+    "dt.asarray(dt.asarray(f + 1j, device='cpu'), dt.complex64, device=x.device)",
+    "dt.asarray(x, dt.float64, device='cpu').to(x.device, dt.float32)",
+    "i.to('cpu', dt.float64).astype(dt.int32, device=x.device)",
+    "x.astype(dt.float64, device='cpu').to(x.device, dt.float32)",
     "dt.nn.functional.affine_grid(m[None, :2, :3], (1, 1, 2, 2), align_corners=False)",
+    *[f"dt.{f}(q, axis=1, where=q > 3)" for f in ("mean", "var", "std", "nanmean")],
+    *[f"dt.{f}(q, axis=1, correction=1)" for f in ("var", "std", "nanvar", "nanstd")],
+    "q.var(axis=0)", "q.std(keepdims=True)", "dt.var(q.astype(dt.uint64))", "dt.var(q > 0)",
+    "dt.vmap(dt.var)(q)", "dt.logsumexp(q, axis=1)", "q.logsumexp()",
+    "dt.std(q.to_sparse())", "[dt.var(q + k) for k in range(4)]",
+    "dt.gradient(q, axis=1)", "dt.gradient(q, 2.0)", "dt.gradient(i, i * 2, edge_order=2)",
+    "dt.gradient(q, axis=1, edge_order=2)", "dt.gradient(x, dt.arange(6, dtype=dt.int64))",
+    "dt.cov(q)", "dt.cov(q[0], n[0])", "dt.cov(q, fweights=q[0] * q[0], aweights=q[1] * q[1])",
+    "dt.func.grad(lambda w: dt.cov(i, aweights=w))(u)",
+    "dt.func.grad(lambda h: dt.sum(dt.gradient(i, h)))(x)", "dt.cov(x, i)",
+    "dt.cov(x, f.astype(int))", "dt.corrcoef(q)", "dt.corrcoef(q > 0)",
+    "dt.isclose(q, q + 1)", "dt.isclose(x, i, equal_nan=True)", "dt.isclose(i, 1.5, rtol=0.5)",
+    "dt.isclose(x, f.astype(int))", "dt.allclose(q, q)", "dt.allclose(q > 0, x[0])",
+    *[f"dt.pad(q, 3, mode={mode!r})" for mode in ("linear_ramp", "mean", "median", "maximum")],
+    "dt.pad(q > 0, 2, mode='mean')", "dt.pad(q, 3, mode='linear_ramp', end_values=-7)",
+    "dt.histc(q, 7, -20, 20)", "dt.histc(q.astype(dt.int8))", "dt.histogram(q, y.sort())",
+    "dt.histogram(x, dt.sort(i), weights=i)", "dt.histogram(i, y.sort(), density=True)",
+    "dt.histogram(x, 3, weights=i)", "dt.histogram2d(i, x, (x.sort(), y.sort()))",
 ]  # fmt: skip
 
 
@@ -67,8 +91,10 @@ def bits(expression: str, device: dt.Device | str) -> list[Any]:
     with dt.device(device), dt.vendor_products(False):
         many, shared = inputs(dt.default_device())
         rows = np.random.default_rng(3).standard_normal((3, 50)).astype("f4")
+        names = {**{k: v[0] for k, v in many.items()}, **shared}
+        names["q"] = dt.asarray((rows * 20).astype("i4"))
         rows[0, ::3] = rows[1] = np.nan
-        names = {**{k: v[0] for k, v in many.items()}, **shared, "n": dt.asarray(rows)}
+        names["n"] = dt.asarray(rows)
         dt.random.manual_seed(3)
         results = optree.tree_leaves(value(expression, {**names, "f": np.linspace(-3, 300, 6)}))
         assert all(t.device == dt.default_device() for t in results if isinstance(t, dt.Tensor))
@@ -85,6 +111,13 @@ def bits(expression: str, device: dt.Device | str) -> list[Any]:
 @pytest.mark.parametrize("expression", [*LINES, *MORE])
 def test_function_has_the_same_bits_without_float64(expression: str, device: dt.Device) -> None:
     assert bits(expression, device) == bits(expression, "cpu")
+
+
+def test_captured_function_of_integers_runs_without_float64(device: dt.Device) -> None:
+    x = dt.asarray([1, 2, 4], device=device)
+    with pytest.warns(dt.DovetailWarning, match="the host reads a tensor"):
+        result = dt.jit(dt.var)(x)
+    assert result.device is device and result.item() == dt.var(x.to("cpu")).item()
 
 
 def test_float64_itself_is_refused_by_name(device: dt.Device) -> None:

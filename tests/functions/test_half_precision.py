@@ -78,9 +78,11 @@ MORE: dict[str, tuple[tuple[Any, ...], ...]] = {  # operands that the functions 
     "lp_pool3d": ((np.abs(IMAGES), 2, 2),), "rms_norm": ((SCORES, 6),),
     "affine_grid": ((_rng.normal(size=(2, 2, 3)), (2, 3, 4, 5)),),
     "grid_sample": ((IMAGES, _rng.uniform(-0.9, 0.9, (2, 3, 3, 2))),),
+    "ctc_loss": ((-np.abs(SCORES[:, None]), np.array([[1, 2]]), np.array([4]), np.array([2])),),
+    "renorm": ((M, 2, 0, 1.0),),
     "multilabel_margin_loss": ((SCORES, np.array([[1, 0, -1, 2, 3, 3]] * 4)),),
 }  # fmt: skip
-WITHOUT_FLOATS = frozenset(["isclose", "allclose"])  # results are bools
+WITHOUT_FLOATS = frozenset(["isclose", "allclose", "multinomial"])  # results are bools or ints
 MAKERS = ("bartlett", "blackman", "hamming", "hann", "kaiser", "fftfreq", "rfftfreq")
 
 

@@ -15,7 +15,6 @@ from dovetail.dtypes import DType, bool_, float16, float32, float64, int32, int6
 from dovetail.ir.analysis import is_branch, uses, values
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.guard_subnormals import REPAIRS_BUFFER, guard_subnormals
-from dovetail.ir.hide_floats import hiding_zeros
 from dovetail.ir.language import (
     Atomic,
     Loop,
@@ -175,7 +174,7 @@ def test_guarded_expression_is_exact(seed: int) -> None:
 @pytest.mark.parametrize("algebra", ["zeros", "free"])
 def test_guarded_expression_with_hidden_floats_is_exact(algebra: Any, seed: int) -> None:
     k, can = kernel(random_expression(seed), 3), replace(FLUSHES, algebra=algebra)
-    check(k, legalize(k, can), *inputs_of(3), zeros=hiding_zeros(can))
+    check(k, legalize(k, can), *inputs_of(3), zeros=can.hiding_zeros)
 
 
 def test_factor_of_infinity_is_not_flushed() -> None:
@@ -307,7 +306,7 @@ def test_reduction_of_subnormals_is_exact(combine: str, factor: float) -> None:
 @pytest.mark.parametrize("algebra", ["zeros", "free"])
 def test_reduction_with_hidden_floats_is_exact(algebra: Any, combine: str) -> None:
     k, can = reduction(combine, lambda x: x * 0.5), replace(FLUSHES, algebra=algebra)
-    guarded, zeros = legalize(k, can), hiding_zeros(can)
+    guarded, zeros = legalize(k, can), can.hiding_zeros
     verify(guarded)
     x = np.resize(floats(4), 9000)
     x[x != x] = 1.0
@@ -533,3 +532,58 @@ def test_power_has_one_test_for_zero() -> None:
     integers = [v for v in guarded.body if isinstance(v, Value) and v.dtype in (int32, uint32)]
     assert len(integers) < 16 * 5 + 10  # of each product: two casts of bits, and three operations
     check(k, guarded, floats(3))
+
+
+SCALARS = (0.0, -0.0, 1e-45, -1e-39, 1.1754944e-38, 1e-30, -0.75, 2.0, 1e30, 3.4e38, np.inf, np.nan)
+
+
+def scaled(rule: Callable[..., Value]) -> Kernel:
+    """Build out[i] = rule(x[i], c0, c1) of two scalars."""
+    b = KernelBuilder("scaled")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    i = b.axis(b.int("n"))
+    b.store(out, i, rule(load(x, i), b.scalar("c0", float32), b.scalar("c1", float32)))
+    return b.build()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda x, a, b: x * a, lambda x, a, b: a * x + b, lambda x, a, b: (x * a) * (x * b) - x,
+        lambda x, a, b: x * a * b * x, lambda x, a, b: where(x < b, x * a, x),
+        lambda x, a, b: where(ne(b, b), x, x * a), lambda x, a, b: where(b < 1.0, x * x * a, x * b),
+        lambda x, a, b: fold_loop(0, 2, [x], lambda k, y: ([y * a + x * b], [])).results[0],
+        lambda x, a, b: reduce_loop("add", 0, 3, lambda k: x * a)[0],
+    ],
+)  # fmt: skip
+def test_product_with_a_scalar_is_exact(rule: Callable[..., Value]) -> None:
+    k = scaled(rule)
+    guarded, x = legalize(k, FLUSHES), floats(5, 700)
+    for a in SCALARS:
+        for b in (1.5, 0.0, 1e-38, np.nan):
+            expected, found = (np.zeros(x.size, "f4") for _ in range(2))
+            numbers = [np.float32(a), np.float32(b)]
+            interpret(k, [x, expected], [x.size], numbers, [x.size])
+            interpret(flushed(guarded), [x, found], [x.size], numbers, [x.size])
+            same = (expected.view("u4") == found.view("u4")) | (
+                (expected != expected) & (found != found)
+            )
+            assert same.all(), (a, b, x[~same][:3], expected[~same][:3], found[~same][:3])
+
+
+def test_check_of_an_element_covers_its_product_with_a_scalar() -> None:
+    """Scalars cost a launch nothing, so only what depends on the element counts."""
+    guarded = legalize(scaled(lambda x, a, b: x * a + b), FLUSHES)
+    of_elements = {v for v in guarded.body if isinstance(v, Value) and v.op == "load"}
+    for v in guarded.body:
+        if isinstance(v, Value) and not of_elements.isdisjoint(v.args):
+            of_elements.add(v)
+    assert len([v for v in of_elements if v.dtype is int32]) <= 6
+
+
+def test_choice_by_scalars_is_no_side() -> None:
+    """Lanes do not differ in it, so a test of the condition for each flag would save nothing."""
+    k = scaled(lambda x, a, b: where(ne(b, b), x, x * a * x))
+    guarded = legalize(k, FLUSHES)
+    flags = [v for v in guarded.body if isinstance(v, Value) and v.dtype is int32]
+    assert not any(v.op == "where" and v.args[0].op == "ne" for v in flags)

@@ -14,7 +14,6 @@ from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, float32, float64, int32
 from dovetail.errors import ArgumentError
 from dovetail.ir.builder import Kernel, KernelBuilder
-from dovetail.ir.hide_floats import hiding_zeros
 from dovetail.ir.language import (
     Value,
     bitcast,
@@ -85,7 +84,7 @@ def test_hidden_reduction_keeps_its_bits(d: DType, algebra: str) -> None:
         x = floats(3, 5000).astype(d.name)
     legal = legalize(k, can)
     expected = run(k, [x], [100, 50], 100)
-    found = run(legal, [x], [100, 50, *hiding_zeros(can)], 100)
+    found = run(legal, [x], [100, 50, *can.hiding_zeros], 100)
     bits = f"u{d.itemsize}"
     same = (found.view(bits) == expected.view(bits)) | (np.isnan(found) & np.isnan(expected))
     assert same.all()
@@ -107,7 +106,7 @@ def test_device_that_folds_zeros_needs_the_declaration() -> None:
             legal = legalize(k, backend.info.capabilities)
             out = np.ones(3, np.float32)
             handles = [x.view("u1"), 0, out.view("u1"), 0]
-            ints = (3, 4, *hiding_zeros(backend.info.capabilities))
+            ints = (3, 4, *backend.info.capabilities.hiding_zeros)
             backend.launch(backend.compile(legal), handles, ints, (), (3,))
             found.append(np.signbit(out).tolist())
     assert found == [[True] * 3, [False] * 3]

@@ -14,10 +14,12 @@ from dovetail.dtypes import DType, bfloat16, float16, float32, float64, int32, i
 from dovetail.errors import DTypeError
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.language import (
+    Atomic,
     Loop,
     Store,
     Value,
     cast,
+    fma,
     fold_loop,
     load,
     reduce_loop,
@@ -25,13 +27,34 @@ from dovetail.ir.language import (
     walk,
     where,
 )
-from dovetail.ir.legalize import legalize
+from dovetail.ir.legalize import PASSES, legalize
 from dovetail.ir.target import Capabilities
 from dovetail.ir.verify import verify
 
 NATIVE = Capabilities(native_halves=frozenset((float16, bfloat16)))
 PLAIN = Capabilities()
 HALVES = (float16, bfloat16)
+
+
+def every_op(d: DType) -> Kernel:
+    """Build a kernel with what passes look for: sums, quotients, roots, an fma and an atomic."""
+    b = KernelBuilder("every_op")
+    x, out, total = b.buffer("x", d, "r"), b.buffer("out", d, "w"), b.buffer("total", d, "rw")
+    n = b.int("n")
+    i = b.axis(n)
+    value = load(x, i)
+    summed = reduce_loop("add", 0, n, lambda k: load(x, k))[0]
+    if d.kind == "f":
+        summed = fma(sqrt(summed), value, value / summed)
+    b.store(out, i, summed + value * value)
+    if d.kind in "iu":
+        b.effect(Atomic("add", total, i, value))
+    kernel = b.build()
+    verify(kernel)
+    return kernel
+
+
+EVERY_OP = [every_op(d) for d in (float32, float64, int32, int64, dt.int8)]
 
 
 def convert(*chain: DType) -> Kernel:
@@ -344,3 +367,24 @@ def test_legalization_is_fast() -> None:
         legalize(kernel, PLAIN)
         taken.append(time.perf_counter() - start)
     assert min(taken) < 5e-3  # 0.2 ms on an idle machine
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {}, {"exact_division": False}, {"fma": False}, {"fma64": False}, {"denormals": False},
+        {"algebra": "zeros"}, {"algebra": "free"}, {"contraction": True}, {"max_grid": (64, 64)},
+        {"offset_alignment": 64}, {"offset_params": True}, {"atomic_bits": 32},
+        {"storage_bits": 32, "offset_alignment": 4}, {"index_bits": 32},
+        {"index_bits": 32, "int64": False},
+        {"reductions": False}, {"nan": False}, {"max_iterations": 1 << 13}, {"float64": False},
+    ],
+)  # fmt: skip
+def test_pass_that_does_not_apply_changes_no_kernel(limits: dict[str, Any]) -> None:
+    capabilities = Capabilities(**limits)
+    skipped = [p for p in PASSES for k in EVERY_OP if not p.applies(k, capabilities)]
+    assert skipped
+    for change in PASSES:
+        for kernel in EVERY_OP:
+            if not change.applies(kernel, capabilities):
+                assert change.run(kernel, capabilities) is kernel

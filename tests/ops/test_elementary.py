@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -82,6 +83,17 @@ def test_special_values_equal_c99(name: str, dtype: DType) -> None:
     x, true = (np.array(c, dtype.__numpy_dtype__) for c in zip(*SPECIAL[name], strict=True))
     got = evaluate(name, dtype, x)
     assert agree(got, true).all(), list(zip(x, got, true, strict=True))
+
+
+@DTYPES
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_exponentials_far_below_the_range_are_zero_without_underflow(
+    name: str, dtype: DType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masked scores of attention are of this kind."""
+    x = [-INF, np.finfo(dtype.__numpy_dtype__).min, -1e30, -2000]
+    monkeypatch.setattr(np, "errstate", partial(np.errstate, under="raise"))
+    assert not evaluate(name, dtype, x).any()
 
 
 @DTYPES

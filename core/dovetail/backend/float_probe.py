@@ -21,6 +21,7 @@ import numpy as np
 from ..dtypes import DType, bool_, float32, float64, int32, int64
 from ..errors import CompileError, DeviceError
 from ..ir.builder import Kernel, KernelBuilder
+from ..ir.float_bits import UNSIGNED_BY_ITEMSIZE
 from ..ir.language import (
     Buffer,
     Value,
@@ -38,7 +39,7 @@ from ..ir.language import (
     trunc,
     where,
 )
-from ..ir.legalize import UNSIGNED_BY_ITEMSIZE, legalize
+from ..ir.legalize import legalize
 from ..ir.target import Capabilities
 from . import diskcache
 from .interface import Backend

@@ -6,15 +6,20 @@ import ctypes
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CompileError
+from ..lazy_import import LazyModule
+
+if TYPE_CHECKING:
+    import subprocess
+else:  # plugins load this module, few compile
+    subprocess = LazyModule("subprocess")
 
 COMPILE_SECONDS_MAX = 300  # seconds that a compiler may take
 # language -> variable that names the compiler, names to look for, advice if there is none

@@ -13,7 +13,6 @@ from itertools import product
 from ..dtypes import int32
 from ..errors import DeviceError
 from ..ir.builder import Kernel
-from ..ir.hide_floats import hiding_zeros
 from ..ir.int64_arith import WORD_MASK, is_wide
 from ..ir.interval_analysis import Int32OverflowError, check_int32
 from ..ir.target import Capabilities
@@ -34,18 +33,6 @@ from .iteration_parts import PARTED_LAUNCHES, PartResources, bind_iterations
 ALIGNED_LAUNCHES_MAX = 64  # cached launches per bound launch, for other offsets of its buffers
 
 
-def has_limits(backend: Backend) -> bool:
-    """Return True if a device's launches need aligned offsets, split grids or extra integers."""
-    can = backend.info.capabilities
-    extra_ints = can.offset_alignment > 1 or can.max_grid != () or hiding_zeros(can) != ()
-    return extra_ints or not can.int64
-
-
-def divides_launches(backend: Backend) -> bool:
-    """Return True if a bound launch may be several launches of the backend."""
-    return has_limits(backend) or backend.info.capabilities.max_iterations > 0
-
-
 def bind_within_limits(
     backend: Backend,
     program: Compiled,
@@ -61,7 +48,7 @@ def bind_within_limits(
     loops that cannot be divided to fit the device.
     """
     _check_index_width(backend, program, ints, grid)
-    if has_limits(backend):
+    if backend.info.capabilities.changes_launches:
         return _SplitLaunch(backend, program, ints, grid, resources).unwrap_single()
     return bind_iterations(
         backend, program, (*ints, *_offset_placeholders(program)), grid, resources
@@ -76,7 +63,7 @@ def launch_within_limits(
     Raises: DeviceError for sizes that exceed the device's index width.
     """
     _check_index_width(backend, program, ints, grid)
-    if has_limits(backend):
+    if backend.info.capabilities.changes_launches:
         _SplitLaunch(backend, program, ints, grid, None)(buffers, (), None)
     else:
         backend.launch(program, buffers, (*ints, *_offset_placeholders(program)), (), grid)
@@ -124,7 +111,7 @@ def _check_index_width(
     if kernel.index is not int32:
         return
     grid = grid if kernel.grid else ()  # without a grid the kernel computes all points
-    spans = [(n, n) for n in (*ints, *hiding_zeros(can))]
+    spans = [(n, n) for n in (*ints, *can.hiding_zeros)]
     if can.offset_params:
         spans += [(0, 0)] * len(kernel.buffers)  # `max_buffer` keeps all indices within 32 bits
     if can.offset_alignment > 1:
@@ -170,7 +157,7 @@ class _SplitLaunch:
         can = backend.info.capabilities
         self._alignment, self._extents_max = can.offset_alignment, can.max_grid
         self._backend, self._program, self._resources = backend, program, resources
-        self._ints = (*ints, *hiding_zeros(can))
+        self._ints = (*ints, *can.hiding_zeros)
         self._grid = tuple(grid) if program.kernel.grid else ()
         kernel = program.kernel.before or program.kernel
         self._sizes = [b.dtype.itemsize for b in kernel.buffers]

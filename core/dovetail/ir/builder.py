@@ -12,12 +12,16 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..dtypes import DType, int32, int64
 from ..errors import InternalError
-from .hidden_floats import HIDDEN_COMBINE_SUFFIX, hide_combine
+from ..lazy_import import LazyModule
 from .language import (
+    COMBINE_NAME_SEPARATOR,
+    EXACT_SUFFIX,
+    FLAGGED_SUFFIX,
+    HIDDEN_COMBINE_SUFFIX,
     OPERANDS,
     Atomic,
     Block,
@@ -34,12 +38,15 @@ from .language import (
     ne,
     where,
 )
-from .lower_int64 import COMBINE_NAME_SEPARATOR, lower_combine, parse_dtype_codes
 from .printer import print_kernel
 from .rewrite import Cloner
-from .soft_subnormals import EXACT_SUFFIX, exact_combine
 
-FLAGGED_SUFFIX = "_flagged"  # at the end of a combine's name: bits are combined beside the values
+if TYPE_CHECKING:
+    from . import hidden_floats, lower_int64, soft_subnormals
+else:  # for devices that lack something
+    hidden_floats = LazyModule(".hidden_floats", __package__)
+    lower_int64 = LazyModule(".lower_int64", __package__)
+    soft_subnormals = LazyModule(".soft_subnormals", __package__)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -556,16 +563,19 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
     """
     base, _, codes = name.partition(COMBINE_NAME_SEPARATOR)
     if codes:
-        in_words = lower_combine(combine(base, parse_dtype_codes(codes)), name)
+        in_words = lower_int64.lower_combine(
+            combine(base, lower_int64.parse_dtype_codes(codes)), name
+        )
         if tuple(v.dtype for v in in_words.left) != dtypes:
             raise ValueError(name)
         return in_words
     if base.endswith(HIDDEN_COMBINE_SUFFIX):
-        return hide_combine(combine(base.removesuffix(HIDDEN_COMBINE_SUFFIX), dtypes), name)
+        plain = combine(base.removesuffix(HIDDEN_COMBINE_SUFFIX), dtypes)
+        return hidden_floats.hide_combine(plain, name)
     if name.endswith(FLAGGED_SUFFIX):
         return _append_flag(combine(name.removesuffix(FLAGGED_SUFFIX), dtypes[:-1]), name)
     if name.endswith(EXACT_SUFFIX):
-        return exact_combine(combine(name.removesuffix(EXACT_SUFFIX), dtypes))
+        return soft_subnormals.exact_combine(combine(name.removesuffix(EXACT_SUFFIX), dtypes))
     identity, rule = _COMBINES[name]
     left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
     right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))

@@ -1,6 +1,6 @@
 """Floats of reduced precision that plugins bring: their descriptions, checks and registration.
 
-`TO_BITS` and `FROM_BITS` of `legalize` do the rest: in every kernel, on every device.
+`legalize` does the rest with their conversions: in every kernel, on every device.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from .. import dtypes as D
 from ..dtypes import DType, FloatFormat, float32
 from ..errors import DTypeError
 from .builder import Kernel, KernelBuilder
+from .float_bits import FROM_BITS, TO_BITS, UNSIGNED_BY_ITEMSIZE
 from .language import Value, load
-from .legalize import FROM_BITS, TO_BITS, UNSIGNED_BY_ITEMSIZE
 from .verify import verify
 
 INTERFACE = (1, 0)  # of dtype plugins; the group of entry points carries the first number

@@ -21,8 +21,10 @@ from typing import TypeAlias
 
 from ..dtypes import DType, float32, float64, int32
 from .analysis import definitions, uses, values
-from .builder import FLAGGED_SUFFIX, Kernel
+from .builder import Kernel
 from .language import (
+    EXACT_SUFFIX,
+    FLAGGED_SUFFIX,
     OPERANDS,
     Atomic,
     Block,
@@ -34,13 +36,13 @@ from .language import (
     bitcast,
     cast,
     const,
+    eq,
     ne,
     walk,
     where,
 )
 from .rewrite import Cloner
 from .soft_subnormals import (
-    EXACT_SUFFIX,
     LEAST_NORMAL,
     exact_operation,
     flip_sign,
@@ -51,6 +53,8 @@ from .target import Capabilities
 
 Zeros: TypeAlias = tuple[Value, ...]  # flags: their sign bits are set if factors are 0
 FACTORS_MAX = 4  # of a product; more would take longer to compile than they save
+_INFINITY = 0x7F800000  # its bits
+_SCALARS = ("param", "const")
 REPAIRS_BUFFER = "repaired_points"  # counts the points that branches repair
 
 
@@ -160,6 +164,8 @@ class _GuardCloner(_SharingCloner):
         self.flags: dict[tuple[WhereSide | None, Zeros], list[Value]] = {}  # of the open block, by
         # where they count, and by the factors of which a 0 makes them void
         self.factors: dict[tuple[WhereSide | None, Value], Zeros] = {}  # of flagged products
+        # The products of a checked value and a scalar: the check covers the flag of the product
+        self.scaled: dict[Value, list[Value]] = {}  # by the checked value
         self.sides = _Sides()  # of the open block
 
     def guard_block(self, block: Block, live_out: Sequence[Value]) -> Block:
@@ -217,6 +223,7 @@ class _GuardCloner(_SharingCloner):
             analysis.visit_block(tuple(segment), needed)
         before = self.replacements.copy()
         self.flags, self.sides = {}, _Sides(segment, needed)
+        self._find_scaled(segment)
         defined = {v for s in segment for v in definitions(s)}
         inner = {v for s in segment if isinstance(s, Loop) for v in _inner_values(s)}
         for v in self.fast.checks:
@@ -334,7 +341,7 @@ class _GuardCloner(_SharingCloner):
         """Append a value, with the flags of its result."""
         self.value(v)
         new = self.replacements[v]
-        if self.fast.needs_flag(v):
+        if self.fast.needs_flag(v) and not self._is_scaled(v):
             nonzero = [self.fast.scale(x).nonzero for x in v.args]
             side, least = self.sides.of_results[v], self.fast.flag_thresholds[v]
             if v.op == "mul":
@@ -354,8 +361,39 @@ class _GuardCloner(_SharingCloner):
 
     def _append_check(self, v: Value) -> None:
         """Append the check that a value is 0 or not below its threshold."""
-        size, least = _size(self.operand(v)), _bits_of_power(self.fast.checks[v])
+        size = _size(self.operand(v))
+        least: Value | int = _bits_of_power(self.fast.checks[v])
+        for product in self.scaled.get(v, ()):
+            (scalar,) = (x for x in product.args if x is not v)
+            least = self._raise_threshold(least, product, scalar)
         self._add_flag((size - least) & ~(size - 1), self.sides.of_checks.get(v))
+
+    def _find_scaled(self, block: Sequence[Statement]) -> None:
+        """Find the products of a block of a value that it defines and checks, and of a scalar."""
+        checked = {v for s in block for v in definitions(s) if v in self.fast.checks}
+        for v in block:
+            if isinstance(v, Value) and v.op == "mul" and self.fast.needs_flag(v):
+                for x, scalar in (v.args, v.args[::-1]):
+                    same_side = self.sides.of_results[v] == self.sides.of_checks.get(x)
+                    if x in checked and scalar.op == "param" and same_side:
+                        self.scaled.setdefault(x, []).append(v)
+                        break
+
+    def _is_scaled(self, v: Value) -> bool:
+        """Return True for a product that the check of a factor covers."""
+        return any(v in self.scaled.get(x, ()) for x in v.args)
+
+    def _raise_threshold(self, least: Value | int, product: Value, scalar: Value) -> Value:
+        """Return the bits of a threshold from which the product with a scalar needs no flag.
+
+        least: the threshold of the other factor.
+        The scalar is at least the power of 2 of its exponent. If it is 0, so is the product.
+        """
+        size = _size(self.operand(scalar))
+        power = _bits_of_power(self.fast.flag_thresholds[product])
+        raised = power + _bits_of_power(0) - (size & _INFINITY)
+        raised = where(raised < least, least, raised)
+        return where(eq(size, 0), least, raised)
 
     def _flag_product(
         self, v: Value, least: int, nonzero: Sequence[bool], side: WhereSide | None
@@ -415,6 +453,7 @@ class _GuardCloner(_SharingCloner):
             new.combine += EXACT_SUFFIX
         outer = self.flags, self.sides
         self.flags, self.sides = {}, _Sides(old.body, old.update)
+        self._find_scaled(old.body)
         new.carry = self.bind_loop_values("carry", new, old.carry)
         self.replacements[old.var] = new.var
         with self.open_block() as statements:
@@ -548,6 +587,7 @@ WhereSide: TypeAlias = tuple[Value, bool]
 class _Sides:
     """The side of each value of a block: all its uses are choices by `where` that take it there.
 
+    A choice by scalars is none: lanes do not differ in it, and the test would cost each of them.
     - `of_results`: by a value; None if it has other uses.
     - `of_checks`: the same without bitcasts to integers, which need no check of their operand.
     """
@@ -567,11 +607,17 @@ class _Sides:
         """Record the uses of a value's operands."""
         own = self.of_results.setdefault(user, None)
         maps = (self.of_results, self.of_checks)
+        by_scalars = user.op == "where" and _is_uniform(user.args[0])
         for k, v in enumerate(user.args):
-            is_choice = own is None and user.op == "where" and k > 0
+            is_choice = own is None and user.op == "where" and k > 0 and not by_scalars
             side = (user.args[0], k == 1) if is_choice else own
             for sides in maps[:1] if user.op == "bitcast" else maps:
                 sides[v] = side if sides.setdefault(v, side) == side else None
+
+
+def _is_uniform(v: Value) -> bool:
+    """Return True for a scalar, and an operation on scalars only."""
+    return v.op in _SCALARS or (len(v.args) > 0 and all(a.op in _SCALARS for a in v.args))
 
 
 def _size(x: Value) -> Value:

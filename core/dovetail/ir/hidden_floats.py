@@ -20,7 +20,6 @@ from .rewrite import Cloner
 if TYPE_CHECKING:
     from .builder import Combine
 
-HIDDEN_COMBINE_SUFFIX = "_hidden"
 BITS_DTYPE = {float32: int32, float64: int64}  # the integers that hold the bits of a float
 _BITS_FORMAT = {float32: ("f", "i"), float64: ("d", "q")}  # of `struct`, for both
 _INFINITY = {float32: 0x7F800000, float64: 0x7FF0 << 48}  # as bits

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ..dtypes import DType, bool_, int32
 from .builder import Combine, Kernel, combine
-from .hidden_floats import BITS_DTYPE, HIDDEN_COMBINE_SUFFIX, HidingCloner, has_floats
-from .language import OPERANDS, Block, Loop, Value, walk
+from .hidden_floats import BITS_DTYPE, HidingCloner, has_floats
+from .language import HIDDEN_COMBINE_SUFFIX, OPERANDS, Block, Loop, Value, walk
 from .rewrite import fresh_names
 from .target import Capabilities
 
@@ -20,20 +20,13 @@ _CASTS = ("cast", "bitcast")
 _MOVES = (*_BITWISE, *_CASTS, *_UNKNOWN)  # operations whose bits are known by their operands
 
 
-def hiding_zeros(capabilities: Capabilities) -> tuple[int, ...]:
-    """Return the integers that each launch on a device brings to hide floats."""
-    if capabilities.algebra == "free":
-        return (0, 0)
-    return (0,) if capabilities.contraction or capabilities.algebra == "zeros" else ()
-
-
 def hide_floats(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return a kernel that hides floats from a compiler that would rewrite expressions of them.
 
     With `algebra` "free" it hides all floats, with "zeros" the constants 0 and -0, and with
     `contraction` each product that may meet a sum.
     """
-    count = len(hiding_zeros(capabilities))
+    count = len(capabilities.hiding_zeros)
     if not count:
         return kernel
     names = fresh_names(kernel, ZERO_NAMES[:count])

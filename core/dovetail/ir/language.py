@@ -92,6 +92,11 @@ PAIR_OPS: dict[str, tuple[int, str, str]] = {
     "imag": (1, "c", "part"),
 }
 ALL_OPS = OPS | PAIR_OPS
+# Parts of the names of combines that passes derive from another one.
+COMBINE_NAME_SEPARATOR = "_of_"  # before the original dtypes: "argmax_of_f32_i64"
+EXACT_SUFFIX = "_exact"  # the operations keep subnormals
+FLAGGED_SUFFIX = "_flagged"  # bits are combined beside the values
+HIDDEN_COMBINE_SUFFIX = "_hidden"  # the floats are hidden from the compiler
 OPERANDS = ("const", "param", "index", "loopvar", "carry", "result", "arg")
 """The ops of values that no statement computes: operands that stand for themselves."""
 

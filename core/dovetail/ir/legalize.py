@@ -6,25 +6,21 @@ Every pass keeps the bits of the result, and returns the kernel itself if it has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..dtypes import (
     BUILT_IN,
-    UNSIGNED,
     DType,
     bfloat16,
-    float16,
     float32,
     float64,
     int32,
-    uint16,
-    uint32,
 )
 from ..errors import CompileError, DeviceError, DTypeError
+from ..lazy_import import LazyFunctions
 from .analysis import values
 from .builder import Kernel
-from .expand_reductions import lower_reductions
-from .guard_subnormals import guard_subnormals
-from .hide_floats import hide_floats
+from .float_bits import FROM_BITS, TO_BITS, UNSIGNED_BY_ITEMSIZE
 from .language import (
     Buffer,
     Value,
@@ -36,16 +32,41 @@ from .language import (
     where,
 )
 from .lower_complex import lower_complex_to_pairs
-from .lower_index32 import lower_index_width
-from .lower_int64 import lower_int64_to_words
-from .lower_limits import lower_buffer_offsets, split_grid
-from .lower_subword import lower_subword_elements
 from .rewrite import rewrite_kernel
-from .serialize_atomics import serialize_carrying_atomics
-from .soft_float import lower_float32_division, lower_fma
 from .target import Capabilities
 
-Pass = Callable[[Kernel, Capabilities], Kernel]
+if TYPE_CHECKING:
+    from . import (
+        expand_reductions,
+        guard_subnormals,
+        hide_floats,
+        lower_index32,
+        lower_int64,
+        lower_limits,
+        lower_subword,
+        serialize_atomics,
+        soft_float,
+    )
+else:
+    expand_reductions = LazyFunctions(".expand_reductions", __package__)
+    guard_subnormals = LazyFunctions(".guard_subnormals", __package__)
+    hide_floats = LazyFunctions(".hide_floats", __package__)
+    lower_index32 = LazyFunctions(".lower_index32", __package__)
+    lower_int64 = LazyFunctions(".lower_int64", __package__)
+    lower_limits = LazyFunctions(".lower_limits", __package__)
+    lower_subword = LazyFunctions(".lower_subword", __package__)
+    serialize_atomics = LazyFunctions(".serialize_atomics", __package__)
+    soft_float = LazyFunctions(".soft_float", __package__)
+
+
+class Pass(NamedTuple):
+    """A pass, and a quick test of kernel and device; if it is False, the pass changes nothing.
+
+    The module of a pass is imported when the test is True for the first time.
+    """
+
+    run: Callable[[Kernel, Capabilities], Kernel]
+    applies: Callable[[Kernel, Capabilities], bool] = lambda kernel, can: True
 
 
 def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
@@ -62,7 +83,8 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     check_dtypes(kernel, capabilities)
     check_buffer_count(kernel, capabilities)
     for change in PASSES:
-        kernel = change(kernel, capabilities)
+        if change.applies(kernel, capabilities):
+            kernel = change.run(kernel, capabilities)
     return kernel
 
 
@@ -216,66 +238,28 @@ def _replace_by_integers(kernel: Kernel, missing_dtypes: Sequence[DType]) -> Ker
     return rewrite_kernel(kernel, replace_cast, buffers)
 
 
-def _bfloat16_bits(x: Value) -> Value:
-    """Return a float32 rounded to bfloat16, as bits; a NaN stays one, quiet."""
-    bits = bitcast(x, uint32)
-    rounded = bits + ((bits >> 16) & 1) + 0x7FFF
-    return cast(where(ne(x, x), bits | 0x400000, rounded) >> 16, uint16)
-
-
-def _bfloat16_value(bits: Value) -> Value:
-    """Return the bits of a bfloat16 as the equal float32."""
-    return bitcast(cast(bits, uint32) << 16, float32)
-
-
-def _float16_bits(x: Value) -> Value:
-    """Return a float32 rounded to float16, as bits.
-
-    Below 2^-14 the sum with 0.5 rounds: its last bit is 2^-24, as that of a denormal float16.
-    """
-    bits = bitcast(x, uint32)
-    size = bits & 0x7FFFFFFF
-    normal = ((size + ((size >> 13) & 1) + 0xFFF) >> 13) - (112 << 10)
-    denormal = bitcast(bitcast(size, float32) + 0.5, uint32) - 0x3F000000
-    half = where(size < 0x38800000, denormal, normal)
-    half = where(size >= 0x477FF000, 0x7C00, half)  # 65520, half way beyond the largest
-    half = where(size > 0x7F800000, ((size >> 13) & 0x1FF) | 0x7E00, half)
-    return cast(half | ((bits >> 16) & 0x8000), uint16)
-
-
-def _float16_value(bits: Value) -> Value:
-    """Return the bits of a float16 as the equal float32."""
-    wide = cast(bits, uint32)
-    size = wide & 0x7FFF
-    # the first for infinity and NaN, the second for normal numbers
-    rebased = where(size >= 0x7C00, const(224 << 23, uint32), 112 << 23)
-    denormal = bitcast(cast(size, float32) * 2.0**-24, uint32)
-    magnitude = where(size < 0x400, denormal, (size << 13) + rebased)
-    return bitcast(magnitude | ((wide & 0x8000) << 16), float32)
-
-
-UNSIGNED_BY_ITEMSIZE = {d.itemsize: d for d in UNSIGNED}
-# Conversions of floats of reduced precision to bits, and to float32; plugins add theirs.
-TO_BITS: dict[DType, Callable[[Value], Value]] = {float16: _float16_bits, bfloat16: _bfloat16_bits}
-FROM_BITS: dict[DType, Callable[[Value], Value]] = {
-    float16: _float16_value,
-    bfloat16: _bfloat16_value,
-}
-
-
-PASSES: tuple[Pass, ...] = (
-    lower_complex_to_pairs,
-    lower_indirect_casts,
-    lower_halves,
-    lower_float32_division,
-    lower_fma,
-    guard_subnormals,
-    hide_floats,
-    lower_buffer_offsets,
-    serialize_carrying_atomics,
-    split_grid,
-    lower_index_width,
-    lower_subword_elements,
-    lower_int64_to_words,
-    lower_reductions,
+PASSES = (
+    Pass(lower_complex_to_pairs),
+    Pass(lower_indirect_casts),
+    Pass(lower_halves),
+    Pass(soft_float.lower_float32_division, lambda kernel, can: not can.exact_division),
+    Pass(soft_float.lower_fma, lambda kernel, can: not (can.fma and can.has_fma64)),
+    Pass(guard_subnormals.guard_subnormals, lambda kernel, can: not can.denormals),
+    Pass(hide_floats.hide_floats, lambda kernel, can: can.hiding_zeros != ()),
+    Pass(
+        lower_limits.lower_buffer_offsets,
+        lambda kernel, can: can.offset_alignment > 1 or can.offset_params,
+    ),
+    Pass(
+        serialize_atomics.serialize_carrying_atomics,
+        lambda kernel, can: can.storage_bits == 32 or can.atomic_bits == 32 or not can.int64,
+    ),
+    Pass(lower_limits.split_grid, lambda kernel, can: can.max_grid != ()),
+    Pass(
+        lower_index32.lower_index_width,
+        lambda kernel, can: kernel.index.bits != can.index_bits,
+    ),
+    Pass(lower_subword.lower_subword_elements, lambda kernel, can: can.storage_bits == 32),
+    Pass(lower_int64.lower_int64_to_words, lambda kernel, can: not can.int64),
+    Pass(expand_reductions.lower_reductions, lambda kernel, can: not can.reductions),
 )

@@ -32,6 +32,7 @@ from .int64_arith import (
     word_constant,
 )
 from .language import (
+    COMBINE_NAME_SEPARATOR,
     Atomic,
     Buffer,
     Loop,
@@ -53,9 +54,6 @@ if TYPE_CHECKING:
 
 _BITWISE = ("and", "or", "xor", "not")
 _ARITHMETIC = {"add": add, "sub": sub, "mul": mul}
-COMBINE_NAME_SEPARATOR = (
-    "_of_"  # in the name of a combine, before its original dtypes: "argmax_of_f32_i64"
-)
 
 
 def lower_int64_to_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import DType, bool_, float32, float64, int32, uint32
 from .hidden_floats import bits_of_constant
-from .language import Value, bitcast, cast, const, eq, ne, rint, sqrt, where
+from .language import EXACT_SUFFIX, Value, bitcast, cast, const, eq, ne, rint, sqrt, where
 from .rewrite import Cloner
 from .soft_float import (
     assemble_float32,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 LEAST_NORMAL = 0x800000  # bits of 2^-126
 _INFINITY, _ONE = 0x7F800000, 0x3F800000
 _SIGN = 0x80000000
-EXACT_SUFFIX = "_exact"  # at the end of a combine's name: its operations keep subnormals
 
 
 def magnitude_bits(x: Value) -> Value:

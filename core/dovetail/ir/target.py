@@ -98,6 +98,29 @@ class Capabilities:
         return self.fma if self.fma64 is None else self.fma64
 
     @property
+    def hiding_zeros(self) -> tuple[int, ...]:
+        """The integers that each launch brings to hide floats from the compiler: zeros."""
+        if self.algebra == "free":
+            return (0, 0)
+        return (0,) if self.contraction or self.algebra == "zeros" else ()
+
+    @property
+    def changes_launches(self) -> bool:
+        """Return True if launches need aligned offsets, split grids or extra integers."""
+        has_limits = self.offset_alignment > 1 or self.max_grid != ()
+        return has_limits or self.hiding_zeros != () or not self.int64
+
+    @property
+    def divides_launches(self) -> bool:
+        """Return True if a bound launch may be several launches of the backend."""
+        return self.changes_launches or self.max_iterations > 0
+
+    @property
+    def has_launch_limits(self) -> bool:
+        """Return True if `backend.limits` must bind launches; else the backend binds them."""
+        return self.divides_launches or self.offset_params or self.index_bits == 32
+
+    @property
     def plan_buffers(self) -> int:
         """The most buffers of a kernel that is not in parts, which have one buffer more."""
         return self.max_buffers - (self.max_iterations > 0 < self.max_buffers)

@@ -24,6 +24,7 @@ from ..dtypes import (
     uint32,
     uint64,
 )
+from ..ir.float_bits import FROM_BITS, TO_BITS
 from ..ir.language import (
     Value,
     bitcast,
@@ -40,7 +41,6 @@ from ..ir.language import (
     rint,
     where,
 )
-from ..ir.legalize import FROM_BITS, TO_BITS
 from . import elementary
 
 

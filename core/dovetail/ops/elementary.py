@@ -43,20 +43,21 @@ from .float_parts import (
 def exp(x: Value) -> Value:
     """Return e ** x."""
     f = format_of(x)
-    x = clamp(x, *f.exp_range)
-    n, bits = round_scaled(x, f.log2e[0])
-    r = fma(n, const(-f.ln2[1], x.dtype), fma(n, const(-f.ln2[0], x.dtype), x))
+    c = clamp(x, *f.exp_range)
+    n, bits = round_scaled(c, f.log2e[0])
+    r = fma(n, const(-f.ln2[1], x.dtype), fma(n, const(-f.ln2[0], x.dtype), c))
     p = fma(fma(poly(f.exp, r), r, 1.0), r, 1.0)
-    return scale_by_power_of_two(p, bits)
+    return scale_by_power_of_two(p, bits, x < f.exp_range[0])
 
 
 def exp2(x: Value) -> Value:
     """Return 2 ** x."""
     f = format_of(x)
-    x = clamp(x, -f.bias - f.mantissa - 3.0, f.bias + 2.0)
-    n, bits = round_scaled(x, 1.0)
-    r = x - n
-    return scale_by_power_of_two(fma(poly(f.exp2, r), r, 1.0), bits)
+    least = -f.bias - f.mantissa - 3.0
+    c = clamp(x, least, f.bias + 2.0)
+    n, bits = round_scaled(c, 1.0)
+    r = c - n
+    return scale_by_power_of_two(fma(poly(f.exp2, r), r, 1.0), bits, x < least)
 
 
 def exp_parts(h: Value, low: Value) -> tuple[Pair, Value]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from ..dtypes import DType, bool_, int64, uint8
 from ..errors import InternalError
@@ -42,20 +42,32 @@ from ..ir.language import (
     where,
 )
 from ..layout import Shape
+from ..lazy_import import LazyFunctions
 from . import arithmetic as ar
 from . import complex_arithmetic as cx
-from . import complex_functions as cf
-from . import convolution, histogram, kernel_ops, philox, scan, scatter, sort, special
 from . import dtype_rules as rules
 from . import elementary as el
-from . import frexp as parts
-from . import gamma_functions as gamma
 from . import gradient as grad
+from . import kernel_ops, scatter, sort
 from . import trigonometry as tr
 from .arithmetic import convert
 from .dtype_rules import DTypeRule, analytic, arithmetic, fixed, floating, same
 from .gradient import DEGREE, LN2, LN10, ROOT_HALF_BY_PI, TWO_BY_ROOT_PI, Rule, zero_gradient
 from .kernel_context import Attrs, KernelSite, Launches
+
+if TYPE_CHECKING:
+    from . import complex_functions as cf
+    from . import convolution, frexp, histogram, philox, scan, special
+    from . import gamma_functions as gamma
+else:  # loaded when the first kernel with such an op is built
+    cf = LazyFunctions(".complex_functions", __package__)
+    convolution = LazyFunctions(".convolution", __package__)
+    frexp = LazyFunctions(".frexp", __package__)
+    gamma = LazyFunctions(".gamma_functions", __package__)
+    histogram = LazyFunctions(".histogram", __package__)
+    philox = LazyFunctions(".philox", __package__)
+    scan = LazyFunctions(".scan", __package__)
+    special = LazyFunctions(".special", __package__)
 
 OpKind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
 VENDOR_SORT_ROW_ELEMENTS_MIN = (
@@ -66,6 +78,7 @@ VENDOR_SORT_ROW_ELEMENTS_MIN = (
 # once each are an exception: the last pass then writes to addresses that are powers of two apart,
 # of which few fit a cache, and takes ten times as long.
 RADIX_ROW_ELEMENTS_MIN, RADIX_SORT_BITS_MAX, RADIX_ARGSORT_BITS_MAX = 1 << 15, 30, 32
+REPEATED_COST_MAX = 8  # a value of a higher cost is stored where it would be computed again
 NO_VENDOR_ATTRS = "generated"  # as attrs: dovetail's own kernels, even if the device has a routine
 
 
@@ -106,6 +119,8 @@ class Op:
     - `unchecked_min`: of a "map": the second operand's smallest Python int that needs no check, if
       the result is an integer.
     - `placeholder`: of a "kernel": True if it has no kernel, because a tracer knows the value.
+    - `purpose_at`: of a "kernel": the position in the attrs of an `IndexPurpose`, which has a size;
+      -1: there is none.
     """
 
     name: str
@@ -139,6 +154,7 @@ class Op:
     unbounded: bool = False
     unchecked_min: int | None = None  # of `map`: the second operand's smallest int without a check
     placeholder: bool = False  # of `kernel`: it has no kernel, a tracer knows the value
+    purpose_at: int = -1  # of `kernel`: the position of an `IndexPurpose` in the attrs
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -333,13 +349,13 @@ _unary("i1", floating, special.i1, grad.i1, cost=60)
 _unary("sinc", floating, special.sinc, grad.sinc, cost=30)
 _unary("deg2rad", floating, lambda x: x * DEGREE, lambda g: g * DEGREE)
 _unary("rad2deg", floating, lambda x: x * (1.0 / DEGREE), lambda g: g * (1.0 / DEGREE))
-_unary("frexp_mantissa", floating, parts.frexp_mantissa, grad.frexp_mantissa, cost=6)
-_unary("frexp_exponent", rules.exponent, parts.frexp_exponent, cost=6)
-_binary("ldexp", floating, parts.ldexp, lambda dt, g, y: dt.ldexp(g, y), zero_gradient, cost=10)
-_binary("heaviside", floating, parts.heaviside,
+_unary("frexp_mantissa", floating, frexp.frexp_mantissa, grad.frexp_mantissa, cost=6)
+_unary("frexp_exponent", rules.exponent, frexp.frexp_exponent, cost=6)
+_binary("ldexp", floating, frexp.ldexp, lambda dt, g, y: dt.ldexp(g, y), zero_gradient, cost=10)
+_binary("heaviside", floating, frexp.heaviside,
         zero_gradient, grad.heaviside_middle, cost=3)
-_binary("gcd", same("iu"), parts.gcd, cost=900)
-_binary("lcm", same("iu"), parts.lcm, cost=900)
+_binary("gcd", same("iu"), frexp.gcd, cost=900)
+_binary("lcm", same("iu"), frexp.lcm, cost=900)
 _binary("xlogy", floating, special.xlogy, grad.xlogy_factor, lambda g, x, y: g * (x / y), cost=25)
 _binary("beta", floating, gamma.beta,
         lambda dt, g, x, y, r: g * (r * (dt.digamma(x) - dt.digamma(x + y))),
@@ -450,10 +466,10 @@ WRITTEN = Op("written", "made", arity=2, widens_gradient=False)
 
 
 def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], arity: int = 1, *,
-            widens_gradient: bool = True) -> Op:
+            widens_gradient: bool = True, purpose_at: int = -1) -> Op:
     """Add an op whose kernel `build` writes, and return its row."""
     return _add_op(Op(name, "kernel", rule, build=build, arity=arity,
-                   widens_gradient=widens_gradient))
+                   widens_gradient=widens_gradient, purpose_at=purpose_at))
 
 
 def _prefers_vendor_sort(attrs: sort.SortAttrs, shape: Shape, d: DType) -> bool:
@@ -493,12 +509,15 @@ TRUE_POSITIONS = _kernel(
 PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernel_ops.packed_positions)
 COUNT_RUNS = _kernel("count_runs", rules.grouping, kernel_ops.count_runs)
 RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernel_ops.run_bounds, 2)
-CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernel_ops.checked_indices)
+CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernel_ops.checked_indices,
+                          purpose_at=0)
 SCATTER = _add_op(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
-                  arity=3, widens_gradient=False))
+                  arity=3, widens_gradient=False,
+                  purpose_at=scatter.Manner._fields.index("purpose")))
 # A scatter of products or extremes. Its gradient needs the operands and the result.
 SCATTER_REDUCE = _add_op(Op("scatter_reduce", "kernel", rules.scattering, launches=scatter.scatter,
-                         updates=True, arity=3, widens_gradient=False))
+                         updates=True, arity=3, widens_gradient=False,
+                         purpose_at=SCATTER.purpose_at))
 SEARCHSORTED = _kernel("searchsorted", rules.searching, kernel_ops.search_sorted, 2)
 
 # Sorting along the last axis, stable, NaN last. attrs: a `sort.Order`; the number is the zero of
