@@ -486,6 +486,7 @@ INDEXED: dict[str, Callable[[Any, Any], Any]] = {
     "index": lambda x, i: x[i] + 1,
     "gather": lambda x, i: dt.take_along_axis(x, i[:, None], axis=0) - 1,
     "index_add": lambda x, i: dt.index_add(x, 0, i, dt.ones((i.shape[0], 4), device=x.device)) * 2,
+    "index_reduce": lambda x, i: dt.index_reduce(x, 0, i, x[1:5], "amax") * 2,
 }  # fmt: skip
 
 

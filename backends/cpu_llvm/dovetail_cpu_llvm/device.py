@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from dovetail.extend import (
     HOST_MEMORY,
@@ -124,7 +125,8 @@ class CpuBackend(BindingBackend):
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
         """Return a launch of a product or of a sort, or None if `routine` must be called."""
-        choose = _CHOICES.get(getattr(routine, "func", routine))  # sorts are bound to threads
+        function = routine.func if isinstance(routine, partial) else routine  # of a sort: threads
+        choose = _CHOICES.get(function)
         return None if choose is None else self._launcher.bind_routine(choose, inputs, output)
 
     raw_language, raw_grids = "C", False

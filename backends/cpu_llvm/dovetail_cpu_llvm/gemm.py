@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ from dovetail.extend import (
 
 from . import dots, matvec
 from .ir_writer import FunctionWriter, Slot, fields
-from .lines import NATIVE_BYTES_MAX, PIECE_BYTES
+from .lines import NATIVE_BYTES_MAX, PIECE_BYTES, prefetch_line
 from .packing import CASTS, K_PER_ELEMENT, Packer, column_packers, list_turned_tiles, row_packers
 from .targets import Target
 
@@ -68,12 +68,25 @@ _INTS = (
 _ADDRESSES = 5  # operands, the scales of both if there are any, and the result after them
 
 
-class RoutineCall(NamedTuple):
-    """A call of a product or a sort: its kernel, the kernel's integers, the blocks, the operations.
+class RoutineModule(NamedTuple):
+    """Kernels that are compiled together: their names, and a function that writes their IR.
 
-    addresses: the number of addresses before the integers.
+    write_ir: a function of the target triple and the target.
     """
 
+    kernels: tuple[str, ...]
+    write_ir: Callable[[str, Target], str]
+
+
+class RoutineCall(NamedTuple):
+    """A call of the compiled routine of a product or a sort.
+
+    - `ints`: the arguments behind `addresses` addresses.
+    - `blocks`: how many independent units threads share.
+    - `operations`: an estimate of the arithmetic operations.
+    """
+
+    module: RoutineModule
     kernel: str
     ints: tuple[int, ...]
     blocks: int
@@ -117,7 +130,7 @@ def choose_product(
     if is_vector and m * n < matvec.ROWS_MIN and along_k:
         rows_and_columns = [(m, a[0], 0, c[0])] * (m > 1) + [(n, 0, b[1], c[1])] * (n > 1)
         words, tasks = dots.choose_tasks(k, rows_and_columns + axes, (a[1], b[0]))
-        return RoutineCall(f"{letter}dots", words, tasks, operations, 3)
+        return RoutineCall(module(letter), f"{letter}dots", words, tasks, operations, 3)
     # an operand without a scale stands for its own
     is_scaled = [
         scale[4] is dtype is not d for scale, d in zip(scales, (x_dtype, y_dtype), strict=False)
@@ -132,7 +145,7 @@ def choose_product(
         axes = [(extent, y, x, z) for extent, x, y, z in axes]
     if is_vector and m == 1 and b[0] == size != b[1]:
         words, tasks = matvec.choose_tasks(n, k, size, (b[1], a[1], c[1]), swaps, axes, threads)
-        return RoutineCall(f"{letter}matvec", words, tasks, operations, 3)
+        return RoutineCall(module(letter), f"{letter}matvec", words, tasks, operations, 3)
     near = b[1] == size and b[0] <= NEAR_ROW_BYTES_MAX
     few_rows = b[1] == size and m <= TILE_ROWS[native][0]
     itemsize = sizes[0] if swaps else sizes[1]
@@ -150,7 +163,8 @@ def choose_product(
     ints += [swaps, packs_a and not a_cast, packs_b, turns, length, a_cast, b_cast]
     ints += [bool(scales), *is_scaled, *steps, len(stack)]
     ints += [number for axis in axes for number in axis]
-    return RoutineCall(f"{letter}gemm", tuple(map(int, ints)), count * across * down, operations)
+    blocks = count * across * down
+    return RoutineCall(module(letter), f"{letter}gemm", tuple(map(int, ints)), blocks, operations)
 
 
 def _find_cast(letter: str, dtype: DType, result: DType) -> int:
@@ -188,6 +202,14 @@ def kernels(letter: str) -> tuple[str, ...]:
     """Return the names of the kernels for a dtype."""
     names = ("gemm",) if letter == "i" else ("gemm", "matvec", "dots")
     return tuple([letter + name for name in names])
+
+
+def module(letter: str) -> RoutineModule:
+    """Return the module of the products of a dtype."""
+    return RoutineModule(
+        kernels(letter),
+        lambda triple, target: ir(triple, target.vector_bytes, letter, target.has_halves),
+    )
 
 
 def find_accepted_dtypes(triple: str, target: Target) -> dict[DType, frozenset[DType]]:
@@ -378,7 +400,8 @@ class Renderer:
         """Return the function that adds one block of k to a tile, or starts it.
 
         is_tail: only %valid columns are stored; the second operand is padded to whole vectors.
-        has_table: its rows are at the distances, in elements, of a table at address %b_row.
+        has_table: its rows are at the distances, in elements, of a table at address %b_row, and
+            its vectors %valid bytes apart.
         """
         w = self.writer()
         sums = [[w.slot(self.type, "zeroinitializer") for _ in range(vectors)] for _ in range(rows)]
@@ -408,19 +431,26 @@ class Renderer:
         steps = ["0", "%a_row", w.i64("mul", "%a_row", "2")]
         a_slots, b_slot = [w.slot("ptr", start) for start in starts], w.slot("ptr", "%b")
         table = w.let("inttoptr i64 %b_row to ptr") if has_table else ""
+        step = "%valid" if has_table else str(self.native)
+        prefetches_rows = len(sums) == self.heights[0] and len(sums[0]) == 1
+        if prefetches_rows:  # few products for each element of the first operand
+            is_dense = w.let(f"icmp eq i64 %a_row, {w.i64('mul', '%count', str(self.size))}")
+            next_rows = w.slot("ptr", self.move(w, "%a", (str(len(sums)), "%a_row")))
+            row_step = w.select_i64(is_dense, str(len(sums) * self.size), "0")
         with w.loop("0", "%count") as k:
             b = w.load(b_slot)
             if has_table:
                 distance = w.let(f"load i64, ptr {self.move(w, table, (k, '8'))}, align 8")
                 b = self.move(w, b, (distance, str(self.size)))
-                if len(sums) == self.heights[0]:  # the first rows to read the next panel
-                    for ahead in range(TILE_VECTORS):
-                        at = self.move(w, b, (str(TILE_VECTORS + ahead), str(self.native)))
-                        w.emit(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
-            vectors = [
-                self.load(w, self.move(w, b, (str(j), str(self.native))))
-                for j in range(len(sums[0]))
-            ]
+            if len(sums) == self.heights[0]:  # the first rows to read the next panel
+                for ahead in range(TILE_VECTORS):
+                    at = self.move(w, b, (str(TILE_VECTORS + ahead), step))
+                    prefetch_line(w, at, 3)
+            if prefetches_rows:
+                at = w.load(next_rows)
+                prefetch_line(w, at, 3)
+                w.store(next_rows, self.move(w, at, ("1", row_step)))
+            vectors = [self.load(w, self.move(w, b, (str(j), step))) for j in range(len(sums[0]))]
             bases = [w.load(slot) for slot in a_slots]
             for i, row in enumerate(sums):
                 at = self.move(w, bases[i // 3], ("1", steps[i % 3]))

@@ -12,7 +12,6 @@ import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from dovetail.extend import (
@@ -25,7 +24,7 @@ from dovetail.extend import (
     cached_binary,
 )
 
-from . import command_list, gemm, patches, sorting_network
+from . import command_list, gemm
 from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, LaunchTemplate
 from .compile import Compiler, CpuProgram, link
 from .native import native
@@ -64,26 +63,15 @@ class Launcher:
         self.pool = Pool()
         self._linked_routines: dict[str, Any] = {}  # by the first kernel of a module
 
-    def _get_routine_code(self, kernel: str) -> Any:
-        """Return the module that has a kernel; the first call compiles or loads it.
-
-        There is a module for each dtype, one for the convolutions of each dtype, and one for each
-        sort.
-        """
-        compiler, letter = self._compiler, kernel[0]
-        target, names = (compiler.machine.triple, compiler.native), gemm.kernels(letter)
-        if sorting_network.is_sort(kernel):
-            names = (kernel,)
-            build = partial(sorting_network.ir, *target, kernel)
-        elif kernel in names:
-            build = partial(gemm.ir, *target, letter, compiler.target.has_halves)
-        else:
-            names, build = patches.kernels(letter), partial(patches.ir, *target, letter)
-        if names[0] not in self._linked_routines:
-            self._linked_routines[names[0]] = _link_cached(
-                compiler, self._fingerprint, build(), names, gemm.imports()
+    def _get_routine_code(self, module: gemm.RoutineModule) -> Any:
+        """Return the code of a module of kernels; the first call compiles or loads it."""
+        compiler, key = self._compiler, module.kernels[0]
+        if key not in self._linked_routines:
+            ir = module.write_ir(compiler.machine.triple, compiler.target)
+            self._linked_routines[key] = _link_cached(
+                compiler, self._fingerprint, ir, module.kernels, gemm.imports()
             )
-        return self._linked_routines[names[0]]
+        return self._linked_routines[key]
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a launch of `program`; start the pool if several threads are to share it."""
@@ -117,7 +105,7 @@ class Launcher:
         if call is None:
             return None
         slots = [0] * call.addresses + [*call.ints]
-        code, n = self._get_routine_code(call.kernel), call.operations
+        code, n = self._get_routine_code(call.module), call.operations
         share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
         sizes = [math.prod(operand[2]) for operand in (*inputs, output)]
         numbers = sum(sizes)

@@ -23,8 +23,12 @@ CACHE_LINE_BYTES = 64
 def prefetch(w: FunctionWriter, start: str, nbytes: int) -> None:
     """Append prefetches of some bytes into the second-level cache."""
     for offset in range(0, nbytes, CACHE_LINE_BYTES):
-        at = w.let(f"getelementptr i8, ptr {start}, i64 {offset}")
-        w.emit(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 2, i32 1)")
+        prefetch_line(w, w.let(f"getelementptr i8, ptr {start}, i64 {offset}"), 2)
+
+
+def prefetch_line(w: FunctionWriter, address: str, locality: int) -> None:
+    """Append a prefetch of a cache line: 3 into the first-level cache, 2 into the second."""
+    w.emit(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 {locality}, i32 1)")
 
 
 class Lines:

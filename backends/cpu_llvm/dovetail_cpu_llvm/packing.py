@@ -16,7 +16,7 @@ from dovetail.extend import (
 )
 
 from .ir_writer import FunctionWriter, Slot
-from .lines import CACHE_LINE_BYTES, PIECE_BYTES, Lines
+from .lines import CACHE_LINE_BYTES, PIECE_BYTES, Lines, prefetch
 
 if TYPE_CHECKING:
     from .gemm import Renderer
@@ -184,12 +184,24 @@ class Packer:
     # --- rows of the first operand
 
     def _render_rows(self, rows: int) -> str:
-        """Return the function that packs rows: the elements of all rows at one k are adjacent."""
+        """Return the function that packs rows: the elements of all rows at one k are adjacent.
+
+        Rows that are adjacent in memory are copied as a vector; those of the next tile are
+        prefetched.
+        """
         r = self.renderer
         w = r.writer()
-        with w.loop("0", "%count") as k:
+        t, nbytes = f"<{rows} x {r.real}>", str(rows * r.size)
+        is_near = w.let(f"icmp eq i64 %a_row, {r.size}")
+        slot = w.counter("0")
+        with w.loop_from(slot, w.select_i64(is_near, "%count", "0"), 1) as k:
             source = r.move(w, "%a", (k, "%a_col"))
-            target = r.move(w, "%to", (k, str(rows * r.size)))
+            x = w.let(f"load {t}, ptr {source}, align {r.size}")
+            w.emit(f"store {t} {x}, ptr {r.move(w, '%to', (k, nbytes))}, align {r.size}")
+            prefetch(w, r.move(w, source, ("1", nbytes)), 1)
+        with w.loop_from(slot, "%count", 1) as k:
+            source = r.move(w, "%a", (k, "%a_col"))
+            target = r.move(w, "%to", (k, nbytes))
             for i in range(rows):
                 at = r.move(w, source, (str(i), "%a_row"))
                 r.copy_element(w, at, r.move(w, target, (str(i), str(r.size))))

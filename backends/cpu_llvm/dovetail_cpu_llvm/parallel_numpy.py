@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import zip_longest
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 PART_ELEMENTS_MIN = 1 << 19  # with fewer, waking a thread takes as long as it saves
 PARTS_MAX = 8
@@ -41,19 +43,24 @@ def map_parts(work: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
             results.append(work(part) if runs_here else future.result())
         return results
     finally:  # after an error the caller may free memory that other threads write to
-        wait([future for future in futures if not future.cancel()])
+        for future in futures:
+            if not future.cancel():
+                future.exception()
 
 
 def _submit(work: Callable[[slice], T], parts: Sequence[slice]) -> list[Future[T]]:
     """Submit the first parts to the executor, as many as there are threads for; return futures."""
     futures: list[Future[T]] = []
     try:
+        from concurrent.futures import ThreadPoolExecutor  # 4 ms, with its logging
+
         for part in parts:
             if not _executors:
                 _executors.append(ThreadPoolExecutor(PARTS_MAX - 1, "dovetail-sort"))
             futures.append(_executors[0].submit(work, part))
-    except RuntimeError:  # the interpreter ends, or the system has no more threads
-        _executors.pop().shutdown(cancel_futures=True)
+    except (ImportError, RuntimeError):  # the interpreter ends, or the system has no more threads
+        while _executors:
+            _executors.pop().shutdown(cancel_futures=True)
     return futures
 
 

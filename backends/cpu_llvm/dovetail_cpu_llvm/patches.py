@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dovetail.extend import StridedOperand
 
 from . import gemm
-from .gemm import BLOCK, KernelWriter, Matrix, Renderer, RoutineCall, choose_block
+from .gemm import BLOCK, KernelWriter, Matrix, Renderer, RoutineCall, RoutineModule, choose_block
 from .ir_writer import FunctionWriter, fields
 
 POSITION_AXES = 4  # of a line: the batch and three axes
@@ -103,7 +103,8 @@ def _choose_blocks(
     letter = gemm.LETTERS[operands[0][4]]
     blocks = count * across * down
     addresses = len(operands) + 1  # those of the operands and of the table
-    return RoutineCall(letter + name, tuple(map(int, ints)), blocks, count * m * n * k, addresses)
+    operations, words = count * m * n * k, tuple(map(int, ints))
+    return RoutineCall(module(letter), letter + name, words, blocks, operations, addresses)
 
 
 def _merge_axes(shape: Shape, strides: Shape, size: int) -> list[int]:
@@ -128,6 +129,13 @@ def kernels(letter: str) -> tuple[str, ...]:
     return f"{letter}convolution", f"{letter}convolution_bias", f"{letter}gradient"
 
 
+def module(letter: str) -> RoutineModule:
+    """Return the module of the convolutions of a dtype."""
+    return RoutineModule(
+        kernels(letter), lambda triple, target: ir(triple, target.vector_bytes, letter)
+    )
+
+
 def ir(triple: str, native: int, letter: str) -> str:
     """Return the IR of the kernels for a dtype, for vectors of `native` bytes.
 
@@ -138,7 +146,7 @@ def ir(triple: str, native: int, letter: str) -> str:
         *r.render_tiles(),
         *[r.render_tile(h, gemm.TILE_VECTORS, False, True) for h in r.heights],
         _render_copy_taps(r),
-        _render_copy_rows(r),
+        *[_render_copy_rows(r, height) for height in r.heights],
         _render_copy_channels(r),
         _render_kernel(r, ("a", "b", "table", "c"), "convolution", _ConvolutionWriter),
         _render_kernel(r, ("a", "b", "table", "bias", "c"), "convolution_bias", _ConvolutionWriter),
@@ -166,28 +174,45 @@ def _render_copy_taps(r: Renderer) -> str:
     return r.function("copy_taps", parameters, w, "internal ")
 
 
-def _render_copy_rows(r: Renderer) -> str:
-    """Return the function that packs %length adjacent positions of each of %rows taps.
+def _render_copy_rows(r: Renderer, rows: int) -> str:
+    """Return the function that packs %count runs of positions of each of `rows` taps.
 
-    The last vector may be written beyond them: the next run follows, or the end of a row.
+    The last vector of a run may be written beyond it: the next run follows, or the end of a row.
     """
     w = r.writer()
-    left = w.let(f"and i64 %length, {r.width - 1}")
-    has_tail, tail = w.let(f"icmp ne i64 {left}, 0"), w.prefix_mask(left, r.width)
-    with w.loop("0", "%rows") as i:
-        distance = w.let(f"load i64, ptr {r.move(w, '%table', (i, TABLE_BYTES))}, align 8")
-        source = r.move(w, "%x", (distance, str(r.size)))
-        target = r.move(w, "%to", (i, str(_row_bytes(r))))
-        whole = w.counter("0")
-        with w.loop_from(whole, "%length", r.width) as k:
-            vector = r.load(w, r.move(w, source, (k, str(r.size))))
-            r.store(w, vector, r.move(w, target, (k, str(r.size))))
-        with w.if_then(has_tail):
-            k = w.load(whole)
-            vector = r.load(w, r.move(w, source, (k, str(r.size))), tail)
-            r.store(w, vector, r.move(w, target, (k, str(r.size))))
-    parameters = "i64 %rows, ptr %table, ptr %x, i64 %length, ptr %to"
-    return r.function("copy_rows", parameters, w, "internal ")
+    with w.loop("0", "%count") as i:
+        run = r.move(w, "%runs", (i, str(RUN_WORDS * 8)))
+        distance, start, length = (
+            w.let(f"load i64, ptr {r.move(w, run, (str(j), '8'))}, align 8")
+            for j in range(RUN_WORDS)
+        )
+        source = r.move(w, "%x", ("1", distance))
+        target = r.move(w, "%to", (start, str(r.size)))
+        left, whole = w.let(f"and i64 {length}, {r.width - 1}"), w.counter("0")
+        with w.loop_from(whole, length, r.width) as k:
+            _copy_vectors(r, w, rows, source, target, k)
+        with w.if_then(w.let(f"icmp ne i64 {left}, 0")):
+            tail = w.prefix_mask(left, r.width)
+            _copy_vectors(r, w, rows, source, target, w.load(whole), tail)
+    parameters = "i64 %count, ptr %runs, ptr %table, ptr %x, ptr %to"
+    return r.function(f"copy_rows_{rows}", parameters, w, "internal ")
+
+
+def _copy_vectors(
+    r: Renderer,
+    w: FunctionWriter,
+    rows: int,
+    source: str,
+    target: str,
+    k: str,
+    mask: str | None = None,
+) -> None:
+    """Append the copy of a vector of positions of each tap in %table."""
+    for i in range(rows):
+        distance = w.let(f"load i64, ptr {r.move(w, '%table', (str(i), TABLE_BYTES))}, align 8")
+        at = r.move(w, source, (k, str(r.size)), (distance, str(r.size)))
+        to = r.move(w, target, (k, str(r.size)), (str(i), str(_row_bytes(r))))
+        r.store(w, r.load(w, at, mask), to)
 
 
 def _render_copy_channels(r: Renderer) -> str:
@@ -305,6 +330,7 @@ class _ConvolutionWriter(KernelWriter):
         self.operands, self.walk = operands, operands.walk(0)
         panels_max = gemm.COLUMNS_BYTES_MAX // int(self.panel_row) + 1
         self.panel_starts = w.alloca("i64", panels_max)  # in the line; 0: the panel is a copy
+        self.panel_steps = w.alloca("i64", panels_max)  # bytes from its first vector to the second
         self.panel_count = w.slot("i64")
 
     def row_copy_bytes(self) -> int:
@@ -365,15 +391,16 @@ class _ConvolutionWriter(KernelWriter):
                 self.call_tile(f"{height}_2", rows, self.part(panels, "0", p), tile, "0")
             table = w.let(f"ptrtoint ptr {self.table} to i64")
             columns = Matrix(w.let(f"inttoptr i64 {begin} to ptr"), table, "")
-            self.call_tile(f"{height}_2_table", rows, columns, tile, "0")
+            step = w.let(f"load i64, ptr {self.move(self.panel_steps, (p, '8'))}")
+            self.call_tile(f"{height}_2_table", rows, columns, tile, step)
             w.enter_block(end)
 
     def pack_columns(self, b: Matrix, column: str, valid: str, to: str) -> None:
-        """Write the copy of the next positions to a panel, or their address if they are adjacent.
+        """Write the copy of the next positions to a panel, or the addresses of its vectors.
 
-        Panels come in order.
+        A panel stays in the line if each of its vectors is of neighbours. Panels come in order.
         """
-        w, panel = self.w, str(self.panel)
+        w, panel, width = self.w, str(self.panel), self.renderer.width
         if valid != panel:
             self._clear(to)
             self._copy_runs(b, valid, to)
@@ -382,9 +409,17 @@ class _ConvolutionWriter(KernelWriter):
         w.store(self.panel_count, w.i64("add", number, "1"))
         slot = self.move(self.panel_starts, (number, "8"))
         near = w.let(f"icmp sge i64 {self.walk.count_neighbours()}, {panel}")
-        with self.renderer.last_case(w, near, end):
-            w.emit(f"store ptr {w.load(self.walk.at)}, ptr {slot}")
-            self.walk.advance(panel)
+        ends = w.let(f"or i64 {self.walk.axes[-1][0]}, {w.load(self.walk.indices[-1])}")
+        left = w.let(f"and i64 {ends}, {width - 1}")  # 0: no row ends in a vector
+        in_line = w.let(f"or i1 {near}, {w.let(f'icmp eq i64 {left}, 0')}")
+        with self.renderer.last_case(w, in_line, end):
+            begin = w.let(f"ptrtoint ptr {w.load(self.walk.at)} to i64")
+            w.emit(f"store i64 {begin}, ptr {slot}")
+            self.walk.advance(w.select_i64(near, panel, str(width)))
+            second = w.let(f"ptrtoint ptr {w.load(self.walk.at)} to i64")
+            step = w.select_i64(near, str(self.renderer.native), w.i64("sub", second, begin))
+            w.emit(f"store i64 {step}, ptr {self.move(self.panel_steps, (number, '8'))}")
+            self.walk.advance(w.select_i64(near, "0", str(width)))
         w.emit(f"store i64 0, ptr {slot}")
         self._copy_runs(b, valid, to)
         w.enter_block(end)
@@ -488,16 +523,10 @@ class _GradientWriter(KernelWriter):
     def find_rows(self, height: int, a: Matrix, row: str) -> Matrix:
         """Write the copy of a tile's rows of taps; `a` is their part of the table."""
         w, r = self.w, self.renderer
-        with w.loop("0", w.load(self.run_count)) as i:
-            run = self.move(self.runs, (i, str(RUN_WORDS * 8)))
-            words = [
-                w.let(f"load i64, ptr {self.move(run, (str(j), '8'))}") for j in range(RUN_WORDS)
-            ]
-            at = self.move(self.packed_rows, (words[1], str(self.size)))
-            w.emit(
-                f"call void @{r.letter}copy_rows(i64 {height}, ptr {a.address}, "
-                f"ptr {self.move(self.line, ('1', words[0]))}, i64 {words[2]}, ptr {at})"
-            )
+        w.emit(
+            f"call void @{r.letter}copy_rows_{height}(i64 {w.load(self.run_count)}, "
+            f"ptr {self.runs}, ptr {a.address}, ptr {self.line}, ptr {self.packed_rows})"
+        )
         return Matrix(self.packed_rows, str(_row_bytes(r)), str(self.size))
 
 

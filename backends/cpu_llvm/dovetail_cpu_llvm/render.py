@@ -17,7 +17,7 @@ branches), and `tiles` (the grid).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import count
 
 from dovetail.extend import Kernel, Store, bool_
@@ -47,8 +47,12 @@ def render(kernel: Kernel, schedule: CpuSchedule) -> str:
         params[name] = Lane(text + "b" * (dtype is bool_))
     sizes = [_load_argument(w, next(slots), "i64") for _ in kernel.grid * 2]
     extents, blocks = sizes[: len(kernel.grid)], sizes[len(kernel.grid) :]
-    streams = _is_streaming_worth_it(w, kernel, schedule.stream_bytes_min, addresses, extents)
-    memory = MemoryOps(w, addresses, schedule.native, streams)
+    points = "1"
+    for n in extents:
+        points = w.i64("mul", points, n)
+    streams = _is_streaming_worth_it(w, kernel, schedule.stream_bytes_min, addresses, points)
+    memory = MemoryOps(w, addresses, schedule.native, points, streams)
+    memory.may_prefetch = not kernel.fast_math
     flow = ControlFlow(kernel, Expressions(kernel, schedule, memory, params))
     Tiles(kernel, flow, extents, blocks).render()
     if streams:
@@ -82,7 +86,7 @@ def _is_streaming_worth_it(
     kernel: Kernel,
     bytes_min: int,
     addresses: Mapping[str, str],
-    extents: Sequence[str],
+    points: str,
 ) -> str:
     """Render an i1: True if the result is too large for the caches; "" if it never matters.
 
@@ -92,9 +96,7 @@ def _is_streaming_worth_it(
     if not bytes_min:
         return ""
     written = {s.buffer.name: s.buffer for s in kernel.body if isinstance(s, Store)}
-    nbytes = str(max(b.dtype.itemsize for b in written.values()))
-    for n in extents:
-        nbytes = w.let(f"mul i64 {nbytes}, {n}")
+    nbytes = w.i64("mul", points, str(max(b.dtype.itemsize for b in written.values())))
     pays = w.let(f"icmp uge i64 {nbytes}, {bytes_min}")
     for b in kernel.buffers:
         for name in written if b.name not in written else ():

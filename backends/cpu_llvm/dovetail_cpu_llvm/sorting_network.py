@@ -22,14 +22,13 @@ from itertools import pairwise
 
 from dovetail.extend import DType, StridedOperand, float32, float64, int32, int64, uint32, uint64
 
-from .gemm import RoutineCall
+from .gemm import RoutineCall, RoutineModule
 from .ir_writer import FunctionWriter, Slot, fields
 
 # NumPy sorts rows of more elements faster, and on CPUs with narrow vectors those of more vectors:
 # of 16 bytes, 512 are 2,048 float32, and 1,024 words of `argsort`.
 ELEMENTS_MAX, VECTORS_BITS_MAX = 1 << 12, 9
 OPERATIONS_PER_EXCHANGE = 4  # for each vector, estimated
-OPS = "sort", "argsort"
 REGISTER_VECTORS_BITS = {
     64: 4,
     32: 3,
@@ -77,9 +76,11 @@ def _choose_network(
     vectors, count = 1 << bits, math.prod(stack)
     stages = (bits + (native // word).bit_length()) ** 2 // 2
     operations = count * vectors * stages * OPERATIONS_PER_EXCHANGE
-    return RoutineCall(
-        f"{op}_{x[4].code}_{bits}", (n, x_row, out_row, x[3][-1]), count, operations, 2
+    kernel, ints = f"{op}_{x[4].code}_{bits}", (n, x_row, out_row, x[3][-1])
+    module = RoutineModule(
+        (kernel,), lambda triple, target: ir(triple, target.vector_bytes, kernel)
     )
+    return RoutineCall(module, kernel, ints, count, operations, 2)
 
 
 def _find_row_bytes(operand: StridedOperand) -> int | None:
@@ -90,11 +91,6 @@ def _find_row_bytes(operand: StridedOperand) -> int | None:
         if strides[outer] != strides[inner] * shape[inner]:
             return None
     return strides[axes[-1]] * dtype.itemsize if axes else 0
-
-
-def is_sort(kernel: str) -> bool:
-    """Return True for the names of kernels of this module."""
-    return kernel.partition("_")[0] in OPS
 
 
 def ir(triple: str, native: int, kernel: str) -> str:
@@ -238,7 +234,7 @@ class _NetworkWriter:
         ]
 
     def store_words(self, index: str, words: Words) -> None:
-        """Store the words of a vector's lanes."""
+        """Render stores of a vector of words, and of positions in pairs, to the scratch arrays."""
         for array, vector in zip(self.scratch, words, strict=True):
             at = self.address_of(array, index)
             self.w.emit(f"store {self.type} {vector}, ptr {at}, align {self.native}")

@@ -24,6 +24,7 @@ from .lines import prefetch
 Span = tuple[str, str]
 """The first point of a tile along an axis, and the one after its last."""
 
+_UNHOISTED = ("load", "quo", "rem")  # which may fault if there are no tiles
 PREFETCHED_ROWS = 8  # between a row and the one that is fetched into the caches meanwhile
 
 
@@ -43,6 +44,7 @@ class Tiles:
         """Render the loop over the tiles %begin..%end-1, with their positions as counters."""
         w, axes = self.writer, self.schedule.axes
         rank = len(self.extents)
+        self._hoist_uniform_values()
         counts = [self._count_tiles(axis) for axis in range(rank)]
         slots = [w.slot("i64") for _ in range(rank)]
         number = "%begin"
@@ -57,6 +59,19 @@ class Tiles:
                 full = w.let(f"icmp eq i64 {i}, {counts[axis]}")
                 w.store(slots[axis], w.select_i64(full, "0", i))
                 carry = w.let(f"zext i1 {full} to i64")
+
+    def _hoist_uniform_values(self) -> None:
+        """Render the values that depend on scalars alone once, before all tiles.
+
+        LLVM's passes would leave them in the loop: guards against subnormals check each scalar.
+        """
+        exprs = self.exprs
+        for s in self.kernel.body:
+            if not isinstance(s, Value) or s.op in _UNHOISTED:
+                continue
+            if all(a.op in ("const", "param") or id(a) in exprs.overrides for a in s.args):
+                exprs.render(s)
+                exprs.overrides[id(s)] = exprs.env[id(s)]
 
     def _count_tiles(self, axis: int) -> str:
         """Render the number of tiles along an axis."""

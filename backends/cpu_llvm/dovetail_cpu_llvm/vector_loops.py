@@ -81,9 +81,10 @@ class VectorLoops:
                 halves = Lane(quotient), Lane(remainder, "affine", "1")
                 if condition == beyond:
                     halves = self._divide_lanes(quotient, remainder, m)
-                exprs.overrides = {id(v): halves[v.op == "rem"] for v in divisions}
+                outer = exprs.overrides
+                exprs.overrides = outer | {id(v): halves[v.op == "rem"] for v in divisions}
                 yield
-                exprs.overrides = {}
+                exprs.overrides = outer
 
     def _divide_lanes(self, quotient: str, remainder: str, m: str) -> tuple[Lane, Lane]:
         """Render quotients and remainders by `m` of lanes from `quotient * m + remainder` on.

@@ -48,13 +48,11 @@ def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Pr
     for i in sorted(draft.nodes | {draft.node}):
         expr = decisions.graph.nodes[i]
         if i in decisions.graph.leaf_slot or (i in decisions.materialised and i != draft.node):
-            reads[i] = frozenset((_find_memory_slot(decisions, i),))
+            reads[i] = _find_memory_reads(decisions, i)
             continue
         args = [decisions.graph.index[a] for a in operands(expr)]
         operand_reads = [
-            reads[j]
-            if j in reads
-            else frozenset((_find_memory_slot(decisions, _find_source(decisions, j)),))
+            reads[j] if j in reads else _find_memory_reads(decisions, _find_source(decisions, j))
             for j in args
         ]
         index_purposes = expr.attrs[3] if expr.op is not None and expr.op.kind == "gather" else None
@@ -109,6 +107,10 @@ def _is_view_of_memory(decisions: Decisions, i: int) -> bool:
     return i in decisions.materialised or i in decisions.graph.leaf_slot
 
 
-def _find_memory_slot(decisions: Decisions, i: int) -> int:
-    """Return the slot of a leaf with memory or of a materialised node."""
-    return decisions.graph.leaf_slot[i] if i in decisions.graph.leaf_slot else decisions.slot_of[i]
+def _find_memory_reads(decisions: Decisions, i: int) -> Reads:
+    """Return the slots that a node reads as memory: its own if it is a leaf or materialised.
+
+    Others are operands of a concatenation that lie outside of the view that the kernel reads.
+    """
+    slot = decisions.graph.leaf_slot.get(i, decisions.slot_of.get(i))
+    return frozenset(() if slot is None else (slot,))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..graph.expr import Expr
+from ..ops.table import REPEATED_COST_MAX as REPEATED_COST_MAX
 from ..ops.table import Op
 from .decisions import Decisions, operands
 
 BROADCAST_REPEATS_MAX = (
     4  # a value that broadcasting repeats so often is materialised, if over REPEATED_COST_MAX
 )
-REPEATED_COST_MAX = 8
 KERNEL_VALUES_MAX = 160  # values computed on the fly in one kernel; a larger kernel is split
 COST_PER_VALUE = (
     6  # each such cost counts as one more value: compilers take 0.5 s for 20 sines, 4 s for 60

@@ -548,6 +548,31 @@ def test_bits_do_not_depend_on_vectors_and_blocks(native: int, shape: tuple[int,
         np.testing.assert_array_equal(floats, expected(a.astype("f4"), b.astype("f4")))
 
 
+def test_adjacent_rows_are_copied_as_vectors_and_the_next_panel_is_prefetched() -> None:
+    functions = gemm.ir("x86_64-unknown-linux-gnu", 64, "s").split("define ")[1:]
+    (tile,) = (f for f in functions if "@stile_12_2(" in f.split("\n")[0])
+    (rows,) = (f for f in functions if "@spack_12(" in f.split("\n")[0])
+    (narrow,) = (f for f in functions if "@stile_12_1_tail(" in f.split("\n")[0])
+    assert tile.count("@llvm.prefetch") == gemm.TILE_VECTORS
+    assert narrow.count("@llvm.prefetch") == gemm.TILE_VECTORS + 1  # and the next rows
+    assert "load <12 x float>" in rows
+
+
+@pytest.mark.parametrize("shape", [(77, 300, 70), (5, 20, 40)], ids=str)
+def test_adjacent_rows_that_are_copied_have_the_bits_of_the_reference(
+    shape: tuple[int, int, int],
+) -> None:
+    a, b = values(*shape[:2]), values(*shape[1:], seed=1)
+    out = np.full((shape[0], shape[2]), np.nan, a.dtype)
+    wide = np.zeros((shape[1], 100), a.dtype)  # its rows are so far apart that parts are copied
+    wide[:, : shape[0]] = a.T
+    turned = wide.T[: shape[0]]
+    product = gemm.choose_product((operand(turned), operand(b)), operand(out), 32, 1)
+    assert product is not None and product.ints[gemm._INTS.index("packs_a")]
+    multiply(32, 1, turned, b, out)
+    np.testing.assert_array_equal(out, expected(a, b))
+
+
 def test_large_products_have_several_blocks_and_small_ones_one() -> None:
     def blocks(m: int, k: int, n: int, threads: int) -> int:
         x, y, out = (np.empty(s, np.float32) for s in ((m, k), (k, n), (m, n)))

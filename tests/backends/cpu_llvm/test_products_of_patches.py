@@ -16,7 +16,8 @@ from dovetail_cpu_llvm.compile import Compiler, link
 
 CPU, REFERENCE = dt.device("cpu"), dt.device("reference")
 # Shapes of x and w, and the geometry. Panels in the line, and some that two rows share; a stride;
-# one tap, whose positions are one row; groups; a few filters and one axis; a group of blocks of k.
+# one tap, whose positions are one row; groups; a few filters and one axis; a group of blocks of k;
+# rows of whole vectors that fill no panel.
 CASES = (
     ((2, 5, 9, 70), (33, 5, 3, 3), Geometry((1, 1), (1, 1), (1, 1), 1)),
     ((2, 9, 21, 23), (40, 9, 5, 3), Geometry((2, 1), (2, 0), (1, 2), 1)),
@@ -24,6 +25,8 @@ CASES = (
     ((2, 8, 12, 11), (64, 4, 3, 3), Geometry((1, 2), (1, 1), (1, 1), 2)),
     ((2, 6, 90), (7, 6, 5), Geometry((3,), (2,), (1,), 1)),
     ((1, 1, 300, 301), (5, 1, 2, 2), Geometry((1, 1), (0, 0), (1, 1), 1)),
+    ((2, 6, 7, 16), (40, 6, 3, 3), Geometry((1, 1), (1, 1), (1, 1), 1)),
+    ((3, 5, 5, 96), (33, 5, 3, 3), Geometry((2, 2), (1, 1), (1, 1), 1)),
 )
 
 
@@ -114,11 +117,12 @@ class Kernels:
         kernel_type(self.library[product.kernel])(slots, 0, product.blocks)
 
 
+@pytest.mark.parametrize("width", [43, 48])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("native", [16, 32, 64])
-def test_kernels_do_not_depend_on_vectors_and_blocks(native: int, dtype: str) -> None:
+def test_kernels_do_not_depend_on_vectors_and_blocks(native: int, dtype: str, width: int) -> None:
     kernels = Kernels(native, gemm.LETTERS[getattr(dt, dtype)])
-    channels, filters, height, width = 33, 29, 11, 43
+    channels, filters, height = 33, 29, 11
     x = values((2, channels, height + 2, width + 2), 1, dtype)
     taps = [(c * (height + 2) + i) * (width + 2) + j for c, i, j in np.ndindex(channels, 3, 3)]
     table = np.array(taps)

@@ -140,7 +140,7 @@ def test_caller_runs_all_parts_if_no_thread_can_start(monkeypatch: pytest.Monkey
                 raise RuntimeError("can't start new thread")
             return super().submit(*args, **options)
 
-    monkeypatch.setattr(parallel_numpy, "ThreadPoolExecutor", Full)
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", Full)
     monkeypatch.setattr(parallel_numpy, "_executors", [])
     assert parallel_numpy.map_parts(lambda p: p.start, parallel_numpy.split_range(9, 3)) == [
         0,
