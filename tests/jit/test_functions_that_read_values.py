@@ -29,7 +29,7 @@ def test_branch_on_a_value_runs_plain_with_one_warning_that_names_the_line() -> 
     def grow(x: dt.Tensor) -> dt.Tensor:
         y = x * 2
         runs.append("run")
-        if y.sum() > 10:
+        if float(y.sum()) > 10:
             return y - 1
         return y + 1
 
@@ -140,7 +140,7 @@ def test_list_times_an_integer_of_a_trace_is_repeated(
     multiply: Callable[[Any, Any], Any], values: Any
 ) -> None:
     captured = dt.jit(lambda x: multiply(np.argmax(x), values))
-    with pytest.warns(dt.DovetailWarning, match="runs without a capture"):
+    for _ in range(2):
         assert captured(np.asarray([0, 1, 7])) == values * 2
     assert multiply(np.asarray([1, 3]), values).tolist() == [values[0], 3 * values[1]]
 

@@ -60,7 +60,7 @@ def test_number_that_is_returned_twice_is_one_object() -> None:
 def test_number_after_a_read_ends_the_trace_is_plain() -> None:
     def f(x: Any) -> Any:
         total = x.sum()
-        return (total if x.max() > 1 else -total), total
+        return (total if float(x.max()) > 1 else -total), total
 
     captured = dt.jit(f)
     with pytest.warns(dt.DovetailWarning):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from inspect import isroutine
 from types import MethodType, ModuleType
@@ -61,6 +62,7 @@ from .guards import (
     metadata_key,
     names_key,
     settings_key,
+    state_key,
     static_key,
 )
 from .program import CapturedProgram, Place
@@ -289,6 +291,8 @@ class _Binder:
             _compare_key(r, static_key, now, now)
         elif isinstance(value, np.ndarray):
             _compare_key(r, array_key, value)
+        elif isinstance(value, ContextVar):
+            _compare_key(r, state_key, value)
         elif p.parent is not None and isinstance(p.parent.value, LayoutTensor):
             r.check, r.expected = CHECK_IDENTITY, value  # a pattern, of which much is known
         elif isinstance(value, type) or (isroutine(value) and type(value) is not MethodType):

@@ -7,13 +7,14 @@ replay reads the same paths again and compares the values with those of the capt
 from __future__ import annotations
 
 import functools
+import random
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from inspect import isroutine
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,8 +40,12 @@ from .guards import (
     metadata_key,
     names_in,
     settings_key,
+    state_key,
     static_key,
 )
+from .pytree import replace_items
+
+_PathNumbers: TypeAlias = dict[tuple[object, ...], int]
 
 OBJECTS_MAX = 20_000  # paths that are searched
 PASSES_MAX, REWALKED_PATHS_MAX = 4, 4_000  # a search of more paths than that is not repeated
@@ -123,6 +128,22 @@ class ClosurePath:
             return None
         return value
 
+    def write(self, value: object) -> None:
+        """Bind the attribute, item or variable to another value, if that is possible."""
+        if self.parent is None:
+            return
+        owner = self.parent.value
+        with suppress(AttributeError, LookupError, TypeError):
+            if isinstance(owner, tuple) and self.is_item:
+                items = [*owner]
+                items[self.key] = value
+                self.parent.value = replace_items(owner, items)
+                self.parent.write(self.parent.value)
+            elif self.is_item:
+                owner[self.key] = value
+            else:
+                setattr(owner, self.key, value)
+
 
 class Closure:
     """All paths that are reachable from functions and objects, those closer to the roots first.
@@ -139,19 +160,69 @@ class Closure:
         for _ in range(PASSES_MAX):  # a name met late may lead on from an earlier path
             self._names_before = {*self._names}
             self.paths: list[ClosurePath] = []
+            self._stateful: list[ClosurePath] = []  # iterators and generators that the code names
             self._walk()
             if self._names == self._names_before or len(self.paths) > REWALKED_PATHS_MAX:
                 break
         for path in self.paths:
-            if path.is_named and isinstance(path.value, CONTAINER_TYPES):
-                path.contents = contents_key(path.value)
+            if path.is_named:
+                path.contents = state_key(path.value)
 
     def walk_again(self) -> Closure:
         """Return a new closure, walked from the same roots now, by the same names."""
         closure = copy(self)
-        closure._names, closure.paths = {*self._names_before}, []
+        closure._names, closure.paths, closure._stateful = {*self._names_before}, [], []
         closure._walk()
         return closure
+
+    def find_change(self, after: Closure) -> ClosurePath | None:
+        """Return a path that only `after` has, or whose value has changed; None if there is none.
+
+        An iterator counts as changed. Objects of libraries, such as caches, do not count.
+        """
+        if self._stateful:
+            return self._stateful[0]
+        known_numbers: _PathNumbers = {}
+        before = {*self._number_paths(known_numbers)}
+        for number, path in zip(after._number_paths(known_numbers), after.paths, strict=True):
+            if path.is_named and number not in before and not _is_of_library(path):
+                return path
+        for path in self.paths:
+            if not path.is_named or path.first_path is not None or _is_of_library(path):
+                continue
+            now = path.read()
+            if path.contents is not None:
+                if state_key(now) != path.contents:
+                    return path
+            elif is_constant(path.value) and _snapshot_key(path, now) != static_key(path.value):
+                return path
+        return None
+
+    def has_rebound_tensor(self, after: Closure) -> bool:
+        """Return True if a path in `after` leads to a tensor that it did not lead to before."""
+        known_numbers: _PathNumbers = {}
+        numbered = [*zip(self._number_paths(known_numbers), self.paths, strict=True)]
+        before = {number: p.value for number, p in numbered if is_strided(p.value)}
+        return any(
+            is_strided(p.value) and before.get(number) is not p.value and not _is_of_library(p)
+            for number, p in zip(after._number_paths(known_numbers), after.paths, strict=True)
+            if p.parent is not None
+        )
+
+    def _number_paths(self, known_numbers: _PathNumbers) -> list[int]:
+        """Return the number of each path in `known_numbers`, to which new ones are added.
+
+        Paths of the same root and the same keys have one number.
+        """
+        numbered: dict[int, int] = {}  # by the id of a path; owners precede what they lead to
+        for p in self.paths:
+            owner = p.parent
+            if owner is None:
+                key: tuple[object, ...] = (id(p.value),)
+            else:
+                key = numbered.get(id(owner), id(owner.value)), p.key, p.is_item
+            numbered[id(p)] = known_numbers.setdefault(key, len(known_numbers))
+        return [numbered[id(p)] for p in self.paths]
 
     def modes(self) -> list[ClosurePath]:
         """Return the paths of objects with attributes that are part of the key of a capture.
@@ -192,6 +263,8 @@ class Closure:
         """Append a path, unless nothing depends on its value; link it to an earlier path there."""
         value = path.value
         is_tensor = is_strided(value)
+        if path.is_named and isinstance(value, (Iterator, random.Random)):
+            self._stateful.append(path)
         if _is_not_searched(type(value)) and not is_tensor and not isinstance(value, LayoutTensor):
             if not (path.is_named and is_constant(value)):
                 return
@@ -270,6 +343,8 @@ class Closure:
             if getattr(f, name, None) is not None:
                 named = name != "__wrapped__" and path.is_used
                 yield ClosurePath(getattr(f, name), path, name, named=named)
+        for name in sorted(self._names & {*vars(f)} - {"__wrapped__"}):
+            yield ClosurePath(vars(f)[name], path, name, named=path.is_used)
 
     def _parts_of_object(self, path: ClosurePath, value: object) -> Iterator[ClosurePath]:
         """Yield the paths to an object's attributes, and to the methods that may run."""
@@ -279,6 +354,8 @@ class Closure:
         only = getattr(kind, "closure_attributes", None)
         if only is not None:
             yield from self._attributes_of(path, only)
+            for name in sorted(self._names & {*getattr(value, "user_attributes", ())}):
+                yield ClosurePath(getattr(value, name), path, name, named=path.is_used)
             return
         holds_named = path.is_named and is_opaque_class(kind) and kind is not SimpleNamespace
         reads_all = not is_library_module(kind.__module__) and self._names & _READERS_OF_ATTRIBUTES
@@ -337,6 +414,19 @@ def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
     path = ClosurePath(value, used=owner.is_used)
     path.owner = owner
     return path
+
+
+def _is_of_library(path: ClosurePath) -> bool:
+    """Return True if a path leads through an object of a library's class."""
+    while (parent := path.parent) is not None:
+        kind = type(parent.value)
+        is_users = kind.__module__ in ("builtins", "collections") or hasattr(
+            kind, "user_attributes"
+        )
+        if not is_users and is_library_module(kind.__module__):
+            return True
+        path = parent
+    return False
 
 
 class ClosureSnapshot:

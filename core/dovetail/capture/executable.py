@@ -31,7 +31,7 @@ from ..tensor.operators import number_readers, pending_numbers
 from ..tensor.tensor import Tensor, create_tensor
 from .guards import static_key
 from .pytree import FlatTree, StaticArgument, rebuild
-from .replay import Addresses, Replayer
+from .replay import Addresses, Replayer, ValueGuardError
 
 CACHE_MISS = object()  # what a call returns that the capture is not for
 NO_INDEX = -1  # in place of a number
@@ -491,14 +491,17 @@ class Executable:
         return self.run_with_numbers(leaves, env, settings)
 
     def run_with_numbers(self, leaves: Sequence[object], env: Env, settings: Settings) -> Any:
-        """Replay with variables `env`; return CACHE_MISS if tensors or the closure mismatch."""
+        """Replay with variables `env`; return CACHE_MISS if tensors, closure or values differ."""
         tensors: list[Tensor] = []
         exprs: list[Expr] = []
         if not self.inputs.read_tensors(leaves, tensors, exprs):
             return CACHE_MISS
         stream = current_handle(self.program.device) if settings.streams else None
-        with engine_lock:
-            pointers = self.program.run(self.inputs, exprs, env, stream)
+        try:
+            with engine_lock:
+                pointers = self.program.run(self.inputs, exprs, env, stream)
+        except ValueGuardError:  # so far it has written to its own memory alone
+            return CACHE_MISS
         return self.outputs.build_result(self.inputs, tensors, exprs, env, pointers)
 
 
@@ -512,7 +515,7 @@ def has_taped_alias(x: Tensor) -> bool:
 
 def _is_any_taped(tensors: Sequence[Tensor]) -> bool:
     """Return True if gradients flow through one of the tensors."""
-    return any(t._expr.tape is not None for t in tensors)
+    return any([t._expr.tape is not None for t in tensors])
 
 
 def evaluate_readers(storage: Storage) -> None:

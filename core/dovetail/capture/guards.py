@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
+from contextvars import ContextVar
 from dataclasses import fields
 from enum import Enum
 from functools import cached_property, lru_cache, partialmethod
@@ -158,6 +159,20 @@ def contents_key(value: Any) -> Hashable:
         return kind, getattr(value, "maxlen", None), tuple(map(_item_key, [*value]))
     details = [getattr(value, name, None) for name in ("typecode", "format", "shape", "readonly")]
     return kind, tuple(details), bytes(value)
+
+
+def state_key(value: object) -> Hashable:
+    """Return a key of what a container, small array or ContextVar contains; None for others.
+
+    Objects in a ContextVar count by their identity.
+    """
+    if isinstance(value, CONTAINER_TYPES):
+        return contents_key(value)
+    if isinstance(value, ContextVar):
+        content = value.get(None)
+        return static_key(content) if is_constant(content) else _Identity(content)
+    small = isinstance(value, np.ndarray) and value.nbytes <= ARRAY_BYTES_MAX
+    return array_key(value) if small else None
 
 
 def names_key(value: Any) -> Hashable:

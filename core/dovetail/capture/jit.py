@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from inspect import Parameter, signature
 from typing import (
     TYPE_CHECKING,
@@ -28,7 +28,14 @@ from ..decorated_functions import reduce_decorated
 from ..engine import evaluate as run
 from ..engine import tracer_api
 from ..environment import warn_user
-from ..errors import ArgumentError, ArgumentTypeError, DovetailError, DovetailWarning, DTypeError
+from ..errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CaptureError,
+    DovetailError,
+    DovetailWarning,
+    DTypeError,
+)
 from ..functions.datatypes import default_dtype_listeners, get_default_dtype
 from ..graph.expr import storage_of
 from ..locks import Lock
@@ -44,6 +51,7 @@ from .executable import CACHE_MISS, RecentExecutables
 from .program import CapturedProgram
 from .pytree import (
     SIMPLE,
+    ArgumentContainers,
     FlatTree,
     StaticArgument,
     flatten_with_layouts,
@@ -61,7 +69,8 @@ CAPTURE_TRIES_MAX = (
     3  # to capture a function that binds names to new tensors, as the first call of one may
 )
 RECENT_EXECUTABLES_MAX = 4  # captures that are tried without looking them up
-FIXED_FLOATS_MAX = 4  # captures of one kind for values of floats that the function compares
+FIXED_CAPTURES_MAX = 4  # captures of one kind for values that the function reads
+WASTED_REPLAYS_MAX = 16  # given up at other values, more than calls that a replay has served
 CAPTURES_PER_KIND_MAX = 16  # captures of one kind of arguments, which differ in the closure
 
 P = ParamSpec("P")  # what the function takes
@@ -101,16 +110,25 @@ class Captured(RecentExecutables, Generic[P, R]):
         self._recent = ()
         # By kind: how often it changed what it leads to.
         self._tries: LRUCache[Hashable, int] = LRUCache(ARGUMENT_KINDS_MAX)
+        self._wasted: LRUCache[Hashable, int] = LRUCache(ARGUMENT_KINDS_MAX)
         self._lock = Lock(waited=False)
         # By the keys of static arguments: paths of objects with modes that they lead to.
         self._modes: LRUCache[Hashable, list[ClosurePath]] = LRUCache(ARGUMENT_KINDS_MAX)
         self.captures = 0
+        self._internal_names = frozenset((*vars(self), "_internal_names")) - {
+            *_attributes(function)
+        }
         _instances.add(ref(self, _instances.discard))
 
     @property
     def programs(self) -> list[tuple[str, CapturedProgram]]:
         """The programs by their arguments' descriptions, for `dt.explain`."""
         return _programs(self.list_captures())
+
+    @property
+    def user_attributes(self) -> set[str]:
+        """The names of attributes that the function had, or that were set since."""
+        return {*vars(self)} - self._internal_names
 
     def explain_captures(
         self, args: tuple[object, ...]
@@ -182,16 +200,19 @@ class Captured(RecentExecutables, Generic[P, R]):
                     return result
         leaves, key = self._make_key(flat, settings)
         flat = FlatTree(leaves, flat.tree)
-        result = self._replay(flat, key, settings)
+        call = partial(self._function, *args, **options)
+        result = self._replay(flat, key, settings, call)
         if result is CACHE_MISS:
             with self._lock:  # others may have captured it meanwhile
-                result = self._replay(flat, key, settings)
+                result = self._replay(flat, key, settings, call)
                 if result is CACHE_MISS:
                     try:
-                        result = self._capture_call(flat, key, settings)
+                        result = self._capture_call(flat, key, settings, call)
                     except DovetailError as error:
                         hide_internal_frames(error)
                         raise
+            if result is CACHE_MISS:  # without the lock, which other threads may wait for
+                result = call()
         return result
 
     @property
@@ -238,46 +259,64 @@ class Captured(RecentExecutables, Generic[P, R]):
         self._modes[_static_keys(_statics(leaves))] = modes
         return modes
 
-    def _replay(self, flat: FlatTree, key: Hashable, settings: Settings) -> Any:
-        """Replay a capture with this key; run the function if its capture failed; else CACHE_MISS.
+    def _replay(
+        self, flat: FlatTree, key: Hashable, settings: Settings, call: Callable[[], R]
+    ) -> Any:
+        """Replay a capture with this key; `call()` if its capture failed; else CACHE_MISS.
 
         A replayed capture becomes the most recent one.
         """
+        wasted = self._wasted.find(key) or 0
         for capture in self._captures.find(key) or ():
             if isinstance(capture, CaptureFailure):
-                return self._run_uncaptured(flat)
+                return call()
             leaves = [*flat.leaves]
             for i, _ in capture.executable.inputs.floats:
                 leaves[i] = float(leaves[i])  # which may be one of NumPy
             result: R = capture.executable.run(leaves, flat.tree, settings)
             if result is not CACHE_MISS:
-                self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
+                self._add_recent(capture)
+                if capture.value_guards:
+                    self._count_wasted(key, wasted - 1)
                 return result
+            wasted += capture.value_guards > 0
         return CACHE_MISS
 
-    def _run_uncaptured(self, flat: FlatTree) -> R:
-        """Call the function without a capture, with the values of static arguments."""
-        return self._run(flat, [x.value if type(x) is StaticArgument else x for x in flat.leaves])
+    def _count_wasted(self, key: Hashable, count: int) -> None:
+        """Store how many replays were given up more than succeeded; end captures at a limit."""
+        self._wasted[key] = max(count, 0)
+        if count > WASTED_REPLAYS_MAX:
+            reason = "the values that it reads change in most calls"
+            self._warn_of_read(reason)
+            self._captures[key] = [CaptureFailure(reason)]
 
-    def _run(self, flat: FlatTree, leaves: Sequence[object]) -> R:
-        """Call the function itself with arguments rebuilt from `leaves`."""
-        args, options = (leaves, {}) if flat.tree is None else rebuild(flat, leaves)
-        result: R = self._function(*args, **options)
-        return result
-
-    def _capture_call(self, flat: FlatTree, key: Hashable, settings: Settings) -> R:
+    def _capture_call(
+        self, flat: FlatTree, key: Hashable, settings: Settings, call: partial[R]
+    ) -> Any:
         """Run and record the function; store the capture or a final failure; return the result.
 
+        Return CACHE_MISS if the function has not run and cannot be captured with these arguments.
         A retryable failure is stored only after `CAPTURE_TRIES_MAX` calls. Calls with the key of a
-        stored failure run the function without a capture.
+        stored failure run the function without a capture, with the containers of the caller.
+
+        `call`: the function with its arguments.
         """
-        has_begun = False
+        containers = none = ArgumentContainers((), ())
+        returned = cast("R", None)
+
+        def find_containers() -> ArgumentContainers:
+            """Return the containers among the arguments, with traced numbers."""
+            traced = (leaves, {}) if flat.tree is None else rebuild(flat, leaves)
+            return ArgumentContainers((call.args, call.keywords), traced)
 
         def trace() -> R:
             """Call the function with traced arguments."""
-            nonlocal has_begun
-            has_begun = True
-            return self._run(flat, leaves)
+            nonlocal containers, returned
+            containers = find_containers()  # in the trace, since tensors of layouts are rebuilt
+            session.has_changed_arguments = containers.have_changed
+            args, options = containers.arguments
+            returned = self._function(*args, **options)
+            return returned
 
         try:
             session = CaptureSession(
@@ -287,15 +326,23 @@ class Captured(RecentExecutables, Generic[P, R]):
                 flat.tree,
                 settings,
                 None if self._fullgraph else self._warn_of_read,
-                not self._fullgraph and self._count_fixed(flat, key) < FIXED_FLOATS_MAX,
+                not self._fullgraph and self._count_fixed(flat, key) < FIXED_CAPTURES_MAX,
             )
             leaves = session.trace_arguments()
-            result, capture = session.run(trace)
+            reachable = {id(path.value) for path in session.closure.paths}
+            if session.floats and find_containers().have_aliased_copy(reachable):
+                self._warn_of_aliased_containers()
+                return CACHE_MISS
+            try:
+                result, capture = session.run(trace)
+            finally:
+                containers.write_back()
+            result = containers.original_of(returned, result)
         except CapturesBusyError as error:
-            if self._fullgraph or has_begun:  # a function that it calls waited
+            if self._fullgraph or containers is not none:  # a function that it calls waited
                 raise
             warn_user(f"{self._error_name}: {error}; this call runs uncaptured", DovetailWarning)
-            return self._run_uncaptured(flat)
+            return CACHE_MISS
         except (DTypeError, ArgumentTypeError) as error:
             if "TracedFloat" in str(error):
                 error.args = (
@@ -313,15 +360,30 @@ class Captured(RecentExecutables, Generic[P, R]):
         if isinstance(capture, Capture):
             self.captures += 1
             relax_overlaps(capture, [c for c in before if isinstance(c, Capture)])
-            self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
+            self._add_recent(capture)
         self._captures[key] = [capture, *before][:CAPTURES_PER_KIND_MAX]
         return result
 
+    def _add_recent(self, capture: Capture) -> None:
+        """Let the next calls try a capture first, unless it may run a part of its work in vain."""
+        if not capture.value_guards:
+            self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
+
     def _count_fixed(self, flat: FlatTree, key: Hashable) -> int:
-        """Return how many captures of a kind are for certain values of float arguments."""
+        """Return how many captures of a kind are for certain values of floats or tensors."""
         floats = [i for i, x in enumerate(flat.leaves) if isinstance(x, float)]
         captures = [c for c in self._captures.find(key) or () if isinstance(c, Capture)]
-        return sum(any(type(c.trace.leaves[i]) is StaticArgument for i in floats) for c in captures)
+        return sum(
+            c.value_guards > 0 or any(type(c.trace.leaves[i]) is StaticArgument for i in floats)
+            for c in captures
+        )
+
+    def _warn_of_aliased_containers(self) -> None:
+        """Warn of copied containers with two names. Raises: CaptureError with fullgraph=True."""
+        reason = "a list or dict with floats is an argument twice or has other names"
+        if self._fullgraph:
+            raise CaptureError(f"{self._error_name}: {reason}; pass a copy")
+        self._warn_of_read(reason)
 
     def _warn_of_read(self, what: str) -> None:
         """Warn, once per function, that it reads values and therefore runs without a capture."""
@@ -415,6 +477,11 @@ def _static_keys(statics: list[tuple[int, StaticArgument]]) -> Hashable:
     return tuple([x.key for _, x in statics])
 
 
+def _attributes(function: object) -> Iterable[str]:
+    """Return the names of a function's own attributes."""
+    return getattr(function, "__dict__", ())
+
+
 def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:
     """Return positions of parameters (none without a signature); raise ArgumentError for others.
 
@@ -498,9 +565,12 @@ def jit(
     Tensors that the function reads by names from outside are read again at each call.
 
     What is frozen at the capture: the rest of what Python does, such as `print`, counters and lists
-    that the function appends to. A function that needs a tensor's value (`if x.sum() > 0`,
-    `float(x)`) runs without a capture, with one warning that names the line; write `dt.where` or
-    `dt.cond`. docs/jit.md has all rules.
+    that the function appends to. Where the function needs a bool or an integer of a tensor
+    (`if x.sum() > 0`, `int(n)`), the capture is for this value alone. A replay compares it; the
+    fifth ends captures. A function that needs another value (`float(x)`, `print(x)`), or needs it
+    after a write or a draw, runs without a capture, with one warning that names the line; write
+    `dt.where` or `dt.cond`. So does one that changes a list or dict among its arguments.
+    docs/jit.md has all rules.
 
     - `function`: takes and returns tensors, numbers and other hashable values, or containers of
       them. None gives a decorator.

@@ -19,7 +19,15 @@ from ..backend.interface import QueuedLaunch, Replay
 from ..engine.traced_numbers import Env, TracedNumber
 from ..memory.pointer import StreamHandle
 from ..plugins.device_handle import OpenedDevice
-from .program import Act, Addresses, CapturedProgram, EffectAct, Place, find_nested, resolve_address
+from .program import (
+    Act,
+    Addresses,
+    CapturedProgram,
+    Place,
+    find_nested,
+    has_effects,
+    resolve_address,
+)
 from .replay import Scalars, UnrolledLaunches, buffer_addresses, numbers
 
 UNROLLED_LAUNCHES_MAX = 1 << 16  # of a loop: 0.5 KB each; an iteration by Python costs 0.5 us
@@ -40,7 +48,7 @@ class NestedProgram(NamedTuple):
 
     def is_pure(self, first: int) -> bool:
         """Return True if it writes nothing of the outer program, and has no other effects."""
-        return not any(self.written(first)) and not _has_effects(self.program)
+        return not any(self.written(first)) and not has_effects(self.program.acts)
 
     def nested_addresses(
         self, at: Addresses, inputs: Sequence[Place], results: Sequence[Place]
@@ -52,13 +60,6 @@ class NestedProgram(NamedTuple):
             *self.program.constant_addresses(),
             *buffer_addresses((*results, *arena), at),
         ]
-
-
-def _has_effects(program: CapturedProgram) -> bool:
-    """Return True if a program, or one nested in it, has an EffectAct."""
-    return any(
-        isinstance(act, EffectAct) or any(map(_has_effects, act.programs)) for act in program.acts
-    )
 
 
 class LoopCarry(NamedTuple):

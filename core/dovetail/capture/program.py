@@ -42,6 +42,7 @@ from .replay import (
     QueuedLaunches,
     Replayer,
     UnrolledLaunches,
+    ValueGuardError,
     buffer_addresses,
     numbers,
 )
@@ -403,6 +404,24 @@ class FillAct(Act):
 
 
 @dataclass(frozen=True, eq=False)
+class ValueGuardAct(Act):
+    """A read by the host of elements without gaps. `values`: those at the capture."""
+
+    operand: StridedMemory
+    values: bytes = b""
+
+    def read(self, opened: OpenedDevice, at: Addresses, stream: StreamHandle) -> bytes:
+        """Wait for the stream, and return the elements."""
+        wait_for_stream(opened, stream)
+        return _read(opened, at, self.operand, stream).tobytes()
+
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        """Raise ValueGuardError if memory holds other values."""
+        if self.read(opened, at, stream) != self.values:
+            raise ValueGuardError
+
+
+@dataclass(frozen=True, eq=False)
 class EffectAct(Act):
     """An action without memory, such as drawing random numbers or setting a seed.
 
@@ -531,6 +550,15 @@ def drop_unread_launches(
         live |= {p.slot for p in act.places()}
         needed_acts.append(act)
     return needed_acts[::-1]
+
+
+def has_effects(acts: Iterable[Act]) -> bool:
+    """Return True if an act, or one of a program in it, may change more than memory."""
+    return any(
+        isinstance(act, EffectAct | DrawAct | RawLaunchAct)
+        or any(has_effects(program.acts) for program in act.programs)
+        for act in acts
+    )
 
 
 def live_ranges(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:

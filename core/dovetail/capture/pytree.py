@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..argument_checks import shown
+from ..engine import tracer_api
+from ..engine.traced_numbers import TracedFloat
 from ..errors import CaptureError, DTypeError, LayoutError
 from ..functions.creation.from_values import asarray
 from ..tensor.c_fields import is_strided
 from ..tensor.other_layouts import LayoutTensor, Unflattener
 from ..tensor.tensor import Tensor
 from .guards import static_key
+
+R = TypeVar("R")
 
 SIMPLE = frozenset(
     (Tensor, float, int, bool, str, bytes)
@@ -122,6 +126,130 @@ def flatten_with_layouts(value: object) -> FlatTree:
 def rebuild(flat: FlatTree, leaves: Sequence[object]) -> Any:
     """Return the containers of `flat`, with `leaves` in place of its own leaves."""
     return flat.tree.unflatten(leaves)
+
+
+MUTABLE = (list, dict, deque)
+
+
+class _Container(NamedTuple):
+    """A container among the arguments of a traced function, as it was before the call.
+
+    `original`: the caller's. `passed`: the function's; its children differ where there are floats.
+    """
+
+    original: Any
+    passed: Any
+    original_children: list[Any]
+    children: list[Any]
+    tree: Any
+
+
+class ArgumentContainers:
+    """The containers among the arguments of a function that is traced.
+
+    The function gets those of the caller. Only one with traced numbers is a copy; what the function
+    changes in a copied list, deque or dict is written back.
+    """
+
+    def __init__(self, arguments: Any, traced: Any) -> None:
+        """`traced`: the same containers, with the leaves for the function."""
+        self._containers: list[_Container] = []
+        self.arguments = self._add(arguments, traced)
+
+    def _add(self, original: Any, traced: Any) -> Any:
+        """Record a container and those in it; return the container or leaf for the function."""
+        original_children, tree = _children(original)
+        if tree.is_leaf():
+            return traced
+        pairs = zip(original_children, _children(traced)[0], strict=True)
+        children = [self._add(a, b) for a, b in pairs]
+        passed = original if _are_same(children, original_children) else tree.unflatten(children)
+        self._containers.append(_Container(original, passed, original_children, children, tree))
+        return passed
+
+    def have_aliased_copy(self, known_ids: set[int]) -> bool:
+        """Return True if a copied container is an argument twice, or its id is in `known_ids`."""
+        copied = [
+            id(c.original)
+            for c in self._containers
+            if c.passed is not c.original and not isinstance(c.original, tuple)
+        ]
+        return len(copied) != len({*copied}) or not known_ids.isdisjoint(copied)
+
+    def have_changed(self) -> bool:
+        """Return True if the function has changed a container."""
+        return any(map(_has_changed, self._containers))
+
+    def write_back(self) -> None:
+        """Give the caller's containers what the function has changed, without traced numbers."""
+        originals = {
+            id(traced): x
+            for c in self._containers
+            for traced, x in zip(c.children, c.original_children, strict=True)
+        }
+        originals |= {id(c.passed): c.original for c in self._containers}
+        for c in self._containers:
+            if isinstance(c.original, MUTABLE) and _has_changed(c):
+                _refill_untraced(c.original, c.passed, originals)
+
+    def original_of(self, returned: object, default: R) -> R:
+        """Return the caller's container for `returned` if one has changed, else `default`."""
+        original: Any = (c.original for c in self._containers if c.passed is returned)
+        return next(original, default) if self.have_changed() else default
+
+
+def _children(container: Any) -> tuple[list[Any], Any]:
+    """Flatten a container by one level; return (children, tree). A leaf is its own child."""
+    import optree  # here, so that `import dovetail` stays light
+
+    is_child = iter((False,))  # the root is asked for first; it may contain itself
+    return optree.tree_flatten(container, is_leaf=lambda _: next(is_child, True))
+
+
+def _has_changed(c: _Container) -> bool:
+    """Return True if a container has other children now."""
+    children, tree = _children(c.passed)
+    return bool(tree != c.tree) or not _are_same(children, c.children)
+
+
+def _are_same(a: Sequence[object], b: Sequence[object]) -> bool:
+    """Return True if two sequences have the same objects in the same order."""
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def _untrace(x: Any, originals: dict[int, Any]) -> Any:
+    """Return the caller's object for a copy of it, and the value of a traced number."""
+    if id(x) in originals:
+        return originals[id(x)]
+    if type(x) is TracedFloat:
+        return x.value
+    if isinstance(x, MUTABLE):
+        originals[id(x)] = x  # it may contain itself
+        _refill_untraced(x, x, originals)
+    elif isinstance(x, tuple):
+        return replace_items(x, [_untrace(part, originals) for part in x])
+    return tracer_api.read_stand_in(x)
+
+
+def _refill_untraced(target: Any, source: Any, originals: dict[int, Any]) -> None:
+    """Give a list, deque or dict the items of another one, or of itself, without traced numbers."""
+    if isinstance(source, dict):
+        pairs = [(_untrace(k, originals), _untrace(x, originals)) for k, x in source.items()]
+        target.clear()
+        target.update(pairs)
+    else:
+        values = [_untrace(x, originals) for x in source]
+        target.clear()
+        target.extend(values)
+
+
+def replace_items(value: Any, items: Sequence[object]) -> Any:
+    """Return a tuple or named tuple of other items; one of another class is returned unchanged."""
+    if _are_same(value, items):
+        return value
+    if hasattr(value, "_make"):
+        return value._make(items)
+    return tuple(items) if type(value) is tuple else value
 
 
 def require_static(name: str, value: object) -> Hashable:

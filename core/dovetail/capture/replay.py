@@ -107,6 +107,13 @@ class Replayer:
         return [replay or QueuedLaunches(launches, self.opened.backend if is_batched else None)]
 
 
+class ValueGuardError(BaseException):
+    """Raised in a replay where a value differs from the one that the host read at the capture.
+
+    No `Exception`, because it is no error of a plugin: the call is another one's.
+    """
+
+
 class QueuedLaunches:
     """A replay of launches in order; in one call of the `backend`, if one is passed."""
 

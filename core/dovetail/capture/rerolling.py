@@ -39,6 +39,7 @@ from .program import (
     LaunchAct,
     LibraryCallAct,
     Place,
+    ValueGuardAct,
     live_ranges,
     variables,
 )
@@ -253,6 +254,8 @@ def _key(act: Act) -> Hashable:
         key = act.call, repr(act.call.options), *operands, act.line  # 0.0, -0.0, False are equal
     elif isinstance(act, FillAct):
         key = act.values
+    elif isinstance(act, ValueGuardAct):
+        key = act.values, *act.operand[1:]
     elif isinstance(act, DrawAct) and isinstance(draw := act.draw, partial):
         key = draw.func, draw.args, *draw.keywords.items(), repr(draw), *act.result[1:]
     elif isinstance(act, EffectAct) and isinstance(action := act.action, partial):

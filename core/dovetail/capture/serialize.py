@@ -62,6 +62,7 @@ from .program import (
     LibraryCallAct,
     Place,
     StridedMemory,
+    ValueGuardAct,
 )
 from .pytree import FlatTree, LayoutTree, StaticArgument, flatten, rebuild
 from .replay import Scalars
@@ -436,6 +437,11 @@ def _write_act(w: FunctionWriter, act: Act) -> Json:
     for name, (kind, _) in ACTS.items():
         if kind is type(act):
             return [name, *[encode(w, getattr(act, field)) for field in _fields(kind)]]
+    if isinstance(act, ValueGuardAct):
+        raise CaptureError(
+            "save_function: the function reads values of tensors (`if x.sum() > 0`), so that its "
+            "capture is for these values alone; choose with dt.where or dt.cond"
+        )
     raise CaptureError(f"save_function: a file cannot hold the step {type(act).__name__}")
 
 

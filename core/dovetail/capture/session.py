@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from ..dtypes import uint8
 from ..engine import evaluate as run
@@ -14,15 +18,16 @@ from ..errors import CaptureError
 from ..graph.expr import Expr, leaf, spec, storage_of
 from ..memory import Storage
 from ..memory.storage import next_serial
-from ..memory.tracing.stacktrace import caller_line
+from ..memory.tracing.stacktrace import caller_line, is_library_module
 from ..settings import Settings, flags
 from ..tensor.c_fields import is_strided
 from ..tensor.operators import number_readers, pending_numbers
 from ..tensor.tensor import Tensor, create_tensor
 from .bindings import FunctionTrace, NewGradient, ReachableTensor, Result, ResultIndex, bind_trace
-from .closures import Closure, ClosurePath
+from .closures import Closure, ClosurePath, read_modes
 from .executable import NO_INDEX, Executable, SlotOverlap
 from .grads import BackwardCapture, capture_backward
+from .guards import CONTAINER_TYPES, is_constant
 from .host_generators import UNRECORDED_DRAW, global_generator, is_generator
 from .loop_acts import RerolledLoop
 from .program import Act, CapturedProgram, variables
@@ -39,6 +44,7 @@ class Capture(NamedTuple):
     trace: FunctionTrace
     executable: Executable
     backward: BackwardCapture | None = None  # the backward program
+    value_guards: int = 0  # on values of tensors that the host has read
 
 
 class CaptureFailure(NamedTuple):
@@ -66,9 +72,9 @@ class CaptureSession:
         tree: object,
         settings: Settings,
         warn_of_read: Callable[[str], None] | None = None,
-        may_fix_floats: bool = False,
+        may_fix: bool = False,
     ) -> None:
-        """`warn_of_read`: see `CaptureTracer`. `may_fix_floats`: see `Environment.may_fix`."""
+        """`warn_of_read`: see `CaptureTracer`. `may_fix`: see `Environment`."""
         evaluate_pending()
         self.name, self.leaves, self.tree, self.settings = name, [*leaves], tree, settings
         self.reachable = [
@@ -90,6 +96,7 @@ class CaptureSession:
         ]
         self.used_tensors: list[ReachableTensor] = []
         self._constant_ids: set[int] = set()  # of the tensors that `dt.constant` got
+        self.has_changed_arguments: Callable[[], bool] = lambda: False
         self.first_serial = next_serial()
         self.floats: list[tuple[int, int]] = []
         # The device of the first argument; where there is none, the first work says it.
@@ -100,7 +107,10 @@ class CaptureSession:
         for generator in (global_generator(), *[p.value for p in self.closure.paths]):
             if is_generator(generator):
                 self.recorder.generators.watch(generator)
-        self.recorder.environment.may_fix = may_fix_floats
+        self.recorder.environment.may_fix = may_fix
+        self._modes = self.closure.modes()
+        self._mode_keys = read_modes(self._modes)
+        self._random_state = random.getstate() if may_fix else None
 
     def _add_constant(self, x: Tensor) -> None:
         """Add a tensor over older memory and its `grad` to `reachable`, unless it is there."""
@@ -167,7 +177,13 @@ class CaptureSession:
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | CaptureFailure]:
         """Run and record the function; return its result, and the capture or the failure."""
         traced = self.recorder, self._run, function
-        returned, capture = hold_captures(tracer_api.run_traced, traced)
+        try:
+            returned, capture = hold_captures(tracer_api.run_traced, traced)
+        except Exception as error:
+            self.closure_after = self.closure.walk_again()
+            self._untrace_floats()
+            error.args = tuple([x.value if type(x) is TracedFloat else x for x in error.args])
+            raise
         if flags.depth == 0:
             run.finish_pending()
         built = capture if isinstance(capture, CaptureFailure) else capture()
@@ -194,6 +210,7 @@ class CaptureSession:
         returned = FlatTree([*map(tracer_api.read_stand_in, returned.leaves)], returned.tree)
         if tracer_api.current() is not self.recorder:  # a read has ended the trace
             self.closure_after = self.closure.walk_again()
+            self._untrace_floats()
             return returned, CaptureFailure("it reads values")
         for x in returned.leaves:
             if isinstance(x, Tensor):
@@ -207,9 +224,21 @@ class CaptureSession:
             run.evaluate([t._expr for t in tensors])
         if failure := self._find_failure():
             return returned, failure
+        if self.recorder.value_guards and (change := self._find_change()):
+            reason = f"it reads values and changes {change}, which replays would not"
+            self.recorder.refuse_read(reason, ())
+            return returned, CaptureFailure(reason)
+        if self.has_changed_arguments():
+            reason = "it changes a list or dict among its arguments, which replays would not"
+            self.recorder.refuse_read(reason, ())
+            return returned, CaptureFailure(reason)
         for x in leaves:
             if type(x) is not ResultIndex:
                 self._require_no_new_tensors(x)
+        if classes := [type(x).__name__ for x in leaves if self._is_new_mutable(x)]:
+            reason = f"it returns a new {classes[0]}, which replays would not renew"
+            self.recorder.refuse_read(reason, ())
+            return returned, CaptureFailure(reason)
         flow = None
         if flowing := self._differentiable_results(tensors):
             flow = self._capture_backward(flowing, tensors)
@@ -217,6 +246,16 @@ class CaptureSession:
                 return returned, CaptureFailure("gradients flow through its results")
         result = FlatTree(leaves, returned.tree)
         return returned, partial(self._build_capture, tensors, result, gradients, flow)
+
+    def _is_new_mutable(self, x: object) -> bool:
+        """Return True for a result that each call makes anew, and that its caller may change."""
+        if isinstance(x, (Iterator, np.ndarray)):
+            return True
+        module = type(x).__module__
+        is_users = hasattr(x, "__dict__") and module != "builtins" and not is_library_module(module)
+        if is_constant(x) or not (is_users or isinstance(x, (*CONTAINER_TYPES, SimpleNamespace))):
+            return False
+        return not any(x is y for y in (*(p.value for p in self.closure.paths), *self.leaves))
 
     def _results(self, returned: FlatTree) -> tuple[list[Tensor], list[object]]:
         """Return the result's tensors, each once, and its leaves with a ResultIndex for each."""
@@ -234,15 +273,17 @@ class CaptureSession:
         return tensors, leaves
 
     def _require_no_new_tensors(self, x: object) -> None:
-        """Raise CaptureError if an object of the result leads to a tensor that the function made.
+        """Raise CaptureError if an object of the result leads to a new tensor or an argument.
 
         Replays return the object itself, so its tensors would stay those of the first call.
         """
-        if any(self._is_new(path.value) for path in Closure([x]).tensors()):
+        arguments = {id(k.tensor) for k in self.reachable if k.argument != NO_INDEX}
+        tensors = [path.value for path in Closure([x]).tensors()]
+        if any(self._is_new(t) or id(t) in arguments for t in tensors):
             raise CaptureError(
-                f"{self.name}: its result has a {type(x).__name__} that leads to a new tensor; "
-                "return tensors in tuples, lists, dicts, or in a class that is registered with "
-                "optree (docs/jit.md)"
+                f"{self.name}: its result has a {type(x).__name__} that leads to a new tensor or "
+                "an argument; return tensors in tuples, lists, dicts, or in a class that is "
+                "registered with optree (docs/jit.md)"
             )
 
     def _is_new(self, x: Tensor) -> bool:
@@ -292,9 +333,32 @@ class CaptureSession:
         is_repeatable = shared.isdisjoint(map(id, generators.drawn)) and not generators.have_moved()
         return "" if is_repeatable else UNRECORDED_DRAW
 
+    def _find_change(self) -> str:
+        """Describe a Python object that the function has changed, for an error; "" if none."""
+        if random.getstate() != self._random_state:
+            return "the state of Python's random"
+        change = self.closure.find_change(self.closure_after)
+        if change is None:
+            return ""
+        is_cell = change.key == "cell_contents"
+        return "a variable of an outer function" if is_cell else repr(change.key)
+
+    def _untrace_floats(self) -> bool:
+        """Replace traced floats of the closure by their values; return True if there is one."""
+        paths = [p for p in self.closure_after.paths if type(p.value) is TracedFloat]
+        for path in paths:
+            path.write(path.value.value)
+        return bool(paths)
+
     def _find_failure(self) -> CaptureFailure | None:
         """Walk the closure again; return why the call cannot be captured, or None."""
         self.closure_after = self.closure.walk_again()
+        if self._untrace_floats():
+            reason = "it stores a number that depends on a float argument, which replays would not"
+            self.recorder.refuse_read(reason, ())
+            return CaptureFailure(reason)
+        if read_modes(self._modes) != self._mode_keys:
+            return CaptureFailure("it changes the mode of an object")
         if self.has_other_layouts or self._has_gradient_of_other_layout():
             return CaptureFailure(
                 "a gradient that is there before or after it is of another layout"
@@ -303,8 +367,8 @@ class CaptureSession:
             return CaptureFailure("it changes what an argument's gradient flows through")
         known_ids = {id(k.tensor) for k in self.reachable}
         reached = {id(p.value) for p in self.closure_after.tensors()}
-        if not reached <= known_ids:
-            reason = "it binds a name, an attribute or a place to a new tensor"
+        if not reached <= known_ids or self.closure.has_rebound_tensor(self.closure_after):
+            reason = "it binds a name, an attribute or a place to another tensor"
             return CaptureFailure(reason, is_retryable=True)
         reached |= {id(x) for x in self.leaves} | self._constant_ids
         if any(k.path is not None and id(k.tensor) not in reached for k in self.reachable):
@@ -391,7 +455,10 @@ class CaptureSession:
         }  # no tensor of the user's
         leaves = [placeholders.get(i, x) for i, x in enumerate(self.leaves)]
         trace = trace._replace(leaves=leaves, closure=(), arrays=())
-        return Capture(", ".join(map(describe_leaf, leaves)), trace, executable, backward_capture)
+        arguments = ", ".join(map(describe_leaf, leaves))
+        if recorder.value_guards:
+            arguments += f", for {recorder.value_guards} values that the host reads"
+        return Capture(arguments, trace, executable, backward_capture, recorder.value_guards)
 
 
 def describe_leaf(x: object) -> str:
