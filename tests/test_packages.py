@@ -114,6 +114,13 @@ def test_page_of_the_core_has_absolute_links_and_unchanged_code() -> None:
 # --- the version, the addresses, the requirements
 
 
+@pytest.mark.parametrize(("compiler", "level"), [("true", "-O1"), ("false", "-O2")])
+def test_level_is_o2_if_the_compiler_refuses_the_passes(compiler: str, level: str) -> None:
+    options = setup.flags([compiler])
+    assert options[0] == level
+    assert ("-fthread-jumps" in options) is (level == "-O1")
+
+
 def test_range_of_compatible_versions() -> None:
     assert metadata.compatible("0.1.3") == ">=0.1,<0.2" and metadata.compatible("2.4.0") == ">=2,<3"
 

@@ -57,7 +57,7 @@ EXPORTED_MODULES = (
     "functions.indexing.index_reductions", "functions.indexing.index_writes",
     "functions.indexing.insert_delete", "functions.indexing.masks",
     "functions.indexing.selection", "functions.io.files", "functions.io.interop",
-    "functions.io.transfer", "functions.products.einsum",
+    "functions.evaluation", "functions.io.transfer", "functions.products.einsum",
     "functions.products.vector_products", "functions.reductions.covariance",
     "functions.reductions.cumulative", "functions.reductions.histograms",
     "functions.reductions.nan_functions", "functions.reductions.numerical",
@@ -69,7 +69,7 @@ EXPORTED_MODULES = (
     "functions.sorting.stable_sort", "functions.sorting.unique", "functions.torch_functions",
     "functions.torch_methods", "functions.torch_order_functions", "insight.explain",
     "insight.graph", "insight.profile", "insight.show", "layout", "linalg.polynomials",
-    "linalg.torch_functions", "settings", "tensor.host", "tensor.print_options", "tensor.tensor",
+    "linalg.torch_functions", "settings", "tensor.print_options", "tensor.tensor",
 )  # fmt: skip
 EXPORTED_NAMES: dict[str, str] = {
     **dict.fromkeys(EXPORTED_MODULES, ""),

@@ -40,7 +40,7 @@ from math import e, inf, nan, pi
 from sys import _getframe
 from sys import modules as _modules
 
-from . import build_info as _compiled
+from . import build_info as _build_info
 
 if _typing.TYPE_CHECKING:
     from . import autograd, fft, func, linalg, memory, plugins, random
@@ -71,7 +71,7 @@ if _typing.TYPE_CHECKING:
         DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
         InternalError, KernelError, LayoutError, LinAlgError, OutOfMemoryError, OutOfRangeError,
         PluginError, ReadOnlyError, ShapeError, SharingError, SlowDeviceWarning, TransformError,
-        UnavailableError, UnsupportedError, ValueOverflowError,
+        UnavailableError, UnknownFunctionError, UnsupportedError, ValueOverflowError,
     )
     from .fft.short_time import istft, stft
     from .frontend.custom_op import custom_op
@@ -111,6 +111,7 @@ if _typing.TYPE_CHECKING:
         zeta,
     )
     from .functions.elementwise.special_functions import expit, polygamma
+    from .functions.evaluation import evaluate
     from .functions.indexing.index_arrays import (
         diag_indices_from, ix_, mask_indices, ravel_multi_index, tril_indices_from,
         triu_indices_from, unravel_index,
@@ -186,7 +187,6 @@ if _typing.TYPE_CHECKING:
     from .memory.storage import Storage
     from .plugins.registry import devices
     from .settings import eager, fast_math, poison_empty
-    from .tensor.host import evaluate
     from .tensor.print_options import get_printoptions, printoptions, set_printoptions
     from .tensor.tensor import Tensor
     from .functions.shown import (
@@ -262,7 +262,7 @@ _PUBLIC_MODULES = {
         "DTypeError DeviceError DovetailError DovetailWarning FallbackError GradientError "
         "InternalError KernelError LayoutError LinAlgError OutOfMemoryError OutOfRangeError "
         "PluginError ReadOnlyError ShapeError SharingError SlowDeviceWarning TransformError "
-        "UnavailableError UnsupportedError ValueOverflowError",
+        "UnavailableError UnknownFunctionError UnsupportedError ValueOverflowError",
     "fft.short_time": "istft stft",
     "frontend.custom_op": "custom_op",
     "frontend.dsl": "In InOut Out atomic_add atomic_and atomic_max atomic_min atomic_or grid",
@@ -296,6 +296,7 @@ _PUBLIC_MODULES = {
         "reciprocal relu remainder round rsqrt sigmoid sign signbit sin sinc sinh softmax sqrt "
         "square subtract tan tanh trunc where xlogy zeta",
     "functions.elementwise.special_functions": "expit polygamma",
+    "functions.evaluation": "evaluate",
     "functions.indexing.index_arrays":
         "diag_indices_from ix_ mask_indices ravel_multi_index tril_indices_from triu_indices_from"
         " unravel_index",
@@ -365,7 +366,6 @@ _PUBLIC_MODULES = {
     "memory.storage": "Storage",
     "plugins.registry": "devices",
     "settings": "eager fast_math poison_empty",
-    "tensor.host": "evaluate",
     "tensor.print_options": "get_printoptions printoptions set_printoptions",
     "tensor.tensor": "Tensor",
 }
@@ -376,18 +376,18 @@ __all__ = [
     "DovetailWarning", "Event", "FallbackError", "GradientError", "In", "InOut", "InternalError",
     "KernelError", "LayoutError", "LinAlgError", "Out", "OutOfMemoryError", "OutOfRangeError",
     "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "SlowDeviceWarning", "Storage",
-    "Stream", "Tensor", "TransformError", "UnavailableError", "UnsupportedError",
-    "ValueOverflowError", "__array_namespace_info__", "abs", "acos", "acosh", "add", "addcdiv",
-    "addcmul", "addmm", "addmv", "all", "allclose", "amax", "amin", "angle", "any", "append",
-    "arange", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argpartition", "argsort",
-    "argwhere", "array", "array_equal", "array_equiv", "array_split", "as_strided", "asarray",
-    "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
-    "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or", "autocast", "autograd",
-    "average", "baddbmm", "bartlett", "bartlett_window", "beta", "bfloat16", "bincount",
-    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "blackman", "blackman_window", "block", "bool",
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cat", "cbrt",
-    "cdist", "ceil", "choose", "chunk", "clip", "column_stack", "complex64", "complex128",
+    "Stream", "Tensor", "TransformError", "UnavailableError", "UnknownFunctionError",
+    "UnsupportedError", "ValueOverflowError", "__array_namespace_info__", "abs", "acos", "acosh",
+    "add", "addcdiv", "addcmul", "addmm", "addmv", "all", "allclose", "amax", "amin", "angle",
+    "any", "append", "arange", "are_deterministic_algorithms_enabled", "argmax", "argmin",
+    "argpartition", "argsort", "argwhere", "array", "array_equal", "array_equiv", "array_split",
+    "as_strided", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d",
+    "atleast_2d", "atleast_3d", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
+    "autocast", "autograd", "average", "baddbmm", "bartlett", "bartlett_window", "beta", "bfloat16",
+    "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "blackman_window", "block",
+    "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "bucketize", "can_cast", "cat",
+    "cbrt", "cdist", "ceil", "choose", "chunk", "clip", "column_stack", "complex64", "complex128",
     "compress", "concat", "cond", "conj", "constant", "contiguous", "contiguous_strides",
     "convolve", "copy", "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh",
     "count_nonzero", "cov", "cross", "cummax", "cummin", "cumulative_logsumexp", "cumulative_prod",
@@ -540,7 +540,7 @@ else:
             _publish(value)
         elif name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
             _load_core()  # whose modules may be compiled
-            return _compiled.config()
+            return _build_info.config()
         elif name.startswith("__"):
             raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
         elif (original := _find_original(name)) is not None:
@@ -580,7 +580,7 @@ else:
         # cross the end of a chunk of the stack, which CPython would map and unmap 650 times: 5 %
         # of the time.
         _import_module(".argument_checks", __name__)
-        with _compiled.GcPause(is_kept=True):
+        with _build_info.GcPause(is_kept=True):
             _import_module(".wiring", __name__)
             values = []
             for public, (home, source) in _SOURCES.items():  # also for finalisers at Python's end

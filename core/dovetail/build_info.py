@@ -1,57 +1,83 @@
-"""The state of the compiled hot path: recording, views, known graphs, the allocator's cache.
+"""The compiled hot path: recording, views, known graphs, the allocator's cache.
 
-A module of the core with a `.pxd` beside its source is compiled when dovetail is built, if there
-is a C compiler; if there is a `.pyx`, that is compiled in place of the source. Without one,
-and with DOVETAIL_PURE=1, the sources run as they are: the same results, the same errors, slower.
+The modules of the core with a `.pxd` beside their source are compiled into one extension,
+`_compiled`, when dovetail is built, if there is a C compiler; if there is a `.pyx`, that is
+compiled in place of the source. Without the extension, and with DOVETAIL_PURE=1, the sources run
+as they are: the same results, the same errors, slower.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import warnings
 from collections.abc import Sequence
-from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
+from importlib import import_module
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
 from importlib.util import spec_from_file_location
-from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from .environment import read_flag
 
-PACKAGE = __name__.partition(".")[0]
+COMPILED: frozenset[str] = frozenset()
+"""The names of the modules that are imported from the extension."""
+FOLDER = os.path.dirname(__file__)  # pathlib is imported later
+
+if not read_flag("DOVETAIL_PURE"):
+    try:
+        _compiled: Any = import_module("._compiled", __package__)
+    except ModuleNotFoundError:  # dovetail was built without a C compiler
+        pass
+    except ImportError as error:
+        warnings.warn(f"the compiled modules cannot be loaded: {error}", stacklevel=2)
+    else:
+        COMPILED = _compiled.MODULES
 
 
-class SourceFinder:
-    """An import finder that prefers a module's Python source to its compiled form."""
+class CompiledFinder:
+    """A finder of compiled modules for Python's import, in `sys.meta_path`."""
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module's Python source, or None outside of this package."""
-        if not name.startswith(f"{PACKAGE}."):
+        """Return the spec of a compiled module, or None for another one."""
+        if name not in COMPILED:
             return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is None or not is_extension(spec):
-            return spec
-        return spec_from_file_location(name, source_of(spec))
+        loader = ExtensionFileLoader(name, _compiled.__file__)
+        return spec_from_file_location(name, loader.path, loader=loader)
 
 
-def is_extension(spec: ModuleSpec) -> bool:
-    """Return True if a module's origin is a compiled extension."""
-    return (spec.origin or "").endswith(tuple(EXTENSION_SUFFIXES))
+class CompiledFolderFinder(FileFinder):
+    """A finder of modules for import hooks that go before `CompiledFinder`, as that of pytest.
 
+    Such hooks ask `sys.path_hooks` for the modules in a folder, compiled or not.
+    """
 
-def source_of(spec: ModuleSpec) -> Path:
-    """Return the path of the Python source beside a compiled module."""
-    origin = Path(spec.origin or "")
-    return origin.with_name(f"{origin.name.partition('.')[0]}.py")
+    @classmethod
+    def create(cls, path: str) -> CompiledFolderFinder:
+        """Return a finder for a folder of this package. Raises: ImportError for other paths."""
+        if path != FOLDER and not path.startswith(FOLDER + os.sep):
+            raise ImportError(f"CompiledFolderFinder: {path} is not in {FOLDER}")
+        return cls(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceFileLoader, [".py"]))
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec of a module; None if there is none."""
+        return CompiledFinder.find_spec(fullname) or super().find_spec(fullname, target)
 
 
 def modules() -> list[str]:
     """Return the sorted names of dovetail's compiled modules that are loaded."""
-    loaded = [(n, m) for n, m in list(sys.modules.items()) if n.startswith(f"{PACKAGE}.")]
-    specs = [(n, getattr(m, "__spec__", None)) for n, m in loaded]
-    return sorted(n for n, s in specs if s is not None and is_extension(s))
+    loaded = ((name, sys.modules.get(name)) for name in COMPILED)
+    return sorted(n for n, m in loaded if getattr(m, "__file__", "") == _compiled.__file__)
 
 
 class GcPause:
@@ -79,14 +105,15 @@ class GcPause:
 
 def config() -> dict[str, object]:
     """Return `dt.__config__`: how this dovetail was built, and which parts are in use."""
-    compiled = modules()
     return {
-        "hot_path": "compiled" if compiled else "python",
-        "compiled_modules": compiled,
+        "hot_path": "compiled" if COMPILED else "python",
+        "compiled_modules": modules(),
         "python": sys.version.partition(" ")[0],
         "platform": sys.platform,
     }
 
 
-if read_flag("DOVETAIL_PURE"):
-    sys.meta_path.insert(0, SourceFinder)
+if COMPILED:
+    sys.meta_path.insert(0, CompiledFinder)
+    sys.path_hooks.insert(0, CompiledFolderFinder.create)
+    sys.path_importer_cache.pop(FOLDER, None)

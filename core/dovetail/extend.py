@@ -89,8 +89,6 @@ from .autograd.tape import RuleContext, set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
 from .backend.diskcache import write as cache_binary
-from .backend.driver_backend import DeviceMemory, DriverBackend
-from .backend.float_probe import probe_floats
 from .backend.host import address_of, array_at, bytes_at
 from .backend.host_compiler import find_compiler, find_included, load_library, run_compiler
 from .backend.interface import (
@@ -125,11 +123,6 @@ from .backend.launches import (
     scalar_argument,
     struct_format,
 )
-from .backend.process import Process, end_without_driver
-from .backend.reference import interpret
-from .backend.scheduled import ScheduledCompiler, ScheduledProgram
-from .capture.closures import ClosureSnapshot
-from .capture.iterations import is_mapping as is_mapping
 from .device_class import Device
 from .device_class import opened as open_device
 from .dtypes import (
@@ -168,8 +161,6 @@ from .errors import (
 from .forks import register_lock
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.half_precision import widen_halves
-from .functions.products.convolutions import convolved
-from .functions.products.convolutions import transposed as transposed_convolution
 from .functions.sorting.stable_sort import order_of
 from .install_source import install_command
 from .ir.analysis import (
@@ -191,9 +182,6 @@ from .ir.analysis import (
     varies_along,
 )
 from .ir.builder import Combine, Kernel, KernelBuilder, combine
-from .ir.coarsen import coarsen
-from .ir.cstyle import CStyle
-from .ir.expand_reductions import expand_reductions
 from .ir.formats import DTypeInfo
 from .ir.language import (
     CHUNK,
@@ -220,12 +208,8 @@ from .ir.language import (
 )
 from .ir.language import where as choose
 from .ir.legalize import legalize
-from .ir.parser import parse_kernel
 from .ir.printer import print_kernel
-from .ir.schedule import Schedule
-from .ir.staging import Tile, choose_tile, fills_tiles, stages_wider_values
 from .ir.target import Capabilities
-from .ir.unroll_jam import jammed_axis, unroll_jam
 from .ir.verify import verify_own as verify
 from .layout import (
     Layout,
@@ -240,14 +224,12 @@ from .lazy_import import late
 from .locks import Lock
 from .memory.units import format_bytes
 from .ops import arithmetic, complex_arithmetic, dtype_rules
-from .ops.convolution import Geometry as ConvolutionGeometry
 from .ops.kernel_context import KernelSite, Launches, LoopStep
 from .ops.kernel_ops import PRODUCT_BLOCK, PRODUCT_BLOCKS, sum_of_products
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
 from .public_names import publish_all as publish_all
-from .tensor.batched_assign import put_rows, write_together
 from .tensor.c_fields import register_subclass, set_class
 from .tensor.other_layouts import (
     LayoutInfo,
@@ -263,25 +245,63 @@ from .tensor.tensor import required
 from .tracebacks import hide_internal_frames as hide_internal_frames
 
 if TYPE_CHECKING:
+    from .backend.driver_backend import DeviceMemory, DriverBackend
+    from .backend.float_probe import probe_floats
+    from .backend.process import Process, end_without_driver
+    from .backend.reference import interpret
+    from .backend.scheduled import ScheduledCompiler, ScheduledProgram
+    from .capture.closures import ClosureSnapshot
+    from .capture.iterations import is_mapping as is_mapping
     from .capture.jit import look_up_again
     from .func.export_graph import Composite, Graph, GraphNode, composite, graph_of
     from .functions.indexing.index_arrays import in_range, read_at
+    from .functions.products.convolutions import convolved
+    from .functions.products.convolutions import transposed as transposed_convolution
     from .insight.explain_report import MessageReport
+    from .ir.coarsen import coarsen
+    from .ir.cstyle import CStyle
+    from .ir.expand_reductions import expand_reductions
+    from .ir.parser import parse_kernel
+    from .ir.schedule import Schedule
+    from .ir.staging import Tile, choose_tile, fills_tiles, stages_wider_values
+    from .ir.unroll_jam import jammed_axis, unroll_jam
+    from .ops.convolution import Geometry as ConvolutionGeometry
     from .plugins.transport_registry import Request, Transport, TransportInfo, find_transport
-else:  # few plugins need these
+    from .tensor.batched_assign import put_rows, write_together
+else:  # imported when a plugin takes them
     __getattr__ = late(
         __name__,
         {
-            **dict.fromkeys(
-                ("Request", "Transport", "TransportInfo", "find_transport"),
-                ".plugins.transport_registry",
-            ),
+            **dict.fromkeys(("DeviceMemory", "DriverBackend"), ".backend.driver_backend"),
+            "probe_floats": ".backend.float_probe",
+            **dict.fromkeys(("Process", "end_without_driver"), ".backend.process"),
+            "interpret": ".backend.reference",
+            **dict.fromkeys(("ScheduledCompiler", "ScheduledProgram"), ".backend.scheduled"),
+            "ClosureSnapshot": ".capture.closures",
+            "is_mapping": ".capture.iterations",
+            "look_up_again": ".capture.jit",
             **dict.fromkeys(
                 ("Composite", "Graph", "GraphNode", "composite", "graph_of"), ".func.export_graph"
             ),
             **dict.fromkeys(("in_range", "read_at"), ".functions.indexing.index_arrays"),
-            "look_up_again": ".capture.jit",
+            "convolved": ".functions.products.convolutions",
+            "transposed_convolution": ".functions.products.convolutions:transposed",
             "MessageReport": ".insight.explain_report",
+            "coarsen": ".ir.coarsen",
+            "CStyle": ".ir.cstyle",
+            "expand_reductions": ".ir.expand_reductions",
+            "parse_kernel": ".ir.parser",
+            "Schedule": ".ir.schedule",
+            **dict.fromkeys(
+                ("Tile", "choose_tile", "fills_tiles", "stages_wider_values"), ".ir.staging"
+            ),
+            **dict.fromkeys(("jammed_axis", "unroll_jam"), ".ir.unroll_jam"),
+            "ConvolutionGeometry": ".ops.convolution:Geometry",
+            **dict.fromkeys(
+                ("Request", "Transport", "TransportInfo", "find_transport"),
+                ".plugins.transport_registry",
+            ),
+            **dict.fromkeys(("put_rows", "write_together"), ".tensor.batched_assign"),
         },
     )
 

@@ -101,8 +101,19 @@ def test_expected_time_is_the_sum_over_devices() -> None:
     seconds.announce(["cpu", "opencl", "opencl:1", "reference"], console)
     demo.DemoSeconds(cpu=150, other=15, reference=30).announce(["cpu", "reference"], console)
     first, second = shown(console).splitlines()
-    assert first.startswith("Devices: cpu, opencl, opencl:1, reference; about 58 s, less when")
+    assert first.startswith("Devices: cpu, opencl, opencl:1, reference; about 58 s, less on")
     assert "Devices: cpu, reference; about 3 minutes, " in second
+
+
+@pytest.mark.parametrize(
+    ("devices", "text"),
+    [(["vulkan", "opencl"], "95 s"), (["cpu", "vulkan"], "18 s"), (["reference"], "25 s")],
+)
+def test_first_device_is_announced_with_the_work_it_does(devices: list[str], text: str) -> None:
+    console = Console(file=io.StringIO(), width=200)
+    seconds = demo.DemoSeconds(cpu=3, other=15, reference=25, first=80)
+    seconds.announce(devices, console)
+    assert f"{devices[-1]}; about {text}, " in shown(console)
 
 
 PARTS = [*(module for module, _ in demo.DEMO_PARTS.values()), "dovetail.commands.demo"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from dovetail.commands import demo_text
 from dovetail.commands.demo_text import Library, disagreements, distance, search
+from rich.console import Console
 
 pytest.importorskip("scipy")
 pytest.importorskip("matplotlib")
@@ -82,3 +84,12 @@ def test_text_command_prints_results_and_writes_a_picture(
     assert "honey" in said
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert demo_text.main(["zebra", "--device", "reference"]) == 2
+
+
+def test_digests_are_whole_where_a_device_is_slow() -> None:
+    """Users compare them; the times of a slow device leave little of a line."""
+    table = demo_text.results_table()
+    table.add_row("webgpu", "659", "183,900", "119948 + 157870 + 139655", "7e-07", "31bcace3a38c")
+    console = Console(width=80, file=io.StringIO())
+    console.print(table)
+    assert "31bcace3a38c" in console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO

@@ -52,22 +52,30 @@ Array = np.ndarray
 class DemoSeconds:
     """The seconds of a demo on each kind of device: two cores, kernels not cached.
 
-    Rough figures of an AMD EPYC with PoCL's and Intel's OpenCL drivers, December 2026.
+    Rough figures of an AMD EPYC, December 2026, with software drivers: PoCL's and Intel's OpenCL,
+    and for `first` Mesa's Vulkan. A GPU takes less.
     """
 
     cpu: int
     other: int
     reference: int
+    has_full: bool = True  # an option `--full`
+    first: int | None = None  # on another device if it is the first, which does more work
 
     def announce(self, devices: Sequence[str], console: Console) -> None:
         """Print the devices and the expected time on them, and mention `--full` and `--help`."""
         kinds = {"cpu": self.cpu, REFERENCE_DEVICE: self.reference}
-        seconds = sum(kinds.get(device.partition(":")[0], self.other) for device in devices)
+        others = [self.other] * len(devices)
+        if self.first is not None:
+            others[0] = self.first
+        seconds = sum(
+            kinds.get(d.partition(":")[0], n) for d, n in zip(devices, others, strict=True)
+        )
         text = f"about {seconds} s" if seconds < 120 else f"about {seconds / 60:.0f} minutes"
+        text += ", less on a GPU, or when kernels are cached. "
+        text += "--full does more work; " if self.has_full else ""
         console.print(
-            f"Devices: {', '.join(devices)}; {text}, less when the kernels are cached. "
-            "--full does more work; --help lists the options.",
-            highlight=False,
+            f"Devices: {', '.join(devices)}; {text}--help lists the options.", highlight=False
         )
 
 

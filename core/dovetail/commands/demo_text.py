@@ -50,6 +50,7 @@ DAMPING, STEPS = 0.85, 50  # PageRank's: Page et al. (1999)
 SLOPE = 0.2  # of a module's length in its score: the whole length would hide long modules
 TOLERANCE = 1e-5  # relative to the largest value, float32 against SciPy's float64
 REFERENCE_MODULES_MAX = 40  # modules for the interpreter, which is right, but slow: 10 s for all
+DIGEST_DIGITS = 12  # of a digest that is shown
 SECONDS = DemoSeconds(cpu=8, other=8, reference=10)  # of which 5 read the library
 _WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")  # parseHTTPHeader: parse, http, header
 
@@ -307,7 +308,7 @@ def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Co
         off = distance(out, part, query)
         took = " + ".join(f"{s * 1e3:.0f}" for s in out.seconds.values())
         counts = (str(len(out.modules)), f"{out.stored:,}")
-        table.add_row(out.device, *counts, took, f"{off:.0e}", out.digest[:12])
+        table.add_row(out.device, *counts, took, f"{off:.0e}", out.digest[:DIGEST_DIGITS])
         if not off < TOLERANCE:
             wrong.append(
                 f"{out.device} differs from SciPy by {off:.1e}; the tolerance is {TOLERANCE:.0e}"
@@ -358,7 +359,8 @@ def results_table() -> Table:
     )
     for column in ("device", "modules", "stored", "ms", "off SciPy", "digest"):
         left = column in ("device", "digest")
-        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+        whole = DIGEST_DIGITS if column == "digest" else None  # users compare it
+        table.add_column(column, justify="left" if left else "right", no_wrap=True, min_width=whole)
     return table
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 import dovetail as dt
@@ -49,7 +49,7 @@ nn, F = dt.nn, dt.nn.functional
 CHANNELS, HIDDEN, BATCH, EPOCHS, SEED = 16, 64, 64, 15, 0
 REFERENCE_EPOCHS_MAX = 1  # epochs on the interpreter, which is right, but slow
 COMPARED_EPOCHS = 2  # epochs on further devices, unless `--full`
-SECONDS, FULL_SECONDS = DemoSeconds(25, 30, 300), DemoSeconds(25, 80, 300)
+SECONDS, FULL_SECONDS = DemoSeconds(25, 30, 300, first=120), DemoSeconds(25, 80, 300, first=120)
 LEARNING_RATE_MAX = 4e-3  # the highest
 ACCURACY_MIN = 0.985  # accuracy on digits that were not learnt from
 
@@ -242,6 +242,7 @@ def train(devices: Sequence[str], picture: Path, epochs: int, full: bool, consol
         BarColumn(),
         TextColumn("{task.completed}/{task.total} epochs"),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=console,
     ) as progress:
         for i, device in enumerate(devices):

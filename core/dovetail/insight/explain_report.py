@@ -124,10 +124,11 @@ class MessageReport(NamedTuple):
         return sum(n for _, n in self.sent)
 
     def __str__(self) -> str:
-        ranks: dict[int, list[int]] = {}
+        ranks: dict[str, list[int]] = {}
         for rank, n in self.sent:
-            ranks.setdefault(n, []).append(rank)
-        receivers = [f"{format_bytes(n)} to {_name_ranks(rs)}" for n, rs in ranks.items() if n]
+            if n:
+                ranks.setdefault(format_bytes(n), []).append(rank)
+        receivers = [f"{size} to {_name_ranks(rs)}" for size, rs in ranks.items()]
         return f"{self.name}: {self.step} sends {', '.join(receivers) or 'nothing'}"
 
 

@@ -1,5 +1,4 @@
 # The C types of `device_handle.py`.
-from dovetail.backend.faults cimport ErrorCells
 from dovetail.memory.fast_path cimport FastPath
 
 
@@ -12,8 +11,9 @@ cdef class OpenedDevice:
     cdef public bint takes_batches
     cdef public object device
     cdef public FastPath fast_path
-    cdef public ErrorCells faults
+    cdef public object faults
     cdef public object host_address
+    cdef public object host_cells
     cdef public object library_calls
     cdef public object ordered_calls
     cdef public object programs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
-from ..backend.faults import ErrorCells
+from ..backend.faults import ErrorCells, HostCells
 from ..backend.interface import (
     Backend,
     LibraryCall,
@@ -14,7 +14,6 @@ from ..backend.interface import (
     find_accepted_dtypes,
     multiplies_scales,
 )
-from ..backend.limits import divides_launches
 from ..device_class import Device
 from ..dtypes import DType
 from ..lru_cache import LRUCache
@@ -44,6 +43,7 @@ class OpenedDevice:
         "faults",
         "has_streams",
         "host_address",
+        "host_cells",
         "library_calls",
         "ordered_calls",
         "programs",
@@ -65,12 +65,15 @@ class OpenedDevice:
         self.library_calls = library_calls
         accepted = {k: find_accepted_dtypes(r, k[1]) for k, r in library_calls.items()}
         self.ordered_calls = {k: dtypes for k, dtypes in accepted.items() if dtypes}
-        self.scaling_calls = frozenset(k for k, r in library_calls.items() if multiplies_scales(r))
+        self.scaling_calls = frozenset(
+            [k for k, r in library_calls.items() if multiplies_scales(r)]
+        )
         self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
         self.takes_batches = _overrides_launch_all(
             backend
         )  # True if the backend takes launches in batches
         self.faults = ErrorCells(backend)
+        self.host_cells: HostCells | None = None  # of `faults`, once a plan has asked for them
         self.programs: LRUCache[str, Program] = LRUCache(backend.programs_kept, revives=True)
         self.has_streams = False  # True if a stream besides the default one was created
 
@@ -99,7 +102,6 @@ def _overrides_launch_all(backend: Backend) -> bool:
 
     Launches of a device with limits are split, so a batch would not reach the backend.
     """
-    plugin_backend = getattr(backend, "wrapped", backend)
-    return type(plugin_backend).launch_all is not Backend.launch_all and not divides_launches(
-        backend
-    )
+    plugin_backend: Backend = getattr(backend, "wrapped", backend)
+    is_overridden = type(plugin_backend).launch_all is not Backend.launch_all
+    return is_overridden and not backend.info.capabilities.divides_launches

@@ -6,28 +6,35 @@ type is first used, each in a try of its own, so a broken plugin affects only us
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import environment
+from .. import callbacks, environment
 from ..argument_checks import shown
 from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
 from ..device_class import DEFAULT_DEVICE_TYPE, DEFAULT_DEVICE_VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from ..install_source import backend_distributions, install_command
+from ..lazy_import import LazyModule
 from . import validate_hooks
 from .device_handle import OpenedDevice
 from .entry import GROUP_PREFIX, PluginEntry, installed
-from .fallback_device import open_with_companion
 from .hooks import REQUIRED_HOOKS, BackendHookSpecs
 from .limited import call_with_time_limit
 from .plugin_registry import PluginRegistry, nearest_names
 from .plugin_state import BROKEN_STATES, PluginRecord, PluginState, error_line
+
+if TYPE_CHECKING:
+    from . import fallback_device
+else:
+    fallback_device = LazyModule(".fallback_device", __package__)
 
 __all__ = ["devices", "installed", "open_device", "records"]
 
@@ -189,7 +196,7 @@ class DeviceRegistry(PluginRegistry):
         own_calls = validate_hooks.validate_routines("library_calls", backend.library_calls())
         extra = self.call(record, "dovetail_library_calls", device=dev)
         calls = {**own_calls, **validate_hooks.validate_routines("dovetail_library_calls", extra)}
-        return open_with_companion(dev, backend, companion, calls)
+        return fallback_device.open_with_companion(dev, backend, companion, calls)
 
     def _find_or_open_companion(
         self, dev: Device, name: object, opening_devices: tuple[Device, ...]
@@ -236,11 +243,13 @@ class DeviceRegistry(PluginRegistry):
 
 
 def _import_early() -> None:
-    """Import, before exit, the modules that later computing needs, and find the disk cache.
+    """Import, now or at exit, the modules that later computing needs, and find the disk cache.
 
     A `__del__` may compute at interpreter exit, when imports fail. NumPy's methods import modules
     at their first call.
     """
+    atexit.unregister(callbacks.import_late_modules)  # another device has been opened
+    atexit.register(callbacks.import_late_modules)
     diskcache.prepare_cache()
     a = np.zeros(1, bool)
     a.sum(), a.any(), a.all(), a.max(), a.min(), a.mean(), a.prod(), str(a), repr(a)
