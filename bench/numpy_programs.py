@@ -110,16 +110,22 @@ def prepare(name: str, side: str, library: str) -> tuple[Callable[[], Any], str]
     return lambda: finish(run(*operands)), describe(*plain[:1])
 
 
-def first_seconds(name: str, library: str, clock: Clock) -> float:
-    """Return the seconds of the first captured call in this process."""
+def time_first_call(name: str, library: str, clock: Clock) -> float:
+    """Return the seconds of the call that captures a program.
+
+    Raises: ValueError if it runs without a capture.
+    """
     import dovetail as dt
 
     program = load(name, library)
     operands = finish(program.inputs())
-    run = dt.jit(program.run, fullgraph=True)
+    run = dt.jit(program.run)
     begin = clock()
     finish(run(*operands))
-    return clock() - begin
+    seconds = clock() - begin
+    if not run.captures:
+        raise ValueError("it runs without a capture")
+    return seconds
 
 
 def describe(error: Exception | str = "") -> str:
@@ -343,7 +349,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         serve(make, options.block, clock)
         return 0
     if options.child:
-        print(first_seconds(options.child, options.library, clock))
+        print(time_first_call(options.child, options.library, clock))
         return 0
     names = [
         name for name in program_names()

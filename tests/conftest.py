@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
+from zlib import crc32
 
 import dovetail as dt
+import numpy as np
 import pytest
 from dovetail import tracebacks
 from dovetail.testing.verified import verified_kernels
@@ -125,6 +127,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     item.stash[BEGUN] = processor_seconds()
     return (yield)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Seed the module's generator, so that a case draws the same numbers in any selection."""
+    module = getattr(item, "module", None)
+    for name in ("rng", "RNG", "_rng"):
+        if isinstance(generator := getattr(module, name, None), np.random.Generator):
+            seeded = np.random.default_rng(crc32(item.nodeid.encode()))
+            generator.bit_generator.state = seeded.bit_generator.state
 
 
 def pytest_terminal_summary(

@@ -6,7 +6,7 @@ example, the graph has autograd record a node by `callbacks.record_tape(e)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .graph.expr import Expr
     from .ir.builder import Kernel
     from .memory.storage import Storage
+    from .ops.gradient import Rule
+    from .ops.table import Op
     from .plugins.device_handle import OpenedDevice
     from .tensor.tensor import Tensor
 
@@ -31,6 +33,11 @@ record_tape: Callable[[Expr], Any]
 before_write: Callable[[str, Tensor, Expr], Callable[[], None] | None]
 # The tape services of captured functions and loops.
 tapes: Tapes
+# The gradient rules of ops that are written in functions of tensors.
+gradient_rules: Mapping[Op, tuple[Rule | None, ...]]
+# Of an op that moves elements: from the result's mask to an operand's. A mask is True at the
+# elements that a gradient may reach.
+mask_rules: Mapping[Op, Callable[[Tensor, Any], Tensor]]
 
 # Return `dt.asarray(x, dtype=, device=)`.
 as_tensor: Callable[..., Tensor]
@@ -51,6 +58,8 @@ program_of: Callable[[OpenedDevice, Kernel], Program]
 # Note an event that began at this time, in nanoseconds, and ends now: `engine.events.note`.
 record_event: Callable[..., None]
 
+# Import what a program has not needed so far.
+import_late_modules: Callable[[], None]
 # Open a device that has not been used before.
 open_device: Callable[[Device], OpenedDevice]
 # Return the device type that is the default unless the user chooses, and all installed ones.
@@ -59,9 +68,9 @@ known_device_types: Callable[[], Iterable[str]]
 
 
 def __getattr__(name: str) -> Any:
-    """Fill all slots by importing `wiring`; return the one that was used too early."""
+    """Return a slot that is still empty: import `wiring`, which fills all but late ones."""
     if not name.startswith("__"):  # imports probe `__path__`
-        import_module(".wiring", __package__)
+        import_module(".wiring", __package__).fill_late_slot(name)
     if name not in globals():
         raise AttributeError(f"dovetail.callbacks has no slot {name!r}")
     return globals()[name]

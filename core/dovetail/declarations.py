@@ -48,6 +48,7 @@ def public(
     cache: Cache = False,
     widen: Widen = True,
     wrap: bool = True,
+    compiled: Callable[[Function], Function] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def public(
     function: Function | None = None,
@@ -59,6 +60,7 @@ def public(
     cache: Cache = False,
     widen: Widen = True,
     wrap: bool = True,
+    compiled: Callable[[Function], Function] | None = None,
 ) -> Any:
     """Declare a public function: its methods, and what a wrapper adds to its calls.
 
@@ -77,6 +79,8 @@ def public(
         operands as they are, because it moves, selects or creates elements, calls a function of the
         user, or is a single op, which rounds once anyway.
     wrap: False adds no wrapper: the function is only declared, and translates names itself.
+    compiled: a function that gets the wrapper, and returns it as an object that runs plain calls in
+        C (`functions.plain_calls`).
     """
 
     def declare(function: Function) -> Function:
@@ -87,6 +91,8 @@ def public(
             wrapper = wrap_with_out(function, widen, cache)
         else:
             wrapper = _wrap(function, widen) if wrap else function
+        if compiled is not None:
+            wrapper = compiled(wrapper)
         if method:
             _enter(METHODS, method, function.__name__, wrapper)
         if in_place:

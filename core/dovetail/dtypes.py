@@ -353,6 +353,9 @@ def zero_low_bits(d: DType) -> int:
 # --- promotion ------------------------------------------------------------------------------------
 
 
+KIND_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # a cast to a lower rank loses numbers
+
+
 def promote(a: DType, b: DType) -> DType:
     """Return the dtype of an op on `a` and `b`, by the Array API's promotion lattice.
 

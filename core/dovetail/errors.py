@@ -32,6 +32,7 @@ __all__ = [
     "SlowDeviceWarning",
     "TransformError",
     "UnavailableError",
+    "UnknownFunctionError",
     "UnsupportedError",
     "ValueOverflowError",
 ]
@@ -69,6 +70,10 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 class DTypeError(DovetailError, TypeError):
     """A dtype does not fit the op, or two cannot be combined."""
+
+
+class UnknownFunctionError(DTypeError):
+    """A function of NumPy that dovetail lacks, or a parameter of one, got a tensor."""
 
 
 class SharingError(DovetailError, BufferError):

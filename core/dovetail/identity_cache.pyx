@@ -1,5 +1,7 @@
 """The identity-keyed cache of `identity_cache.py`, compiled: a direct-mapped table, indexed by addresses."""
 
+cimport cython
+
 cdef extern from "Python.h":
     void Py_INCREF(PyObject*)
     void Py_XDECREF(PyObject*)
@@ -11,6 +13,7 @@ cdef inline Py_ssize_t _slot(PyObject* a, PyObject* b, PyObject* c):
     return 4 * (((<size_t>a >> 4) ^ (<size_t>b >> 5) ^ (<size_t>c >> 6)) & (_ENTRIES - 1))
 
 
+@cython.final
 cdef class IdentityCache:
     """A cache of values under up to three objects, which it keeps alive."""
 

@@ -23,7 +23,13 @@ cdef extern from *:
             return PyType_GenericAlloc(type, n);
         PyObject *o = list->free[--list->count];
         memset(o + 1, 0, (size_t)type->tp_basicsize - sizeof(PyObject));
+    #ifdef Py_REF_DEBUG
         PyObject_Init(o, type);
+    #else /* the class is still in the object */
+        if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+            Py_INCREF(type);
+        Py_SET_REFCNT(o, 1);
+    #endif
         ((uintptr_t *)o)[-1] &= ~(uintptr_t)1; /* _gc_prev: not finalized, as a new object */
         PyObject_GC_Track(o);
         return o;

@@ -20,6 +20,7 @@ cdef class Flags:
     cdef public bint has_autocast
     cdef public bint has_fast_math
     cdef public bint has_unresolved_checks
+    cdef public bint may_fill_junk
 
 
 cdef class Counters:

@@ -45,6 +45,7 @@ class Flags:
         "has_fast_math",
         "has_unresolved_checks",
         "is_observed",
+        "may_fill_junk",
     )
 
     captures: int  # recorders of captured functions that are in use, on any thread
@@ -56,12 +57,14 @@ class Flags:
     is_observed: bool  # True while a profile is being taken
     has_autocast: bool  # True while some context has the setting `autocast`
     has_fast_math: bool  # True while some context has the setting `fast_math`
+    may_fill_junk: bool  # False if neither a context nor DOVETAIL_JUNK fills new memory
     has_unresolved_checks: bool  # True if a tensor may hold values read at an index out of range
 
     def __init__(self) -> None:
         self.captures, self.depth, self.exports = 0, DEPTH_LIMIT, 0
         self.is_observed = self.has_autocast = False
         self.has_fast_math = self.has_unresolved_checks = False
+        self.may_fill_junk = True  # until the variable is read
 
 
 class Counters:

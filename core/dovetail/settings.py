@@ -81,6 +81,26 @@ def allows_vendor_products() -> bool:
     return read_flag("DOVETAIL_VENDOR_PRODUCTS", default=True)
 
 
+@cache
+def fills_junk_by_default() -> bool:
+    """Return True if DOVETAIL_JUNK asks to fill new memory; it is read once per process."""
+    asked = read_flag("DOVETAIL_JUNK")
+    if not asked:
+        with _reasons_lock:
+            alive = _announced["may_fill_junk"]
+            alive.discard(ref(_DEFAULTS))
+            flags.may_fill_junk = bool(alive)
+    return asked
+
+
+def fills_junk() -> bool:
+    """Return True if uninitialised memory is filled with NaN, the largest integer, or True."""
+    if not flags.may_fill_junk:
+        return False
+    chosen = current().fills_junk
+    return fills_junk_by_default() if chosen is None else chosen
+
+
 def uses_vendor_products() -> bool:
     """Return True if products that are recorded now may use a vendor's routine."""
     chosen = current().vendor_products
@@ -134,6 +154,8 @@ def _merge_blocks(entered: tuple[SettingsBlock, ...]) -> Settings:
         _announce("has_fast_math", settings)
     if settings.autocast:
         _announce("has_autocast", settings)
+    if settings.fills_junk:
+        _announce("may_fill_junk", settings)
     return settings
 
 
@@ -307,9 +329,14 @@ def require_eager_check(reason: object) -> None:
         flags.depth = 0
 
 
-# Settings with `fast_math` or `autocast` that some context may have, by flag. While one lives, the
-# cache of graphs, or the functions that cast, read the settings.
-_announced: dict[str, set[ref[Any]]] = {"has_autocast": set(), "has_fast_math": set()}
+# Settings with `fast_math`, `autocast` or `fills_junk` that some context may have, by flag. While
+# one lives, the cache of graphs, or the functions that cast or allocate, read the settings. The
+# default settings may fill junk until DOVETAIL_JUNK is read.
+_announced: dict[str, set[ref[Any]]] = {
+    "has_autocast": set(),
+    "has_fast_math": set(),
+    "may_fill_junk": {ref(_DEFAULTS)},
+}
 
 
 def _announce(flag: str, settings: Settings) -> None:

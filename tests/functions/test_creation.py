@@ -106,12 +106,16 @@ def test_asarray_of_tensors_shares_or_copies(device: dt.Device) -> None:
         (lambda: dt.tril(dt.ones(3)), dt.ShapeError, r"\(3,\)"),
         (lambda: dt.meshgrid(dt.ones((2, 2))), dt.ShapeError, "1-dimensional"),
         (lambda: dt.meshgrid(dt.ones(2), indexing="ab"), dt.ArgumentError, "ij"),
-        (lambda: dt.meshgrid(dt.ones(2), dt.arange(2)), dt.DTypeError, "the same dtype"),
     ],
 )  # fmt: skip
 def test_creation_errors(call: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         call()
+
+
+def test_meshgrid_keeps_the_dtype_of_each_vector() -> None:
+    a, b = dt.meshgrid(dt.ones(2), dt.arange(3))
+    assert a.dtype is dt.float32 and b.dtype is dt.int64 and a.shape == b.shape == (3, 2)
 
 
 @pytest.mark.parametrize(

@@ -332,3 +332,22 @@ def test_matrix_with_an_infinite_inverse_is_judged_by_lapack() -> None:
     assert np.isinf(dt.linalg.inv(tiny).numpy()[0, 0])  # as in LAPACK, no error
     with pytest.raises(dt.linalg.LinAlgError, match="inv: the matrix is singular"):
         dt.linalg.inv(dt.zeros((2, 2), dtype=dt.float64))
+
+
+def test_finite_results_whose_sum_overflows_are_returned() -> None:
+    x = dt.eye(3, dtype=dt.float64) * 1e-308
+    ones = dt.ones(3, dtype=dt.float64)
+    inverse, solution = dt.linalg.inv(x), dt.linalg.solve(x, ones)
+    assert np.allclose(inverse.numpy() / 1e308, np.eye(3))
+    assert np.allclose(solution.numpy() / 1e308, np.ones(3))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_singular_small_array_raises_after_results_that_are_finite(n: int) -> None:
+    x = dt.eye(n, dtype=dt.float64)
+    for _ in range(3):
+        assert dt.linalg.inv(x).tolist() == x.tolist()
+    with pytest.raises(dt.linalg.LinAlgError):
+        dt.linalg.inv(x * 0)
+    with pytest.raises(dt.linalg.LinAlgError):
+        dt.linalg.solve(x * 0, dt.ones(n, dtype=dt.float64))

@@ -365,7 +365,7 @@ def test_cost_does_not_grow_with_the_number_of_blocks() -> None:
 
     The test allows twice that on a busy machine.
     """
-    assert 0.2 < min(allocator_costs.growth(rounds=1) for _ in range(3)) < 6
+    assert 0.2 < allocator_costs.growth(rounds=5) < 6
 
 
 @pytest.mark.timing

@@ -248,3 +248,33 @@ def test_pointer_text_shows_device_address_size_and_deleter() -> None:
     assert repr(DataPtr(0x7000, 0, 5, FAKE)) == f"DataPtr({FAKE}, 0x7000, 5 bytes)"
     text = repr(DataPtr(free, 64, 5, FAKE))
     assert text == f"DataPtr({FAKE}, function at {id(free):#x}+64, 5 bytes)"
+
+
+def test_block_is_taken_back_while_an_error_is_pending(device: str) -> None:
+    x = dt.asarray([1.0] * 1000, device=device)
+
+    def computed() -> Any:
+        y = x + 1
+        dt.evaluate(y)
+        return y
+
+    gc.collect()
+    before = memory.stats(device)["live_bytes"]
+    with pytest.raises(ZeroDivisionError):
+        [computed(), 1 // 0]  # the tensor on the stack dies while the error is set
+    assert memory.stats(device)["live_bytes"] == before
+    assert computed().tolist() == [2.0] * 1000
+
+
+def test_deleter_that_raises_in_a_dead_pointer_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reported: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: reported.append(report.exc_value))
+
+    def free(context: object) -> None:
+        raise OSError("no such memory")
+
+    with pytest.raises(ZeroDivisionError):
+        [DataPtr("handle", 0, 8, FAKE, None, free), 1 // 0]
+    assert [str(e) for e in reported] == ["no such memory"]

@@ -219,6 +219,14 @@ def test_bits_depend_on_neither_batch_nor_tiles(
         assert found.tobytes() == b"".join(example[n].tobytes() for example in alone)
 
 
+def test_exponentials_of_a_large_tile_are_computed_once() -> None:
+    q, k, v = (dt.asarray(x, dtype=dt.float32) for x in drawn(*[(8, 4, 64, 16)] * 3))
+    with dt.profile() as p:
+        dt.evaluate(attend(q, k, v, is_causal=True))
+    names = [e["name"] for e in p.events if "exp" in e["name"] and e["name"].startswith("launch")]
+    assert len(names) == 1 and "sum" not in names[0]
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_gradients_of_tiles_have_the_bits_of_whole_products(
     device: dt.Device, causal: bool

@@ -232,3 +232,15 @@ def test_infinity_in_a_window_does_not_affect_others() -> None:
     x = dt.asarray([[[math.inf, 1.0, 2.0, 3.0]]], device="cpu").requires_grad_()
     F.max_pool1d(x, 2, 1).sum().backward()
     assert x.grad.tolist() == [[[1.0, 0.0, 1.0, 1.0]]]
+
+
+def test_kernel_of_many_windows_ignores_padding_outside_of_them(device: dt.Device) -> None:
+    a = numbers((2, 3, 4, 5, 6))
+    for kernel, stride, padding in ((2, 2, 0), (3, 1, 1)):
+        x = dt.asarray(a).requires_grad_()
+        values, indices = F.max_pool3d(x, kernel, stride, padding, return_indices=True)
+        positions = indices.numpy().reshape(2, 3, -1)
+        found = np.take_along_axis(a.reshape(2, 3, -1), positions, -1)
+        assert found.tolist() == values.detach().numpy().reshape(2, 3, -1).tolist()
+        values.backward(dt.ones_like(values))
+        assert dt.sum(x.grad).item() == values.size

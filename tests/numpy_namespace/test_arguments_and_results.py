@@ -410,7 +410,7 @@ def test_results_stay_on_the_device_of_the_argument(call: str, size: int) -> Non
 
 def test_complex_numbers_have_no_order_in_a_captured_function() -> None:
     with pytest.raises(dt.DTypeError, match="max"):
-        dt.jit(np.max)(np.asarray([1j, 2]))
+        dt.jit(np.max, fullgraph=True)(np.asarray([1j, 2]))
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f4"])
@@ -507,3 +507,58 @@ def test_base_of_a_repeated_array_is_what_it_repeats() -> None:
     del x
     assert y.base.nbytes == 3 * y.itemsize
     assert np.broadcast_to(np.ones((), np.int8), (10, 10)).base.nbytes == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda host, a: host.true_divide(a, 2),
+        lambda host, a: host.float64(2) * a,
+        lambda host, a: host.add.outer(a[0], a[0]),
+        lambda host, a: host.logical_xor.accumulate(a[0] > 0),
+    ],
+)
+def test_ufuncs_of_numpy_give_arrays_of_its_dtypes(call: Any) -> None:
+    values = [[1, -1], [-1, 1]]
+    found, expected = call(numpy, np.array(values)), call(numpy, numpy.array(values))
+    assert type(found) is np.ndarray and found.dtype.name == expected.dtype.name
+    assert found.tolist() == expected.tolist()
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "row": lambda v: operator.setitem(v, 0, 9.0),
+    "column": lambda v: operator.setitem(v, (slice(None), 0), 9.0),
+    "element": lambda v: operator.setitem(v, (0, 0), 9.0),
+    "array": lambda v: operator.setitem(v, 0, np.ones(v.shape[1])),
+    "indices": lambda v: operator.setitem(v, [0], 9.0),
+    "mask": lambda v: operator.setitem(v, v > 0, 9.0),
+    "all": lambda v: operator.setitem(v, ..., 9.0),
+    "flat": lambda v: operator.setitem(v.flat, 0, 9.0),
+    "flat array": lambda v: operator.setitem(v.flat, slice(2), [1.0, 2.0]),
+    "add": lambda v: operator.iadd(v, 1.0),
+    "add array": lambda v: operator.iadd(v, np.ones(v.shape)),
+    "out": lambda v: np.negative(v, out=v),
+    "fill": lambda v: v.fill(1.0),
+    "sort": lambda v: v.sort(),
+    "put": lambda v: np.put(v, [0], 9.0),
+    "place": lambda v: np.place(v, np.ones(v.shape, bool), [9.0]),
+    "putmask": lambda v: np.putmask(v, np.ones(v.shape, bool), 9.0),
+    "copyto": lambda v: np.copyto(v, 9.0),
+    "fill_diagonal": lambda v: np.fill_diagonal(v, 9.0),
+    "put_along_axis": lambda v: np.put_along_axis(v, np.zeros((3, 1), int), 9.0, 1),
+    "add.at": lambda v: np.add.at(v, [0], 1.0),
+}
+
+
+@pytest.mark.parametrize("n", [4, 1 << 13])
+@pytest.mark.parametrize("write", WRITES.values(), ids=[*WRITES])
+def test_write_into_a_part_of_a_broadcast_array_raises_read_only_error(
+    write: Callable[[Any], Any], n: int
+) -> None:
+    for x in (np.arange(float(n)), np.arange(float(n)) * 2 + 1):
+        before = x.tolist()
+        for y in (x, x.reshape(1, n), x[::-1]):
+            with pytest.raises(dt.errors.ReadOnlyError):
+                write(np.broadcast_to(y, (3, n)))
+        assert x.tolist() == before
+        write(np.broadcast_to(np.ones((3, n)), (3, n)))  # no elements share memory

@@ -212,3 +212,32 @@ def test_fill_leaves_a_number_as_it_is() -> None:
 
     for function in (f, dt.jit(f)):
         assert function(np.arange(3.0)) == f(numpy.arange(3.0)) == 2
+
+
+STATISTICS = (
+    "amax", "amin", "average", "max", "mean", "median", "min", "nanmax", "nanmean", "nanmedian",
+    "nanmin", "nanstd", "nansum", "nanvar", "prod", "ptp", "std", "sum", "var",
+)  # fmt: skip
+OF_TWO = ("allclose", "corrcoef", "cov", "dot", "isclose", "vdot")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool"])
+def test_statistics_are_the_numbers_of_numpy(dtype: str) -> None:
+    a = numpy.array([3, 1, 0, 4, 1, 5], dtype)
+    x = np.asarray(a)
+    calls = {name: (lambda m, v, name=name: getattr(m, name)(v)) for name in STATISTICS}
+    calls |= {name: (lambda m, v, name=name: getattr(m, name)(v, v)) for name in OF_TWO}
+    calls |= {
+        "ddof": lambda m, v: m.var(v, ddof=1),
+        "where": lambda m, v: m.mean(v, where=v > 0),
+        "gradient": lambda m, v: m.gradient(v * 1.0),
+        "histogram": lambda m, v: m.histogram(v * 1.0, 3)[0],
+        "percentile": lambda m, v: m.percentile(v * 1.0, 30),
+    }
+    for name, call in calls.items():
+        if dtype == "bool" and name == "ptp":
+            continue  # NumPy refuses to subtract bools
+        expected, result = call(numpy, a), call(np, x)
+        assert type(expected) is type(result) or isinstance(result, np.ndarray), name
+        tolerance = 1e-5 if dtype == "float32" else 1e-12
+        numpy.testing.assert_allclose(result, expected, rtol=tolerance, err_msg=name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,9 @@ import dovetail.numpy as np
 import numpy as host
 import pytest
 from dovetail.engine.events import counters
+from dovetail.tensor import host_index
+
+is_compiled = host_index.__file__.endswith((".so", ".pyd"))
 
 
 def test_steps_that_copy_and_then_write_are_hits() -> None:
@@ -121,6 +126,7 @@ def test_position_from_a_reduction_is_an_index() -> None:
     assert x[1, 0] == 9.0  # a view, as in NumPy
 
 
+@pytest.mark.skipif(not is_compiled, reason="in pure Python kernels do this work")
 def test_created_arrays_of_few_elements_are_in_memory_and_larger_ones_pending() -> None:
     x = np.arange(4.0)
     for few in (np.zeros(3), np.ones((2, 2), int), np.full(3, 2.0), np.zeros_like(x), x.copy()):
@@ -211,3 +217,119 @@ def test_ravel_copies_elements_that_are_not_contiguous() -> None:
         assert a.tolist() == [*range(8)]
         ravel(a)[0] = 9
         assert a.tolist() == [9, *range(1, 8)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.5, 2],
+        (3, host.int64(4)),
+        [[host.float64(1.0), 2.0], (3.0, 4)],
+        [2**53 + 1, 0.5],
+        [2**70, 1.0],
+        [2**63, 1.0],
+        [-(2**63), 1],
+        [2**63],
+        [2**1100, 1.0],
+        [[1, 2], [3]],
+        [[1, 2], 3],
+        [[], []],
+        [True, 1.0],
+        [host.float32(1.5), 2.0],
+        [host.int32(1), 2],
+        [[[1.0]], [[2.0]]],
+        [math.nan, -0.0, math.inf],
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"dtype": float}, {"dtype": "float32"}, {"ndmin": 2}])
+def test_array_of_numbers_is_that_of_numpy(values: Any, options: dict[str, Any]) -> None:
+    try:
+        expected = host.array(values, **options)
+    except (ValueError, OverflowError, TypeError) as error:
+        with pytest.raises(type(error)):
+            np.array(values, **options)
+        return
+    result = np.array(values, **options)
+    assert result.dtype == expected.dtype
+    host.testing.assert_array_equal(host.asarray(result), expected)
+    assert host.asarray(result).tobytes() == expected.tobytes()
+
+
+def test_array_of_numbers_in_a_captured_function_is_equal_in_each_replay() -> None:
+    f = dt.jit(lambda x: x + np.array([1.0, 2.0]))
+    for k in range(3):
+        assert f(np.array([k, 1.0])).tolist() == [k + 1.0, 3.0]
+
+
+def count_calls(function: Callable[[], Any]) -> int:
+    """Return how many Python functions a repeated call of a function runs."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    for _ in range(5):
+        function()
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.skipif(not is_compiled, reason="in pure Python these calls run Python functions")
+def test_frequent_calls_run_few_python_functions() -> None:
+    x, v, s = np.ones((50, 80)), np.ones(4000), host.float64(2.0)
+    assert count_calls(lambda: np.array([[s, s], [s, 1]])) <= 5
+    assert count_calls(lambda: np.clip(x, -1, 1, out=x)) <= 24
+    assert count_calls(lambda: np.clip(x, -1, 1)) <= 12
+    assert count_calls(lambda: v.dot(v)) <= 12
+    assert count_calls(lambda: np.exp(v)) <= 4
+
+
+@pytest.mark.parametrize("bounds", [(-1, 1.5), (0.25, math.nan), (1, -1)])
+def test_clip_into_itself_is_that_of_numpy(bounds: tuple[float, float]) -> None:
+    values = host.linspace(-3, 3, 4000).reshape(50, 80)
+    x = np.array(values)
+    assert np.clip(x, *bounds, out=x) is x
+    host.testing.assert_array_equal(host.asarray(x), host.clip(values, *bounds))
+
+
+def test_clip_into_out_lets_gradients_flow() -> None:
+    x = np.array([-2.0, 0.5, 2.0])
+    x.requires_grad = True
+    y = np.zeros(3)
+    np.clip(x * 1.0, -1, 1, out=y)
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("n", [1, 5, 600, 6000])
+def test_dot_of_vectors_is_a_number_of_numpy(n: int) -> None:
+    a, b = host.linspace(0, 1, n), host.linspace(1, 3, n)
+    result = np.array(a).dot(np.array(b))
+    assert type(result) is host.float64
+    assert result == pytest.approx(a.dot(b), rel=1e-14)
+    assert type(np.dot(np.arange(n), np.arange(n))) is host.int64
+    with pytest.raises(ValueError):
+        np.dot(np.array(a), np.zeros(n + 1))
+
+
+@pytest.mark.parametrize("name", ["exp", "abs", "sqrt", "isnan", "sign", "conj"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128", "bool"])
+def test_repeated_ufunc_of_one_array_has_the_dtype_of_numpy(name: str, dtype: str) -> None:
+    for shape in [(3,), (40, 50), ()]:
+        values = host.ones(shape, dtype)
+        try:
+            expected = getattr(host, name)(values)
+        except TypeError:
+            with pytest.raises(TypeError):
+                getattr(np, name)(np.array(values))
+            continue
+        for _ in range(3):
+            result = getattr(np, name)(np.array(values))
+            assert type(result) is (np.ndarray if shape else type(expected))
+            assert result.dtype == expected.dtype
+            host.testing.assert_allclose(host.asarray(result), expected, rtol=1e-6)

@@ -9,8 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
+import dovetail.numpy
+import dovetail.torch
 import numpy as np
 import pytest
+from dovetail.extend import register_subclass, set_class
+from dovetail.tensor.slicing import basic_leaf
 
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
 
@@ -144,3 +148,143 @@ def test_setitem_set_on_the_class_is_called(monkeypatch: pytest.MonkeyPatch) -> 
         x[:2] = 7
     x[2] = 8
     assert x.tolist() == [7.0, 7.0, 8.0] and seen == [slice(None, 2, None)]
+
+
+def test_attribute_is_found_on_the_object_the_class_and_by_getattr() -> None:
+    x = dt.ones((2, 3))
+    assert x.shape == (2, 3) and x.ndim == 2 and x.dtype is dt.float32 and x.itemsize == 4
+    assert x.T.shape == (3, 2) and x.sum().item() == 6 and x.is_cpu is True  # type: ignore[attr-defined]  # by `__getattr__`
+    assert x.median().item() == 1 and getattr(x, "absent", None) is None
+    with pytest.raises(AttributeError, match="absent"):
+        _ = x.absent  # type: ignore[attr-defined]  # there is none
+
+
+@pytest.mark.parametrize("kind", [dt.numpy.ndarray, dt.torch.Tensor])
+def test_attributes_of_subclasses_are_found(kind: type[dt.Tensor]) -> None:
+    x = set_class(dt.ones((2, 3)), kind)
+    assert x.shape == (2, 3) and type(x.T) is kind and x.T.shape == (3, 2)
+    assert type(x.mT) is kind and hasattr(x, "sum") and not hasattr(x, "absent")
+
+
+def test_getattr_set_on_the_class_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = dt.ones(2)
+    with monkeypatch.context() as patch:
+        patch.setattr(dt.Tensor, "__getattr__", lambda self, name: name.upper())
+        assert x.absent == "ABSENT" and x.shape == (2,)  # type: ignore[attr-defined]  # set above
+    assert not hasattr(x, "absent")
+
+
+def test_subclass_with_getattribute_keeps_it() -> None:
+    class Spy(dt.Tensor):
+        __slots__ = ()
+
+        def __getattribute__(self, name: str) -> Any:
+            return 7 if name == "shape" else super().__getattribute__(name)
+
+    register_subclass(Spy)
+    x = set_class(dt.ones(2), Spy)
+    assert x.shape == 7 and x.ndim == 1 and not hasattr(x, "absent")  # type: ignore[comparison-overlap]  # as it says
+
+
+def test_transposes_share_memory_and_gradients() -> None:
+    x = dt.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    dt.evaluate(x)
+    pending = x * 1
+    for a in (x, x[:, ::2], x[:0], pending, x.T):
+        expected = [*map(list, zip(*a.tolist(), strict=True))] if a.shape[0] else [[]] * a.shape[1]
+        assert a.T.tolist() == a.mT.tolist() == dt.matrix_transpose(a).tolist() == expected
+    y = x.T
+    y[0, 1] = 9
+    assert x[1, 0].item() == 9 and x.T.mT.stride() == x.stride()
+    w = dt.asarray([[1.0, 2.0]], requires_grad=True)
+    (w.T * 3).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [[3.0, 3.0]]
+    for wrong in (dt.ones(3), dt.ones((2, 2, 2))):
+        with pytest.raises(dt.ShapeError, match="T: expected 2"):
+            _ = wrong.T
+    assert dt.ones((2, 3, 4)).mT.shape == (2, 4, 3)
+    with pytest.raises(dt.ShapeError, match="mT"):
+        _ = dt.ones(3).mT
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float32", "float64"])
+def test_assignment_of_a_number_fills_each_element(dtype: str) -> None:
+    for n in (1, 2, 3, 5, 64, 1000, 4096, 4097):
+        x = dt.zeros(n + 2).astype(dtype)
+        dt.evaluate(x)
+        x[1:-1] = 1
+        assert x.tolist() == [0, *[1] * n, 0]
+        x[::2] = 0
+        assert x.tolist() == [0 if i % 2 == 0 or i == n + 1 else 1 for i in range(n + 2)]
+
+
+def test_tensor_that_was_sliced_while_pending_takes_the_fast_path_once_computed() -> None:
+    x = dt.asarray([[1.0, 2.0], [3.0, 4.0]]) * 2
+    row = x[0]
+    assert basic_leaf(x, 1) is None  # a view of a pending value is recorded with its moves
+    dt.evaluate(row)
+    assert basic_leaf(x, 1) is not None and basic_leaf(row, 1) is not None
+    x[1] = 7
+    row += 1
+    assert x.tolist() == [[3.0, 5.0], [7.0, 7.0]] and row.tolist() == [3.0, 5.0]
+
+
+def test_transposed_small_pending_array_is_computed_once() -> None:
+    x = dovetail.numpy.eye(2, 4) + 1
+    assert x.T.tolist() == [[2.0, 1.0], [1.0, 2.0], [1.0, 1.0], [1.0, 1.0]]
+    y = dovetail.numpy.eye(3)
+    y.T[0, 2] = 5
+    assert y.tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [5.0, 0.0, 1.0]]
+    y.shape = 9
+    assert y.shape == (9,) and dovetail.numpy.ndarray.shape.__doc__
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "float32", "float64", "complex128"])
+def test_assigned_tensor_is_copied_broadcast_and_cast(dtype: str) -> None:
+    y = dt.arange(24).reshape(4, 6).astype(dtype)
+    dt.evaluate(y)
+    for key, value in (
+        (slice(None), y),
+        ((slice(1, 3), slice(None, None, 2)), y[:2, 3:]),
+        ((slice(None), 1), y[:, 2]),
+        (2, y[0, :1]),
+        (slice(None), y[1]),
+        ((slice(None, None, -1), slice(None)), y),
+        ((slice(None), slice(0, 4)), y[:, :4].T[:1, :4].mT),
+        (slice(None), y.astype(dt.bool)),
+    ):
+        x = dt.ones((4, 6)).astype(dtype)
+        dt.evaluate(x)
+        expected = x.numpy().copy()
+        reader = x + x
+        expected_reader = reader.numpy().copy() if dtype == "bool" else expected + expected
+        x[key] = value
+        expected[key] = value.numpy()
+        assert np.array_equal(x.numpy(), expected)
+        assert np.array_equal(reader.numpy(), expected_reader)
+    for wrong in (y[:, :5], dt.zeros((2, 4, 6)).astype(dtype), y.to("reference")):
+        with pytest.raises(dt.DovetailError):
+            x[:] = wrong
+
+
+def test_assigned_tensor_of_the_same_memory_and_of_a_gradient() -> None:
+    x = dt.arange(6.0)
+    dt.evaluate(x)
+    x[1:] = x[:-1]
+    assert x.tolist() == [0.0, 0.0, 1.0, 2.0, 3.0, 4.0]
+    w = dt.ones(3, requires_grad=True)
+    y = dt.zeros(5)
+    dt.evaluate(w, y)
+    y[1:4] = w
+    (y * 2).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [2.0, 2.0, 2.0]
+
+    @dt.jit
+    def shift(a: dt.Tensor, b: dt.Tensor) -> dt.Tensor:
+        c = dt.zeros(4)
+        c[1:3] = b
+        return c + a
+
+    b = dt.asarray([1.0, 2.0])
+    for k in range(3):
+        assert shift(dt.ones(4), b * k).tolist() == [1.0, 1.0 + k, 1.0 + 2 * k, 1.0]

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from ..lazy_import import late
 from ..public_names import publish_all
-from . import jit_backward as _captured  # noqa: F401 - captured functions find it in `tracer_api`
 from .engine import backward, detach, grad
 from .tape import (
     HookHandle,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
@@ -14,6 +15,7 @@ from ..tensor.c_fields import is_strided
 from ..tensor.host import evaluate
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, strided
+from .slice_sums import SliceSum, as_slice_sum
 from .tape import Node, OpNode, PropagatedGradient, SavedValue, TapeLeaf, save_value
 
 # When one gradient exceeds this depth, all pending ones are evaluated together. Evaluated alone,
@@ -100,6 +102,7 @@ class GradientCollector:
 class _GradientQueue:
     """The gradients that are on their way. `needed`: nodes that they must pass, or None for all.
 
+    `pending`: the sum of each node's gradients so far, or a `SliceSum`.
     `masks`: masks of the elements that a gradient reaches, where a `where` cuts others off.
     """
 
@@ -118,13 +121,22 @@ class _GradientQueue:
     ) -> None:
         """Add a gradient to a node's sum, and `reach` to its mask; queue the node if it is new."""
         if n in self.pending:
-            self.pending[n] = n.add_gradients(self.pending[n], g)
+            earlier = self.pending[n]
+            joined = earlier.merge(g) if type(earlier) is type(g) is SliceSum else None
+            self.pending[n] = joined or n.add_gradients(_as_total(earlier), _as_total(g))
             before = self.masks[n]
             both = None if before is None or reach is None else ew.logical_or(before, reach)
             self.masks[n] = both
         else:
             self.pending[n], self.results[n], self.masks[n] = g, result, reach
             heappush(self.heap, (-n.order, n))
+
+    def pending_tensors(self) -> list[Tensor]:
+        """Return the strided gradients that are on their way."""
+        tensors: list[Tensor] = []
+        for g in self.pending.values():
+            tensors += [part for _, part, _ in g.slices] if type(g) is SliceSum else [g]
+        return [t for t in tensors if is_strided(t)]
 
     def propagate(
         self, n: Node, g: PropagatedGradient, result: SavedValue | None, reach: Tensor | None
@@ -146,8 +158,18 @@ class _GradientQueue:
         looker = current().anomaly
         is_op = type(n) is OpNode and is_strided(g)
         inputs = (g, result, reach) if is_op and reach is not None else (g, result)
-        resumed = () if is_op else n.resume(self.pending)
-        gradients = n.backward(*inputs) if looker is None else looker.run_backward(n, *inputs)
+        resumed: Sequence[int] = ()
+        if not is_op:
+            for edge in n.edges:
+                if edge is not None and type(self.pending.get(edge.node)) is SliceSum:
+                    self.pending[edge.node] = self.pending[edge.node].total()
+            resumed = n.resume(self.pending)
+        if looker is not None:
+            gradients = looker.run_backward(n, *inputs)
+        elif type(n) is OpNode and is_op and (sliced := as_slice_sum(n, g)) is not None:
+            gradients = [sliced]
+        else:
+            gradients = n.backward(*inputs)
         deep = False
         for i in range(len(gradients)):
             edge, gradient = n.edges[i], gradients[i]
@@ -160,6 +182,11 @@ class _GradientQueue:
                 deep = deep or (is_strided(gradient) and gradient._expr.depth > PENDING_DEPTH_MAX)
         self.visited.append(n)
         return deep
+
+
+def _as_total(g: PropagatedGradient) -> PropagatedGradient:
+    """Return a gradient as a tensor if it is a sum of slices, else as it is."""
+    return g.total() if type(g) is SliceSum else g
 
 
 def propagate_gradients(
@@ -185,10 +212,10 @@ def propagate_gradients(
         while queue.heap:
             n = heappop(queue.heap)[1]
             reach = None if n.hooks else queue.masks[n]  # a hook may put anything there
-            g, result = _run_hooks(n, queue.pending.pop(n)), queue.results.pop(n)
+            g, result = _run_hooks(n, _as_total(queue.pending.pop(n))), queue.results.pop(n)
             del queue.masks[n]
             if queue.propagate(n, g, result, reach):
-                evaluate(*[t for t in queue.pending.values() if is_strided(t)])
+                evaluate(*queue.pending_tensors())
     finally:
         restore(before)
     return queue.visited
@@ -206,7 +233,7 @@ def _run_hooks(n: Node, g: PropagatedGradient) -> PropagatedGradient:
 
 def _nodes_leading_to(roots: list[tuple[Tensor, Tensor]], requested_nodes: set[Node]) -> set[Node]:
     """Return the nodes, from the roots on, with a path of 1 or more edges to a requested node."""
-    first = min(n.order for n in requested_nodes) if requested_nodes else 0
+    first = min([n.order for n in requested_nodes]) if requested_nodes else 0
     order: list[Node] = []
     visited: set[Node] = set()
     stack: list[Node] = [t._expr.tape for t, _ in roots]
@@ -219,6 +246,8 @@ def _nodes_leading_to(roots: list[tuple[Tensor, Tensor]], requested_nodes: set[N
         stack += [e.node for e in n.edges if e is not None]
     leading: set[Node] = set()
     for n in sorted(order, key=lambda n: n.order):
-        if any(e is not None and (e.node in requested_nodes or e.node in leading) for e in n.edges):
+        if any(
+            [e is not None and (e.node in requested_nodes or e.node in leading) for e in n.edges]
+        ):
             leading.add(n)
     return leading

@@ -14,6 +14,7 @@ from inspect import signature
 from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from .. import callbacks
 from ..argument_checks import flag, instance, shown
 from ..argument_checks import function as callable_
 from ..engine import tracer_api
@@ -21,12 +22,11 @@ from ..engine.events import counters
 from ..errors import GradientError
 from ..functions.datatypes import cast
 from ..functions.graph_cache import Recipe, build_recipe, input_properties, replay_recipe
-from ..fusion.cost import REPEATED_COST_MAX
 from ..graph.expr import Expr, Spec, Watch, leaf, rematerialize, spec, watch_value
 from ..lru_cache import LRUCache
 from ..ops.gradient import Functions, Rule
 from ..ops.kernel_context import Attrs
-from ..ops.table import WHERE, Op
+from ..ops.table import REPEATED_COST_MAX, WHERE, Op
 from ..settings import Switch, current
 from ..tensor.c_fields import is_strided
 from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor, must_evaluate
@@ -296,7 +296,7 @@ class ParsedRule(NamedTuple):
 def _parse_rule(rule: Rule) -> ParsedRule:
     """Return the rule with the names of its parameters and the operands among them."""
     needs = tuple(signature(rule).parameters)
-    operands = tuple(OPERAND_NAMES.index(n) for n in needs if n in OPERAND_NAMES)
+    operands = tuple([OPERAND_NAMES.index(n) for n in needs if n in OPERAND_NAMES])
     return ParsedRule(rule, needs, operands, "rest" in needs, "r" in needs)
 
 
@@ -305,17 +305,6 @@ _DT: Functions[Tensor] = namespace
 _parts: LRUCache[tuple[object, ...], Recipe | Literal[False]] = LRUCache(4096)
 Rules = tuple[ParsedRule | None, ...]
 _rules: dict[Op, Rules] = {}  # rules of table rows (on first use) and of set_gradient
-
-
-_mask_rules: dict[Op, Callable[[Tensor, RuleContext], Tensor]] = {}
-
-
-def set_reach(op: Op, rule: Callable[[Tensor, RuleContext], Tensor]) -> None:
-    """Register the mask rule of an op that moves elements: from the result's mask to an operand's.
-
-    A mask is True at the elements that a gradient may reach.
-    """
-    _mask_rules[op] = rule
 
 
 def set_gradient(op: Op, *rules: Rule | None) -> None:
@@ -342,7 +331,7 @@ def set_gradient(op: Op, *rules: Rule | None) -> None:
 def rules_of(op: Op) -> Rules:
     """Return the parsed rules of an op's operands, by default its row's; () without a gradient."""
     if op not in _rules:
-        set_gradient(op, *op.gradient)
+        set_gradient(op, *callbacks.gradient_rules.get(op, op.gradient))
     return _rules[op]
 
 
@@ -403,7 +392,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[Node | None, ...]:
         """Return the tape node of each operand, or None for one that no gradient flows to."""
-        return tuple(None if e is None else e.node for e in self.edges)
+        return tuple([None if e is None else e.node for e in self.edges])
 
     def __repr__(self) -> str:
         return f"<{self.name} on the tape, {self.spec!r}>"
@@ -538,7 +527,7 @@ class OpNode(Node):
         named = [
             x for n, x in zip(rule.needs, needs, strict=True) if n == "r" or n in OPERAND_NAMES
         ]
-        if all(not is_strided(x) and x != 0 and isfinite(x) for x in named):
+        if all([not is_strided(x) and x != 0 and isfinite(x) for x in named]):
             return None
         return reach if self.op.kind == "map" else self.gradient_mask(i, reach)
 
@@ -558,8 +547,8 @@ class OpNode(Node):
             mask = condition if reach is None else _DT.logical_and(condition, reach)
         elif reach is None:
             return None
-        elif self.op in _mask_rules:
-            return _mask_rules[self.op](reach, _Context(self, i))
+        elif self.op in callbacks.mask_rules:
+            return callbacks.mask_rules[self.op](reach, _Context(self, i))
         elif self.op.kind == "map":
             mask = reach
         else:
@@ -649,7 +638,7 @@ class OpNode(Node):
     def release(self) -> Callable[[], None]:
         """Drop saved operands and results; return a function that restores them."""
         if not (
-            self.saved_operands or self.needs_result or any(e and e.result for e in self.edges)
+            self.saved_operands or self.needs_result or any([e and e.result for e in self.edges])
         ):
             return _nothing
         saved = {k: rematerialize_saved(v) for k, v in self.saved_operands.items()}
@@ -740,7 +729,7 @@ def fit_gradient(g: Tensor, want: Spec) -> Tensor:
         g = _DT.real(g)
     if g.shape != want.shape:
         lead = g.ndim - len(want.shape)
-        axes = tuple(d for d in range(g.ndim) if d < lead or want.shape[d - lead] != g.shape[d])
+        axes = tuple([d for d in range(g.ndim) if d < lead or want.shape[d - lead] != g.shape[d]])
         g = sum_to(g, axes, want.shape)
     return g if g.dtype is want.dtype else g.astype(want.dtype)
 
@@ -761,7 +750,7 @@ def _fit_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
     if mask.shape == shape:
         return mask
     lead = mask.ndim - len(shape)
-    axes = tuple(d for d in range(mask.ndim) if d < lead or shape[d - lead] != mask.shape[d])
+    axes = tuple([d for d in range(mask.ndim) if d < lead or shape[d - lead] != mask.shape[d]])
     reduced = mask.any(axis=axes, keepdims=True)
     return reduced if reduced.shape == shape else reduced.reshape(shape)
 

@@ -2,7 +2,8 @@
 cimport cython
 
 from dovetail.locks cimport Lock
-from dovetail.engine.plan_cache cimport match_cached_graph, match_cached_graphs, try_cached_write, try_cached_update
+from dovetail.engine.graph_matcher cimport run_first_match
+from dovetail.engine.plan_cache cimport find_value_graphs, match_cached_graph, match_cached_graphs, try_cached_write, try_cached_update
 from dovetail.graph.expr cimport Expr, has_no_reader, has_other_reader, find_readers, reads_exported, storage_of
 from dovetail.memory.storage cimport Storage
 from dovetail.plugins.device_handle cimport OpenedDevice
@@ -24,6 +25,7 @@ cpdef Expr _source(Expr e)
 cpdef _evaluate(object exprs, bint reports_checks)
 @cython.locals(root=Expr)
 cpdef _evaluate_source(Expr e, bint reports_checks)
+@cython.locals(root=Expr)
 cpdef evaluate_node(Expr e)
 cpdef _evaluate_node(Expr e)
 cpdef write(list value, Expr target, Py_ssize_t other_references=*)
@@ -35,5 +37,6 @@ cpdef update(Expr value, Expr target)
 cpdef _update_memory(Expr value, Expr target)
 @cython.locals(pending=Expr)
 cpdef Storage _prepare_storage(Expr target)
+cpdef wait_for_overlapping(Storage storage)
 cpdef bint may_write_at_once(Storage storage) except -1
 cpdef _wait_if_visible(Storage storage)

@@ -36,8 +36,14 @@ from ..settings import flags
 from . import programs
 from .evaluation import Evaluation
 from .events import counters as counters  # re-exported for tests and tools
-from .graph_matcher import HIT, NEEDS_TEMP
-from .plan_cache import match_cached_graph, match_cached_graphs, try_cached_update, try_cached_write
+from .graph_matcher import HIT, NEEDS_TEMP, run_first_match
+from .plan_cache import (
+    find_value_graphs,
+    match_cached_graph,
+    match_cached_graphs,
+    try_cached_update,
+    try_cached_write,
+)
 
 engine_lock = _turn = Lock()  # the second name is compiled to a typed variable, invisible to Python
 
@@ -72,8 +78,13 @@ def _evaluate_source(e: Expr, reports_checks: bool) -> None:
 
 
 def evaluate_node(e: Expr) -> None:
-    """Compute one node, as `evaluate` does; quicker, because nothing is packed into tuples."""
-    _turn._call(_evaluate_node, e)
+    """Compute one node, as `evaluate` does; quicker, because nothing is packed into tuples.
+
+    The cached graphs are found without the lock: a node that another thread computes matches none.
+    """
+    root = None if flags.has_unresolved_checks or _is_observed() else _source(e)
+    if root is None or not run_first_match(_turn, find_value_graphs(root), root):
+        _turn._call(_evaluate_node, e)
 
 
 def _evaluate_node(e: Expr) -> None:
@@ -164,8 +175,8 @@ def _sketch_device(roots: Sequence[Expr]) -> Sketch:
 def compile_ahead(exprs: Sequence[Expr]) -> None:
     """Plan each node alone; compile missing programs in one batch per device; run nothing."""
     kernels_by_device: dict[Device, dict[str, Kernel]] = {}
-    for opened, plan in (pair for e in exprs for pair in plan_pending([e])):
-        steps = (s for s in plan.steps if isinstance(s, PlannedLaunch) and 0 not in s.grid)
+    for opened, plan in [pair for e in exprs for pair in plan_pending([e])]:
+        steps = [s for s in plan.steps if isinstance(s, PlannedLaunch) and 0 not in s.grid]
         kernels_by_device.setdefault(opened.device, {}).update(
             {str(s.kernel): s.kernel for s in steps}
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..backend import faults
 from ..backend.faults import IndexCheck
@@ -12,12 +12,18 @@ from ..backend.streams import current_handle
 from ..device_class import opened as open_device
 from ..fusion.plan import Plan, WriteTarget
 from ..graph.expr import Expr, storage_of
+from ..lazy_import import LazyModule
 from ..lru_cache import LRUCache
 from ..settings import current, flags
-from . import events, plan_cache, programs, provenance, shape_classes, tracer_api
+from . import events, plan_cache, programs, provenance, tracer_api
 from .events import counters
 from .graph_key import OrderedGraph
 from .launching import BoundKernel, BoundPlan, LaunchList, launch_plan, run_deferred
+
+if TYPE_CHECKING:
+    from . import shape_classes
+else:
+    shape_classes = LazyModule(".shape_classes", __package__)
 
 PLAN_CACHE_MAX = 8192  # cached plans
 CACHED_NODES_MIN = (

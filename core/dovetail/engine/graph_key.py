@@ -13,7 +13,7 @@ from ..graph.expr import Attrs, Expr, Spec, find_shared_arguments, overlaps, sto
 from ..graph.refcount import find_external_references
 from ..layout import Move, Shape
 from ..memory.storage import Storage
-from ..ops.table import CHECKED_INDICES, SCATTER, Op
+from ..ops.table import Op
 
 # The key of a leaf is its spec and strides. The key of a leaf over a lazy storage is its spec, its
 # moves and the position of the pending node. The key of a pending node is its op, attrs and spec,
@@ -283,12 +283,11 @@ def map_attrs(op: Op, attrs: Attrs, map_size: MapSize) -> Attrs:
         if purposes is not None:
             purposes = tuple([_map_purpose(p, map_size) for p in purposes])
         return tuple([map_size(n) for n in shape]), source_axes, index_axes, purposes
-    if op is CHECKED_INDICES:
-        purpose, *options = attrs
-        return (_map_purpose(purpose, map_size), *options)
-    if op is SCATTER and attrs.purpose is not None:
-        return attrs._replace(purpose=_map_purpose(attrs.purpose, map_size))
-    return attrs
+    at = op.purpose_at
+    if at < 0 or attrs[at] is None:
+        return attrs
+    make = getattr(attrs, "_make", tuple)  # of a named tuple
+    return make((*attrs[:at], _map_purpose(attrs[at], map_size), *attrs[at + 1 :]))
 
 
 def _map_purpose(purpose: tuple[str, int, int], map_size: MapSize) -> IndexPurpose:

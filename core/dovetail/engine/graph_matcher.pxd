@@ -1,11 +1,14 @@
+cimport cython
+
 from cpython.object cimport PyObject
 from dovetail.engine.launching cimport BoundPlan, BoundKernel
 from dovetail.graph.expr cimport Expr
+from dovetail.locks cimport Lock
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.plugins.device_handle cimport OpenedDevice
 
 
-ctypedef int (*Entry)(const char*, const long long*, PyObject**) except -1
+ctypedef int (*Entry)(const char*, const long long*, PyObject**) noexcept  # -1: an error is set
 
 
 cdef struct Node:
@@ -38,10 +41,13 @@ cdef struct Act:  # a step; each pair is a range of _words: its start and its le
     Py_ssize_t picked_count
     Py_ssize_t scalars
     Py_ssize_t scalar_count
+    Py_ssize_t shifts  # pairs: the position of an address, and the bytes to add
+    Py_ssize_t shift_count
     Entry entry  # the C function of the launch, or null, and its first argument
     const char* block
 
 
+@cython.final
 cdef class FlatPlan:
     cdef list _alive  # owners of the objects behind the borrowed pointers
     cdef Py_ssize_t _count
@@ -65,7 +71,8 @@ cdef class FlatPlan:
     cdef _launch_listed(self, PyObject** matched, PyObject** numbers, Expr target)
     cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream)
     cdef _launch_by_entry(self, Act* act, PyObject** at, PyObject** numbers)
-    cdef _enter(self, Act* act, long long* addresses, PyObject** numbers)
+    cdef int _enter(self, Act* act, long long* addresses, PyObject** numbers) noexcept
+    cdef _raise_entry_error(self, Act* act)
     cdef _raise_launch_error(self, Act* act, object error)
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream)
     cdef _run_special(self, Act* act, PyObject** at, object stream)
@@ -75,6 +82,7 @@ cdef class FlatPlan:
     cdef _record_stream(self, PyObject** matched, Expr target, object stream)
 
 
+@cython.final
 cdef class CachedGraph:
     cdef list _alive  # owners of the objects behind the borrowed pointers
     cdef Node* _nodes
@@ -113,3 +121,6 @@ cdef class CachedGraph:
     cdef bint _matches_references(self, PyObject** matched) noexcept
     cdef bint _has_same_sharing(self, PyObject** matched) except -1
     cdef bint _matches_lazy_references(self, PyObject** matched) noexcept
+
+
+cpdef bint run_first_match(Lock lock, tuple graphs, Expr root) except -1

@@ -14,23 +14,26 @@ leaves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backend.streams import current_handle
 from ..fusion.plan import WriteTarget
-from ..fusion.shape_class import ShapeClass
 from ..fusion.symbolic_sizes import INPUT_MIN
 from ..graph.expr import Attrs, Expr, Spec, find_shared_arguments, is_disjoint, storage_of
 from ..graph.refcount import matches_references
 from ..layout import Move
+from ..locks import Lock
 from ..lru_cache import LRUCache
-from ..ops.table import CHECKED_INDICES, SCATTER, Op
+from ..ops.table import Op
 from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
 from .events import counters
 from .graph_key import GraphNodeKey, find_lazy_references
 from .launching import BoundPlan, Number, launch_plan
 from .programs import bind_plan, create_program_cache
+
+if TYPE_CHECKING:
+    from ..fusion.shape_class import ShapeClass
 
 CLASS_SIZES_MAX = 64  # distinct sizes of a graph of a shape class
 VARIANTS_MAX = 8192  # cached plans of graphs of shape classes
@@ -219,7 +222,7 @@ def _matches_node(
             return False
         matched[i] = e
         return True
-    if sizes is not None and (op.kind in ("view", "gather") or op in (CHECKED_INDICES, SCATTER)):
+    if sizes is not None and (op.kind in ("view", "gather") or op.purpose_at >= 0):
         if not _fits_attrs(op, node_key.attrs, e.attrs, sizes):
             return False
     elif e.attrs is not node_key.attrs and e.attrs != node_key.attrs:
@@ -298,10 +301,9 @@ def _fits_attrs(op: Op, codes: Attrs, attrs: Attrs, sizes: list[int]) -> bool:
     """Return True if attrs fit those with codes (`graph_key.map_attrs`)."""
     if op.kind == "view":
         return _fits_move(codes, attrs, sizes)
-    if op is CHECKED_INDICES:
-        return bool(codes[1:] == attrs[1:]) and _fits_purpose(codes[0], attrs[0], sizes)
-    if op is SCATTER:
-        return bool(codes[:3] == attrs[:3]) and _fits_purpose(codes[3], attrs[3], sizes)
+    if (at := op.purpose_at) >= 0:
+        same = codes[:at] == attrs[:at] and codes[at + 1 :] == attrs[at + 1 :]
+        return bool(same) and _fits_purpose(codes[at], attrs[at], sizes)
     if not _fits_all(codes[0], attrs[0], sizes) or codes[1:3] != attrs[1:3]:
         return False
     if codes[3] is None or attrs[3] is None:
@@ -339,6 +341,12 @@ def _matches_memory(leaves: Sequence[Expr], t: Expr, expected: WriteTarget | Non
 def _has_same_elements(e: Expr, t: Expr) -> bool:
     """Return True if two leaves of one storage view the same elements in the same order."""
     return e.offset == t.offset and e.strides == t.strides and e.spec.shape == t.spec.shape
+
+
+def run_first_match(lock: Lock, graphs: Sequence[CachedGraph], root: Expr) -> bool:
+    """Run the first graph that matches `root`, with the lock held; return True if one did."""
+    with lock:
+        return any(graph.run(root, None, True) == HIT for graph in graphs)
 
 
 def _has_failed_checks(leaves: Sequence[Expr], target: Expr | None) -> bool:

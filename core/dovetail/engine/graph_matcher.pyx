@@ -4,6 +4,8 @@ The entries are C arrays. The matched nodes are in an array on the stack, with s
 until the launch is done. So are the sizes of a graph of a shape class.
 """
 
+cimport cython
+
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
@@ -12,7 +14,6 @@ from libc.string cimport memset
 from dovetail.engine.launching cimport (
     BoundPlanStep, BoundCall, BoundPlan, BoundKernel, run_library_call, launch_plan, add_offsets,
 )
-from dovetail.engine.graph_key cimport GraphNodeKey as NodeKey
 from dovetail.graph.expr cimport (
     Expr, convert_to_leaf, has_rematerialized, is_disjoint, storage_of,
 )
@@ -26,7 +27,6 @@ from ..backend.faults import CELL_BYTES, out_of_range_error
 from ..backend.interface import Entry as _Entry
 from ..backend.streams import current_handle
 from ..fusion.symbolic_sizes import INPUT_MIN
-from ..ops.table import CHECKED_INDICES as _checked_indices, SCATTER as _scatter
 from ..plugins.plugin_errors import raise_plugin_error
 from ..settings import flags as _all_flags
 from .events import counters as _all_counters
@@ -40,6 +40,12 @@ cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(tuple, Py_ssize_t)  # borrowed
     void PyTuple_SET_ITEM(tuple, Py_ssize_t, PyObject*)  # takes the reference
 
+cdef extern from *:
+    """
+    static int dovetail_raise_pending(void) { return -1; }
+    """
+    int _raise_pending "dovetail_raise_pending"() except -1  # raises the error that is set
+
 cdef enum:
     _NODES = 256
     _ARGUMENTS = 1024
@@ -49,8 +55,7 @@ cdef enum:
     _PLAIN = 0  # kinds of attrs: without sizes, a move, those of ops with indices
     _MOVE = 1
     _GATHER = 2
-    _CHECKED = 3
-    _SCATTER = 4
+    _PURPOSE = 3  # and above: this plus the position of an index purpose
     _MISS = 0
     _HIT = 1
     _NEEDS_TEMP = 2
@@ -66,6 +71,7 @@ cdef object _builtin = type(len)
 cdef object _variants = create_program_cache(VARIANTS_MAX)  # by graph and sizes: a FlatPlan
 
 
+@cython.final
 cdef class FlatPlan:
     """A bound plan, laid out in C structs for graphs with leaves at these positions."""
 
@@ -108,6 +114,8 @@ cdef class FlatPlan:
                 scalars = () if act.call else step.scalars
                 act.scalars, act.scalar_count = len(words), len(scalars)
                 words += scalars
+                act.shifts, act.shift_count = len(words), len(step.offsets)
+                words += [k for which, offset in step.offsets for k in (which // 2, offset)]
                 if len(step.address_positions) <= 2 * _SLOTS and len(scalars) <= _SLOTS:
                     _find_entry(act, step.run)
         self._is_single = (
@@ -190,11 +198,8 @@ cdef class FlatPlan:
             at[slot] = fresh.sum()
         for k in range(act.picked_count // 2):
             addresses[k] = at[words[2 * k] // 2]
-        try:
-            self._enter(act, addresses, numbers)
-        except Exception as error:
-            self._raise_launch_error(act, error)
-            raise
+        if self._enter(act, addresses, numbers) == -1:
+            self._raise_entry_error(act)
         counters.launches += 1
         if self._kept_count and self._words[self._kept + 1] == slot:  # else it is in the target
             convert_to_leaf(
@@ -233,17 +238,31 @@ cdef class FlatPlan:
         cdef Py_ssize_t k
         for k in range(act.picked_count // 2):
             addresses[k] = <long long><object>at[words[2 * k]] + <long long><object>at[words[2 * k + 1]]
-        self._enter(act, addresses, numbers)
+        if self._enter(act, addresses, numbers) == -1:
+            _raise_pending()
 
-    cdef _enter(self, Act* act, long long* addresses, PyObject** numbers):
-        """Call the C function of a step's kernel; add the step's offsets to the addresses."""
+    cdef int _enter(self, Act* act, long long* addresses, PyObject** numbers) noexcept:
+        """Call the C function of a step's kernel; add the step's offsets to the addresses.
+
+        Return -1 after setting an error; a block that catches it would cost each launch 50
+        instructions.
+        """
         cdef PyObject* scalars[_SLOTS]
+        cdef Py_ssize_t* shifts = self._words + act.shifts
         cdef Py_ssize_t k
-        for which, offset in (<BoundPlanStep>act.step).offsets:  # indices count handles and offsets
-            addresses[<Py_ssize_t>which // 2] += offset
+        for k in range(act.shift_count):
+            addresses[shifts[2 * k]] += shifts[2 * k + 1]
         for k in range(act.scalar_count):
             scalars[k] = numbers[self._words[act.scalars + k]]
-        act.entry(act.block, addresses, scalars)
+        return act.entry(act.block, addresses, scalars)
+
+    cdef _raise_entry_error(self, Act* act):
+        """Raise the error that a C function has set, as a PluginError if it does not pass unchanged."""
+        try:
+            _raise_pending()
+        except Exception as error:
+            self._raise_launch_error(act, error)
+            raise
 
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream):
         """Launch a step or run a bound library call, and count it. Raises: PluginError."""
@@ -288,7 +307,7 @@ cdef class FlatPlan:
         """Launch a step with bounds checks; read its cells at once. Raises: OutOfRangeError."""
         cdef tuple checks = (<BoundKernel>act.step).checks
         cdef Py_ssize_t k = 0, slot
-        prompt = self._opened.faults.host_cells()
+        prompt = self._opened.host_cells
         assert prompt is not None, "the plan is not prompt"
         handle, cells = prompt
         for check in checks:
@@ -314,6 +333,7 @@ cdef class FlatPlan:
         self._opened.record_streams(stream, storages)
 
 
+@cython.final
 cdef class CachedGraph:
     """A graph that was evaluated, with its plan."""
 
@@ -323,7 +343,6 @@ cdef class CachedGraph:
     ):
         cdef Py_ssize_t i, k, j, at = 0, count = 0
         cdef Node* n
-        cdef NodeKey e
         self._alive, self._other_roots = [node_keys], tuple(other_roots)
         self.shape_class, self._sizes = shape_class, sizes
         self._shared = shared
@@ -398,9 +417,12 @@ cdef class CachedGraph:
         cdef Py_ssize_t i
         if self._plan.checks and not self._plan.is_prompt(self._opened, reports_checks):
             return _MISS
-        memset(matched, 0, self._count * sizeof(PyObject*))
-        memset(numbers, 0, self._numbers * sizeof(PyObject*))
-        memset(sizes, 0, self._sizes * sizeof(long long))
+        for i in range(self._count):  # few: a call of memset takes longer
+            matched[i] = NULL
+        for i in range(self._numbers):
+            numbers[i] = NULL
+        for i in range(self._sizes):
+            sizes[i] = 0
         try:
             if not self._matches_node(self._root, root, matched, numbers, sizes):
                 return _MISS
@@ -620,6 +642,18 @@ cdef class CachedGraph:
         return True
 
 
+cpdef bint run_first_match(Lock lock, tuple graphs, Expr root) except -1:
+    """Run the first graph that matches `root`, with the lock held; return True if one did."""
+    lock._enter()
+    try:
+        for graph in graphs:
+            if (<CachedGraph>graph).run(root, None, True) == _HIT:
+                return True
+        return False
+    finally:
+        lock._leave()
+
+
 cdef inline bint _fits(long long code, long long value, long long* sizes) noexcept:
     """Return True if a value is the constant, or the size, that a code stands for; store the size."""
     cdef long long* size
@@ -686,10 +720,8 @@ cdef bint _fits_moves(tuple codes, tuple moves, long long* sizes) except -1:
 
 cdef int _kind_of_attrs(object op) except -1:
     """Return the kind of an op's attrs: the place of their sizes."""
-    if op is _checked_indices:
-        return _CHECKED
-    if op is _scatter:
-        return _SCATTER
+    if op.purpose_at >= 0:
+        return _PURPOSE + <int>op.purpose_at
     return _MOVE if op.kind == "view" else _GATHER if op.kind == "gather" else _PLAIN
 
 
@@ -697,10 +729,13 @@ cdef bint _fits_attrs(int kind, object codes, object attrs, long long* sizes) ex
     """Return True if attrs fit those with codes (`graph_key.map_attrs`)."""
     if kind == _MOVE:
         return _fits_move(codes, attrs, sizes)
-    if kind == _CHECKED:
-        return codes[1:] == attrs[1:] and _fits_purpose(codes[0], attrs[0], sizes)
-    if kind == _SCATTER:
-        return codes[:3] == attrs[:3] and _fits_purpose(codes[3], attrs[3], sizes)
+    cdef Py_ssize_t at = kind - _PURPOSE
+    if at >= 0:
+        return (
+            codes[:at] == attrs[:at]
+            and codes[at + 1 :] == attrs[at + 1 :]
+            and _fits_purpose(codes[at], attrs[at], sizes)
+        )
     if not _fits_tuple(codes[0], attrs[0], sizes) or codes[1] != attrs[1] or codes[2] != attrs[2]:
         return False
     purposes, asked = codes[3], attrs[3]

@@ -55,7 +55,7 @@ class BoundPlanStep:
         """Bind a step to its buffers, given as slot and byte offset."""
         self.allocations, self.freed_slots, self.run = step.allocations, step.released_slots, run
         self.address_positions = tuple([k for slot, _ in buffers for k in (2 * slot, 2 * slot + 1)])
-        self.offsets = tuple((2 * k + 1, o) for k, (_, o) in enumerate(buffers) if o)
+        self.offsets = tuple([(2 * k + 1, o) for k, (_, o) in enumerate(buffers) if o])
 
 
 class BoundKernel(BoundPlanStep):
@@ -133,11 +133,9 @@ class BoundPlan:
         """Return True without checks, or if they are reported and readable as launches return."""
         if self.checks == 0:
             return True
-        return (
-            reports_checks
-            and self.checks <= HOST_CELLS_MAX
-            and opened.faults.host_cells() is not None
-        )
+        if opened.host_cells is None:
+            opened.host_cells = opened.faults.host_cells()
+        return reports_checks and self.checks <= HOST_CELLS_MAX and opened.host_cells is not None
 
     def __init__(self, plan: Plan, steps: list[BoundPlanStep]) -> None:
         self.plan, self.steps, self.kept = plan, steps, plan.output_slots
@@ -294,7 +292,7 @@ class LaunchList:
                 self.opened.backend.launch_all(self._queued_launches, self.stream)
             except Exception as error:
                 kernels = [step.step.kernel for step in self._steps]
-                doing = f"launch_all of {', '.join(k.name for k in kernels)}"
+                doing = f"launch_all of {', '.join([k.name for k in kernels])}"
                 raise_plugin_error(self.opened.device, doing, "\n".join(map(str, kernels)), error)
                 raise
             counters.launches += len(self._queued_launches)

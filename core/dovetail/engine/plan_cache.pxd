@@ -18,6 +18,7 @@ cpdef bint match_cached_graphs(list roots, bint reports_checks) except -1
 cpdef int try_cached_write(Expr value, Expr target, Py_ssize_t other_references=*) except -1
 @cython.locals(graph=CachedGraph, outcome=int)
 cpdef int try_cached_update(Expr value, Expr target) except -1
+cpdef tuple find_value_graphs(Expr root)
 cdef tuple _find_candidates(IdentityCache identity_cache, Expr root, tuple strides, object kind)
 cdef tuple _look_up(Expr root, tuple strides, object kind, bint fast_math)
 cdef tuple _class_key(Expr root, tuple strides, object kind, bint fast_math)

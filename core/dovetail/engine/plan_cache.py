@@ -63,7 +63,7 @@ def match_cached_graph(root: Expr, reports_checks: bool = False) -> bool:
 
     reports_checks: report out-of-range indices, if the device knows them when launches return.
     """
-    for graph in _find_candidates(_value_graphs, root, None, None):
+    for graph in find_value_graphs(root):  # noqa: SIM110 - compiled functions have no generators
         if graph.run(root, None, reports_checks) == HIT:
             return True
     return False
@@ -124,6 +124,11 @@ def try_cached_update(value: Expr, target: Expr) -> int:
     return MISS
 
 
+def find_value_graphs(root: Expr) -> tuple[CachedGraph, ...]:
+    """Return the cached graphs that compute a root into new memory, or ()."""
+    return _find_candidates(_value_graphs, root, None, None)
+
+
 def _find_candidates(
     identity_cache: IdentityCache[tuple[CachedGraph, ...]],
     root: Expr,
@@ -174,7 +179,7 @@ def cache_graph(
     if shape_class is not None and target is not None:
         target = target._replace(strides=tuple([sizes.encode(s) for s in target.strides]))
     if (
-        sum(len(e.args) for e in entries) > GRAPH_ARGUMENTS_MAX
+        sum([len(e.args) for e in entries]) > GRAPH_ARGUMENTS_MAX
         or len(plan.empty_memory) > PLAN_SLOTS_MAX
         or len(sizes.numbers) > CLASS_SIZES_MAX
     ):
@@ -207,7 +212,7 @@ def cache_graph(
     graphs = _cached_graphs
     if shape_class is not None:
         key, graphs = _class_key(root, strides, kind, fast_math), _class_graphs
-        if any(g.shape_class is shape_class for g in graphs.find(key) or ()):
+        if any([g.shape_class is shape_class for g in graphs.find(key) or ()]):
             return
     graph = CachedGraph(
         entries,

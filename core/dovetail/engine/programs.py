@@ -7,26 +7,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..backend import diskcache, limits
+from ..backend import diskcache
 from ..backend.interface import Launch, Program
-from ..backend.iteration_parts import PartResources
 from ..backend.thread_map import map_in_threads
 from ..errors import OutOfMemoryError
 from ..fusion.plan import Plan, PlannedLaunch
 from ..fusion.reasons import ReasonKind
 from ..identity_cache import IdentityCache
 from ..ir.builder import Kernel
-from ..ir.legalize import legalize
+from ..lazy_import import LazyModule
 from ..lru_cache import LRUCache
 from ..memory.units import format_bytes
-from ..plugins import fallback_device
 from ..plugins.device_handle import OpenedDevice
 from ..plugins.plugin_errors import raise_plugin_error
 from . import events
 from .events import counters
 from .launching import BoundCall, BoundKernel, BoundPlan, BoundPlanStep
+
+if TYPE_CHECKING:
+    from ..backend import iteration_parts, limits
+    from ..ir import legalize
+    from ..plugins import fallback_device
+else:  # loaded with the first program
+    iteration_parts = LazyModule("..backend.iteration_parts", __package__)
+    limits = LazyModule("..backend.limits", __package__)
+    legalize = LazyModule("..ir.legalize", __package__)
+    fallback_device = LazyModule("..plugins.fallback_device", __package__)
 
 PART_PREFIX = "part of a "  # of the keys of parts of kernels among a device's programs
 K = TypeVar("K", bound=Hashable)
@@ -122,7 +130,9 @@ def bind_program(
     opened: OpenedDevice, program: Program, ints: Sequence[int], grid: Sequence[int]
 ) -> Launch:
     """Return the bound launch of a program within the device's limits."""
-    resources = PartResources(
+    if not opened.backend.info.capabilities.has_launch_limits:
+        return opened.backend.bind(program, ints, grid)
+    resources = iteration_parts.PartResources(
         lambda kernel: _get_part_program(opened, kernel),
         lambda nbytes, stream: opened.allocate(nbytes, stream),
     )
@@ -191,7 +201,7 @@ def compile_all(opened: OpenedDevice, kernels: dict[str, Kernel]) -> None:
     """
     backend = opened.backend
     new = [k for text, k in kernels.items() if opened.programs.find(text) is None]
-    legal = [legalize(k, backend.info.capabilities) for k in new]
+    legal = [legalize.legalize(k, backend.info.capabilities) for k in new]
     try:
         programs = backend.compile_all(legal)
     except Exception as error:
@@ -218,7 +228,7 @@ def find_executing_device(opened: OpenedDevice, kernel: Kernel) -> OpenedDevice 
     backend = opened.backend
     if not isinstance(backend, fallback_device.FallbackBackend):
         return opened
-    legal = legalize(kernel, backend.info.capabilities)
+    legal = legalize.legalize(kernel, backend.info.capabilities)
     return opened if backend.accepts(legal) else backend.companion
 
 
@@ -232,7 +242,7 @@ def fallback_copy_bytes(opened: OpenedDevice, step: PlannedLaunch) -> int:
     ):
         return 0
     sizes = dict(step.allocations)  # the sizes of other buffers are unknown
-    legal = legalize(step.kernel, backend.info.capabilities)
+    legal = legalize.legalize(step.kernel, backend.info.capabilities)
     has_added_ints = len(legal.ints) > len(step.ints)  # their values are known only at launch
     touched = fallback_device.TouchedMemory(
         step.kernel if has_added_ints else legal, step.ints, step.grid
@@ -250,11 +260,13 @@ def describe_program_source(opened: OpenedDevice, kernel: Kernel) -> str:
     if device is None:
         return "accepted by no device"
     if device is not opened:
-        return describe_program_source(device, legalize(kernel, opened.backend.info.capabilities))
+        return describe_program_source(
+            device, legalize.legalize(kernel, opened.backend.info.capabilities)
+        )
     if opened.programs.find(str(kernel)) is not None:
         return "in memory"
     info = opened.backend.info
-    legal = legalize(kernel, info.capabilities)
+    legal = legalize.legalize(kernel, info.capabilities)
     return "to be compiled" if diskcache.read(info.fingerprint, str(legal)) is None else "on disk"
 
 
@@ -264,7 +276,7 @@ class _MissingProgram:
     def __init__(self, opened: OpenedDevice, kernel: Kernel, is_legal: bool = False) -> None:
         self._opened, self._name, self._begun = opened, kernel.name, time.perf_counter_ns()
         info = opened.backend.info
-        self._legal = kernel if is_legal else legalize(kernel, info.capabilities)
+        self._legal = kernel if is_legal else legalize.legalize(kernel, info.capabilities)
         self._key = info.fingerprint, str(self._legal)
 
     def load_or_compile(self) -> Program:

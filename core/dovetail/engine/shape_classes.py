@@ -181,5 +181,5 @@ def _map_spec(spec: Spec, map_size: MapSize) -> Spec:
     size: Any = 1
     for n in new.shape:
         size = size * n
-    new.size, new.strides = size, ()
+    new.size, new.nbytes, new.strides = size, size * spec.itemsize, ()
     return new

@@ -61,6 +61,8 @@ class Environment:
 
     def number(self, args: Args, k: int) -> TracedNumber:
         """Return argument `k` of a node as a TracedNumber, with its variable if it was tagged."""
+        if not self._variables_by_id:
+            return TracedNumber(args[k])
         _, of_args = self._variables_by_id.get(id(args), (None, ()))
         if k < len(of_args):
             return TracedNumber(args[k], of_args[k])

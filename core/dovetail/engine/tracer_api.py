@@ -175,6 +175,13 @@ class Tracer(ABC):
         """
         return False
 
+    def record_value_guard(self, x: Tensor) -> bool:
+        """Record a guard on the value of a tensor that the host reads; return False if impossible.
+
+        By default it is.
+        """
+        return False
+
     def has_equal_number(self, a: Expr, b: Expr, k: int) -> bool:
         """Return True if argument `k` of two nodes is a number that is equal in each call."""
         return self.outer is not None and self.outer.has_equal_number(a, b, k)
@@ -391,6 +398,9 @@ def current() -> Tracer | None:
     """Return the innermost tracer of this thread, or None if its work goes to memory."""
     if not flags.captures:
         return None
+    scope = _scopes.get(get_ident())
+    if scope is not None and scope is _entered.get():  # as in most calls
+        return scope.tracer
     scope = _current_scope()
     if scope is None:
         if not _scopes:  # an interrupt came before `flags.captures` was set
@@ -529,10 +539,19 @@ def refuse_read(what: str, *tensors: Tensor) -> None:
         tracer.refuse_read(what, tensors)
 
 
-def require_value(what: str, x: Tensor) -> None:
-    """Raise an error, as `refuse_read`, unless the host may read the value of a tensor."""
-    if (tracer := current()) is not None and not tracer.has_constant_value(x):
-        tracer.refuse_read(what, (x,))
+def require_value(what: str, x: Tensor, may_guard: bool = False) -> None:
+    """Raise an error, as `refuse_read`, unless the host may read the value of a tensor.
+
+    `may_guard`: allow the read if replays can compare the value (`Tracer.record_value_guard`).
+    """
+    tracer = current()
+    if (
+        tracer is None
+        or tracer.has_constant_value(x)
+        or (may_guard and tracer.record_value_guard(x))
+    ):
+        return
+    tracer.refuse_read(what, (x,))
 
 
 READ_ADVICE = (

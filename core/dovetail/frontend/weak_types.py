@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ..dtypes import DType, bool_, complex128, float64, int64
+from ..dtypes import KIND_RANKS, DType, bool_, complex128, float64, int64
 from ..errors import DTypeError, ValueOverflowError
 from ..ir.language import Value, cast, complex_value, const, where
 from ..ops.arithmetic import convert
@@ -22,7 +22,6 @@ from ..ops.table import TABLE, Op
 PYTHON_TYPES: dict[str, type[object]] = {"b": bool, "i": int, "f": float, "c": complex}
 KINDS = {python_type: kind for kind, python_type in PYTHON_TYPES.items()}
 WIDEST_DTYPES = {"b": bool_, "i": int64, "f": float64, "c": complex128}
-KIND_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 class WeakNumber:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, TypeAlias, overload
 
 import numpy as np
 
@@ -18,18 +19,20 @@ from ..device_class import Device, opened
 from ..device_class import device as device_named
 from ..dtypes import DType, dtype
 from ..engine import tracer_api
-from ..errors import ArgumentError, DeviceError, DTypeError, ValueOverflowError
+from ..errors import ArgumentError, DeviceError, DTypeError, InternalError, ValueOverflowError
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
 from ..plugins.dtype_registry import registry as dtype_plugins
 from ..tensor.c_fields import is_strided
-from ..tensor.host import from_host, read_values
+from ..tensor.host import from_host, printable_values
 from ..tensor.primitives import apply, dispatch
 from ..tensor.promotion import PYTHON_NUMBERS, Scalar, convert_operands
 from ..tensor.tensor import Tensor, create_tensor, required
 from ..tensor.writes import value_node
 from .io.transfer import queue_move
+from .known_calls import cast_plain
+from .plain_calls import accelerate
 
 __all__ = [
     "astype",
@@ -161,7 +164,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
         return queued
     if x.dtype.__numpy_dtype__ is None:
         return cast(move(cast(x, x.dtype.compute), target), x.dtype)
-    result = from_host(np.asarray(read_values("to", x)), x.dtype, target)
+    result = from_host(printable_values(x), x.dtype, target)
     result._expr.tape = tape_of(TO_DEVICE, (x._expr,), result._expr.spec, None)
     return result
 
@@ -178,14 +181,48 @@ def device_supporting(d: DType, device_like: DeviceLike = None) -> Device:
     return target if has_dtype else device_named(callbacks.default_device_type())
 
 
-def move_to_supporting_device(op: str, d: DType, *tensors: Tensor) -> list[Tensor]:
-    """Return the tensors on a device that supports dtype `d`; unchanged if their own does.
+def move_as(x: Tensor, d: DType, target: Device, non_blocking: bool = False) -> Tensor:
+    """Return the tensor as dtype `d` on a device; the smaller of the two dtypes is moved.
 
-    Raises: DeviceError for tensors of several devices.
+    If one of the devices lacks the other one's dtype, the cast is on the device that has both.
     """
-    require_same_device(op, tensors)
-    wide = device_supporting(d, tensors[0].device)
-    return [*tensors] if wide is tensors[0].device else [move(x, wide) for x in tensors]
+    if not isinstance(x, Tensor):  # a number, which a function of NumPy's names returned
+        return move(cast(x, d), target, non_blocking)
+    spec: Any = x._expr.spec if is_strided(x) else x  # attributes of an array may be NumPy's
+    home, dtype = spec.device, spec.dtype
+    if home is target:
+        return cast(x, d)
+    is_smaller = d.itemsize <= dtype.itemsize and device_supporting(d, home) is home
+    if is_smaller or device_supporting(dtype, target) is not target:
+        return move(cast(x, d), target, non_blocking)
+    return cast(move(x, target, non_blocking), d)
+
+
+@overload
+def move_to_supporting_device(op: str, d: DType, *operands: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def move_to_supporting_device(op: str, d: DType, *operands: object) -> tuple[Any, ...]: ...
+def move_to_supporting_device(op: str, d: DType, *operands: object) -> tuple[Any, ...]:
+    """Return the operands with tensors on a device that supports dtype `d`: their own if it does.
+
+    A function that computes in float64 and returns another dtype takes its operands from here, and
+    moves its result to the device of its first operand.
+    Raises: DeviceError for tensors of several devices, if they are moved.
+    """
+    home = device_of(operands)
+    wide = device_supporting(d, home)
+    if wide is home:
+        return operands
+    require_same_device(op, [x for x in operands if isinstance(x, Tensor)])
+    return tuple([move(x, wide) if isinstance(x, Tensor) else x for x in operands])
+
+
+def device_of(operands: Sequence[object]) -> Device:
+    """Return the device of the first tensor among operands, of which one is a tensor."""
+    for x in operands:  # three times as fast as `next` of a generator
+        if isinstance(x, Tensor):
+            return x.device
+    raise InternalError("device_of: expected a tensor among the operands")
 
 
 def require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
@@ -197,7 +234,7 @@ def require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=cast_plain, count=2))
 def astype(
     x: Tensor = MISSING,
     dtype: DTypeLike = MISSING,
@@ -236,7 +273,7 @@ def astype(
             return quantised if device is None else move(quantised, device_named(device, "astype"))
     want = any_dtype("astype", dtype)
     target = x.device if device is None else device_named(device, "astype")
-    result = move(cast(x, want), target)
+    result = move_as(x, want, target)
     return apply(COPY, (x,)) if flag("astype", copy, "copy") and result is x else result
 
 
@@ -280,7 +317,7 @@ def to(
             device = w
     want = x.dtype if dtype is None else any_dtype("to", dtype)
     target = x.device if device is None else device_named(device, "to")
-    result = move(cast(x, want), target, flag("to", non_blocking, "non_blocking"))
+    result = move_as(x, want, target, flag("to", non_blocking, "non_blocking"))
     return apply(COPY, (x,)) if flag("to", copy, "copy") and result is x else result
 
 
@@ -356,8 +393,7 @@ def as_dtype(op: str, x: Tensor | Scalar, d: DType, tensors: Sequence[object]) -
     """Return a tensor or a number as dtype `d`, on the device of the tensors in `tensors`."""
     if isinstance(x, Tensor):
         return cast(x, d)
-    device = next(t.device for t in tensors if isinstance(t, Tensor))
-    return create_tensor(value_node(op, x, d, device))
+    return create_tensor(value_node(op, x, d, device_of(tensors)))
 
 
 def working_float(d: DType) -> DType:

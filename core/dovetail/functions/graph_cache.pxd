@@ -6,6 +6,7 @@ from dovetail.memory.storage cimport Storage
 from dovetail.memory.tracing.stacktrace cimport current_line
 from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
+from dovetail.tensor.host cimport allocate_leaf
 from dovetail.tensor.tensor cimport create_tensor, create_lazy_storage
 
 
@@ -28,11 +29,10 @@ cdef class NodeTemplate:
 
 
 cpdef tuple input_properties(Expr e)
-@cython.locals(
-    exprs=list, step=NodeTemplate, args=tuple, positions=tuple, e=Expr, k=Py_ssize_t, j=Py_ssize_t, storages=dict,
-    numbered=list
-)
+@cython.locals(exprs=list, step=NodeTemplate, storages=dict)
 cpdef Expr replay_recipe(list steps, list inputs)
+@cython.locals(args=tuple, positions=tuple, e=Expr, k=Py_ssize_t, j=Py_ssize_t, numbered=list)
+cpdef Expr _replay_step(NodeTemplate step, list exprs, dict storages)
 @cython.locals(moves=tuple, offset=Py_ssize_t)
 cpdef Expr _alias_leaf(NodeTemplate step, Expr source, dict storages)
 
@@ -41,6 +41,7 @@ cdef class CachedFunction:
     cdef public object function
     cdef public object templates
     cdef public bint creates
+    cdef public bint allocates
     cdef public Py_ssize_t generation
     cdef public object latest
     cdef public dict _young
@@ -55,5 +56,5 @@ cdef class CachedFunction:
 cpdef list _key(tuple args, dict options, list exprs, bint creates)
 cpdef bint _append_argument(object a, list key, list exprs) except -1
 cpdef bint _is_comparable(object a) except -1
-@cython.locals(other=Expr)
+@cython.locals(other=Expr, position=Py_ssize_t)
 cpdef bint _append_expr(Expr e, list key, list exprs) except -1

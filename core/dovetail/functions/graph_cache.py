@@ -19,16 +19,17 @@ from ..lru_cache import LRUCache
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import current_line
 from ..ops.table import Op
-from ..settings import current, flags, is_eager
+from ..settings import current, fills_junk, flags, is_eager
 from ..tensor.c_fields import expr_of, is_strided, keep_class
+from ..tensor.host import allocate_leaf
 from ..tensor.tensor import Tensor, create_lazy_storage, create_tensor
 
 
 class NodeTemplate:
     """One expression of a template: an op with its arguments, or a view of an argument's memory.
 
-    A view has no op and one argument. Its offset is relative to the argument's offset; its moves
-    lead to it from an argument that is pending.
+    New memory has neither op nor argument. A view has no op and one argument. Its offset is
+    relative to the argument's offset; its moves lead to it from an argument that is pending.
     """
 
     __slots__ = (
@@ -58,7 +59,7 @@ class NodeTemplate:
     def __init__(self, e: Expr, args: tuple[int, ...]) -> None:
         self.op, self.attrs, self.spec, self.args = e.op, e.attrs, e.spec, args
         self.numbers = tuple([None if type(a) is Expr else a for a in e.args])
-        self.numbers_only = all(k < 0 for k in args)
+        self.numbers_only = all([k < 0 for k in args])
         self.checks_indices = e.check_line is not None
         self.strides, self.offset, self.moves = (), 0, ()
         if e.op is None:
@@ -91,7 +92,7 @@ def build_recipe(
         return None
     complete = _append_steps(result, index, sources, steps, len(inputs), views)
     return (
-        steps if complete and (checks or not any(step.checks_indices for step in steps)) else None
+        steps if complete and (checks or not any([step.checks_indices for step in steps])) else None
     )
 
 
@@ -138,47 +139,58 @@ def input_properties(e: Expr) -> tuple[object, ...]:
 
 def replay_recipe(steps: Recipe, inputs: list[Expr]) -> Expr:
     """Build the pending result of a recipe from other inputs of the same specs."""
+    if len(steps) == 1:
+        return _replay_step(steps[0], inputs, None)
     exprs = list(inputs)
-    storages: dict[int, Storage] | None = None
+    storages: dict[int, Storage] = {}
     for step in steps:
-        positions = step.args
-        j = positions[0] if positions else -1
-        if step.op is None:
-            if storages is None:
-                storages = {}
-            exprs.append(_alias_leaf(step, exprs[j], storages))
-            continue
-        args: Args
-        if len(positions) == 1 and j >= 0:  # fast paths: most ops have one or two arguments
-            args = (exprs[j],)
-        elif len(positions) == 2:
-            k = positions[1]
-            args = (
-                exprs[j] if j >= 0 else step.numbers[0],
-                exprs[k] if k >= 0 else step.numbers[1],
-            )
-        elif step.numbers_only:
-            args = step.numbers
-        else:
-            numbered: list[object] = [None] * len(positions)
-            for k in range(len(positions)):
-                j = positions[k]
-                numbered[k] = exprs[j] if j >= 0 else step.numbers[k]
-            args = tuple(numbered)
-        e = node(step.op, args, step.spec, step.attrs)
-        if step.checks_indices:
-            mark_index_check(e, current_line())
-        exprs.append(e)
+        exprs.append(_replay_step(step, exprs, storages))
     return exprs[-1]
 
 
-def _alias_leaf(step: NodeTemplate, source: Expr, storages: dict[int, Storage]) -> Expr:
+def _replay_step(
+    step: NodeTemplate, exprs: list[Expr], storages: dict[int, Storage] | None
+) -> Expr:
+    """Build the expression of one step from those of inputs and earlier steps.
+
+    storages: those that views of a pending source share, by its position; None for an only step.
+    """
+    positions = step.args
+    j = positions[0] if positions else -1
+    if step.op is None:
+        return allocate_leaf(step.spec) if j < 0 else _alias_leaf(step, exprs[j], storages)
+    args: Args
+    if len(positions) == 1 and j >= 0:  # fast paths: most ops have one or two arguments
+        args = (exprs[j],)
+    elif len(positions) == 2:
+        k = positions[1]
+        args = (
+            exprs[j] if j >= 0 else step.numbers[0],
+            exprs[k] if k >= 0 else step.numbers[1],
+        )
+    elif step.numbers_only:
+        args = step.numbers
+    else:
+        numbered: list[object] = [None] * len(positions)
+        for k in range(len(positions)):
+            j = positions[k]
+            numbered[k] = exprs[j] if j >= 0 else step.numbers[k]
+        args = tuple(numbered)
+    e = node(step.op, args, step.spec, step.attrs)
+    if step.checks_indices:
+        mark_index_check(e, current_line())
+    return e
+
+
+def _alias_leaf(step: NodeTemplate, source: Expr, storages: dict[int, Storage] | None) -> Expr:
     """Return a leaf over the memory of `source`; views of one pending source share a storage."""
     if source.op is None:
         moves = () if storage_of(source).pending is None else source.moves + step.moves
         offset = source.offset + step.offset
         return leaf(source.storage, step.spec, step.strides, offset, moves)
     at = step.args[0]
+    if storages is None:
+        storages = {}
     if at not in storages:
         storages[at] = create_lazy_storage(source)
     return leaf(storages[at], step.spec, step.strides, step.offset, step.moves)
@@ -194,16 +206,19 @@ class CachedFunction:
 
     The expressions that the function records must depend only on the specs and strides of its
     tensors and on the options, not on values that the host reads. A function that creates tensors
-    without tensor arguments (`creates`) also depends on the default device and dtype.
+    without tensor arguments (`creates`) also depends on the default device and dtype. One that
+    `allocates` creates a tensor of new memory whose elements are not set.
     """
 
-    __slots__ = ("_young", "creates", "function", "generation", "latest", "templates")
+    __slots__ = ("_young", "allocates", "creates", "function", "generation", "latest", "templates")
 
     generation: int  # number of times that the templates became invalid
     latest: object  # the latest template, or call that replayed one twice; `plain_calls` sets it
 
-    def __init__(self, function: Callable[..., Tensor], creates: bool = False) -> None:
-        self.function, self.creates = function, creates
+    def __init__(
+        self, function: Callable[..., Tensor], creates: bool = False, allocates: bool = False
+    ) -> None:
+        self.function, self.creates, self.allocates = function, creates, allocates
         self.generation, self.latest = 0, None
         self.templates: LRUCache[tuple[object, ...], Recipe] = LRUCache(1024)
         self._young = self.templates.young  # stays the same dict
@@ -223,7 +238,11 @@ class CachedFunction:
         key: list[object] | None = None
         if not flags.depth:
             is_eager()  # it restores the depth if no context is eager
-        if flags.depth and not flags.captures:  # else ops run eagerly, or a tracer records them
+        if (
+            flags.depth
+            and not flags.captures  # else ops run eagerly, or a tracer records them
+            and not (self.allocates and flags.may_fill_junk and fills_junk())
+        ):
             key = _key(args, options, exprs, self.creates)
         if key is None:
             return self.function(*args, **options), None
@@ -253,7 +272,9 @@ class CachedFunction:
             self.templates[key] = _SEEN_ONCE
         elif steps is _SEEN_ONCE:
             template = None
-            if is_strided(result) and counters.evaluations == before and _is_new(result, exprs):
+            if self.allocates:
+                template = [NodeTemplate(expr_of(result), ())]
+            elif is_strided(result) and counters.evaluations == before and _is_new(result, exprs):
                 template = build_recipe(expr_of(result), exprs, views=_all_in_memory(exprs))
                 if template and not _uses_all(template, len(exprs)):
                     template = None
@@ -315,10 +336,11 @@ def _all_in_memory(exprs: list[Expr]) -> bool:
 
     A pending input shares a storage with its views once they exist, which a template cannot repeat.
     """
-    return all(e.op is None for e in exprs)
+    return all([e.op is None for e in exprs])
 
 
 _PENDING = object()  # marks a pending input in a key
+_REPEATED = object()  # precedes the position of an input that is an argument once more
 
 
 def _append_argument(a: object, key: list[object], exprs: list[Expr]) -> bool:
@@ -362,10 +384,14 @@ def _append_expr(e: Expr, key: list[object], exprs: list[Expr]) -> bool:
 
     An expression with a gradient, or a view of a pending one, cannot be an input of a template.
     """
-    if e.tape is not None or (e.op is None and e.storage.pending is not None):
+    if e.tape is not None or (e.op is None and storage_of(e).pending is not None):
         return False
-    for other in exprs:
-        if other is e or (e.op is None and other.op is None and other.storage is e.storage):
+    for position, other in enumerate(exprs):
+        if other is e:
+            key.append(_REPEATED)
+            key.append(position)
+            return True
+        if e.op is None and other.op is None and other.storage is e.storage:
             return False  # two inputs share a storage: the source of a view is ambiguous
     exprs.append(e)
     key.append(e.spec)

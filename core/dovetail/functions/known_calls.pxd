@@ -2,12 +2,13 @@
 cimport cython
 
 from dovetail.functions.graph_cache cimport replay_recipe
-from dovetail.graph.expr cimport Expr, Spec, leaf, mark_index_check, node, spec
+from dovetail.graph.expr cimport Expr, Spec, leaf, mark_index_check, node, spec, storage_of
 from dovetail.memory.tracing.stacktrace cimport current_line
 from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
 from dovetail.tensor.host cimport allocate_leaf, evaluate_leaf, reachable_address
 from dovetail.tensor.host_read cimport copy_bytes
-from dovetail.tensor.primitives cimport view
+from dovetail.records cimport Flags
+from dovetail.tensor.primitives cimport apply, apply_one, view
 from dovetail.tensor.slicing cimport is_integer_tensor
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.writes cimport (
@@ -15,6 +16,16 @@ from dovetail.tensor.writes cimport (
 )
 
 
+cdef Flags flags
+
+cpdef copy_plain(object x)
+cpdef cast_plain(object x, object dtype)
+cpdef round_plain(object x)
+cpdef clip_plain(object x, object low, object high)
+cpdef empty_like_plain(object x)
+@cython.locals(s=Spec, filling=tuple)
+cpdef full_like_plain(object x, object value=*)
+cpdef ones_like_plain(object x)
 @cython.locals(s=Spec)
 cpdef read_cached(object x, object key)
 @cython.locals(e=Expr, i=Expr, gathered=Expr, key=tuple, cached=tuple, s=Spec)

@@ -17,7 +17,7 @@ from ..device_class import opened as open_device
 from ..dtypes import DType, bool_, float32, float64, int64
 from ..engine import tracer_api
 from ..engine.evaluate import may_write_at_once
-from ..graph.expr import Attrs, Expr, Spec, leaf, mark_index_check, node, spec
+from ..graph.expr import Args, Attrs, Expr, Spec, leaf, mark_index_check, node, spec, storage_of
 from ..graph.refcount import Box
 from ..layout import Move, Shape
 from ..lru_cache import LRUCache
@@ -25,12 +25,25 @@ from ..memory.tracing.stacktrace import current_line
 from ..ops import table as ops
 from ..ops.kernel_ops import BLOCK_ELEMENTS
 from ..ops.scatter import Manner
-from ..ops.table import ASTYPE, CONCAT, COPY, GATHER, MATMUL, NO_VENDOR_ATTRS, SCATTER, WHERE, Op
-from ..settings import current
+from ..ops.table import (
+    ASTYPE,
+    CLIP,
+    CONCAT,
+    COPY,
+    FULL,
+    GATHER,
+    MATMUL,
+    NO_VENDOR_ATTRS,
+    ROUND,
+    SCATTER,
+    WHERE,
+    Op,
+)
+from ..settings import current, flags
 from ..tensor.c_fields import expr_of, is_strided, keep_class
 from ..tensor.host import allocate_leaf, evaluate_leaf, item, reachable_address
 from ..tensor.host_read import copy_bytes
-from ..tensor.primitives import pending_view, view
+from ..tensor.primitives import apply, apply_one, pending_view, view
 from ..tensor.promotion import Operand
 from ..tensor.slicing import is_integer_tensor
 from ..tensor.tensor import Tensor, create_tensor
@@ -40,6 +53,68 @@ from ..tensor.writes import (
     write_tensor,
 )
 from .graph_cache import Recipe, replay_recipe
+
+# --- single ops -----------------------------------------------------------------------------------
+
+# A number and a dtype -> the arguments and attributes of a tensor filled with it.
+fill_cache: LRUCache[tuple[int, DType], tuple[Args, Attrs]] = LRUCache(1024)
+
+
+def copy_plain(x: Tensor) -> Tensor | None:
+    """Return a pending copy of a tensor."""
+    return apply_one(COPY, x, None) if is_strided(x) else None
+
+
+def cast_plain(x: Tensor, dtype: object) -> Tensor | None:
+    """Return a tensor cast to a dtype, a copy if it has that dtype."""
+    if not is_strided(x) or type(dtype) is not DType:
+        return None
+    return apply(COPY, (x,)) if expr_of(x).spec.dtype is dtype else apply(ASTYPE, (x,), dtype)
+
+
+def round_plain(x: Tensor) -> Tensor | None:
+    """Return the nearest integers of a tensor of floats that is not widened."""
+    if flags.has_autocast or not is_strided(x):
+        return None
+    d = expr_of(x).spec.dtype
+    return apply(ROUND, (x,)) if d is float32 or d is float64 else None
+
+
+def clip_plain(x: Tensor, low: object, high: object) -> Tensor | None:
+    """Record `clip`; return None if a number as bound might have to be saturated or widened."""
+    if flags.has_autocast or not is_strided(x):
+        return None
+    d = expr_of(x).spec.dtype
+    for bound in (low, high):
+        if type(bound) is int:
+            if d is not float32 and d is not float64:
+                return None
+        elif type(bound) is not float and not is_strided(bound):
+            return None
+    return apply(CLIP, (x, low, high))
+
+
+def empty_like_plain(x: Tensor) -> Tensor | None:
+    """Return new memory of a tensor's shape, dtype and device."""
+    if not is_strided(x) or (flags.may_fill_junk and settings.fills_junk()):
+        return None
+    return create_tensor(allocate_leaf(expr_of(x).spec))
+
+
+def full_like_plain(x: Tensor, value: object = 0) -> Tensor | None:
+    """Return a pending tensor of an int, in a tensor's shape, dtype and device."""
+    if type(value) is not int or not is_strided(x):
+        return None
+    s = expr_of(x).spec
+    key = (value, s.dtype)
+    filling = fill_cache.young.get(key) or fill_cache.find(key)
+    return None if filling is None else create_tensor(node(FULL, filling[0], s, filling[1]))
+
+
+def ones_like_plain(x: Tensor) -> Tensor | None:
+    """Return a pending tensor of ones, in a tensor's shape, dtype and device."""
+    return full_like_plain(x, 1)
+
 
 # --- reads at indices -----------------------------------------------------------------------------
 
@@ -188,7 +263,7 @@ def _masked_number_expr(x: Tensor, mask: Tensor, value: Operand) -> Box[Expr]:
     """Return x after `x[mask] = number` in a box, or an empty box if only the general path fits."""
     e, mask_expr = expr_of(x), expr_of(mask)
     s = e.spec
-    if e.op is not None or e.storage.pending is not None:
+    if e.op is not None or storage_of(e).pending is not None:
         return []
     if mask_expr.spec is not spec(s.shape, bool_, s.device):
         return []

@@ -7,12 +7,14 @@ The methods are functions that `public` declares, and their in-place variants. T
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from importlib import import_module
 from inspect import unwrap
 from types import MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..argument_checks import choice
 from ..compat import hints
@@ -21,6 +23,7 @@ from ..declarations import IN_PLACE_METHODS, METHODS, Function, public
 from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
 from ..errors import DTypeError, PluginError, ShapeError
+from ..lazy_import import LazyModule
 from ..ops import table as ops
 from ..tensor import c_slots, printing
 from ..tensor import layout_registry as layout_plugins
@@ -36,16 +39,21 @@ from .datatypes import DeviceLike, DTypeLike
 from .elementwise import op_functions
 from .elementwise.op_functions import Number
 from .indexing import index_reads, index_writes, masks
-from .indexing.functional_updates import FunctionalUpdates
 from .io import interop, pickling, transfer
 from .known_calls import multiply_cached, read_cached, write_cached
 from .lazy_methods import LAZY_METHODS
-from .numpy import protocol
 from .products import matrix_products
 from .random import generator
 from .reductions import cumulative, statistics
 from .shape import bit_views, copies, manipulation, resizing
 from .sorting import distinct, stable_sort
+
+if TYPE_CHECKING:
+    from .indexing import functional_updates
+    from .numpy import protocol
+else:
+    functional_updates = LazyModule(".indexing.functional_updates", __package__)
+    protocol = LazyModule(".numpy.protocol", __package__)
 
 # The methods of these modules are set on the class; those of others are found at their first use.
 LOADED_MODULES = {__name__} | {
@@ -53,7 +61,7 @@ LOADED_MODULES = {__name__} | {
     for module in (
         bit_views, constructors, copies, cumulative, datatypes, distinct, generator, index_reads,
         index_writes, interop, manipulation, masks, matrix_products, op_functions, pickling,
-        printing, protocol, resizing, stable_sort, statistics, torch_methods, transfer,
+        printing, resizing, stable_sort, statistics, torch_methods, transfer,
     )
 }  # fmt: skip
 LAZY_MODULES = {name: home for home, names in LAZY_METHODS.items() for name in names.split()}
@@ -112,6 +120,31 @@ def _find_plugin_dtype(name: str) -> DType | None:
         return find_plugin(name)
     except (PluginError, DTypeError) as error:
         raise AttributeError(f"dt.{name}: {error}") from error
+
+
+@public(method=("__array_ufunc__",), wrap=False)
+def array_ufunc(
+    x: Tensor,
+    ufunc: np.ufunc,
+    method: str,
+    *inputs: object,
+    out: Sequence[object] = (),
+    **keywords: object,
+) -> object:
+    """Call dovetail's function for a ufunc of NumPy with a tensor as an operand or `out=`."""
+    return protocol.array_ufunc(x, ufunc, method, *inputs, out=out, **keywords)
+
+
+@public(method=("__array_function__",), wrap=False)
+def array_function(
+    x: Tensor,
+    function: Function,
+    types: Sequence[type],
+    args: tuple[object, ...],
+    keywords: dict[str, object],
+) -> object:
+    """Call dovetail's function for a function of NumPy that got a tensor."""
+    return protocol.array_function(x, function, types, args, keywords)
 
 
 @public(method=True, wrap=False)
@@ -293,7 +326,7 @@ def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Ten
     return datatypes.move(x, device_named(device, "to_device"))
 
 
-def functional_updates(x: Tensor) -> FunctionalUpdates:
+def updates_at(x: Tensor) -> functional_updates.FunctionalUpdates:
     """Return the updates that give a new tensor: `x.at[key].set(y)`, `.add(y)`, as in JAX.
 
     They are `get`, `set`, `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max` and
@@ -310,7 +343,7 @@ def functional_updates(x: Tensor) -> FunctionalUpdates:
     >>> x.at[[0, 0, 2]].add(1.0).tolist(), x.tolist()
     ([2.0, 0.0, 1.0], [0.0, 0.0, 0.0])
     """
-    return FunctionalUpdates(x)
+    return functional_updates.FunctionalUpdates(x)
 
 
 ARRAY_API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -357,7 +390,7 @@ def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
 PROPERTIES = {
     "real": property(real_part),
     "imag": property(imaginary_part),
-    "at": property(functional_updates),
+    "at": property(updates_at),
     "__array_interface__": property(interop.array_interface),
     "__cuda_array_interface__": property(interop.cuda_array_interface),
 }

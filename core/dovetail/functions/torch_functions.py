@@ -18,6 +18,7 @@ from ..dtypes import bool_, float64
 from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..tensor.host import read_values
+from ..tensor.other_layouts import require_along
 from ..tensor.promotion import Array, Operand, as_tensors
 from ..tensor.tensor import Tensor, required, strided
 from .creation.constructors import empty, eye, full, ones, zeros
@@ -571,7 +572,7 @@ def _unfold_windows(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     >>> dt.arange(5).unfold(0, 2, 2).tolist()
     [[0, 1], [2, 3]]
     """
-    strided("unfold", x)
+    require_along("unfold", x)
     axis = lay.axis("unfold", integer("unfold", dimension, "dimension"), x.ndim)
     window = integer("unfold", size, "size", 1, x.shape[axis])
     windows = sliding_window_view(x, window, axis)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .. import layout as lay
 from ..argument_checks import flag, integer, real, shown
-from ..dtypes import bool_, int32, int64, uint8
+from ..dtypes import bool_, float64, int32, int64, uint8
 from ..errors import ArgumentError, ShapeError
 from ..graph.expr import node
 from ..ops import table as ops
@@ -17,7 +17,7 @@ from ..tensor.primitives import apply, slice_along
 from ..tensor.promotion import Array
 from ..tensor.tensor import Tensor, create_tensor, strided
 from .creation.constructors import arange, ones
-from .datatypes import cast
+from .datatypes import cast, move_as, move_to_supporting_device
 from .indexing.index_reads import gather_along_unchecked, searchsorted, take
 from .indexing.masks import nonzero
 from .reductions.cumulative import cumulative_sum, diff
@@ -57,6 +57,15 @@ def _pick(
     return ValuesIndices(*(pair if keepdim else (squeeze(t, axis) for t in pair)))
 
 
+def _call_in_layout(
+    op: str, function: Callable[..., ValuesIndices], x: Tensor, dim: int, keepdim: bool = True
+) -> ValuesIndices:
+    """Return the pair of a tensor of another layout; `function` gets `dim`, and keeps the axis."""
+    axis = lay.axis(op, integer(op, dim, "dim"), x.ndim)
+    pair = call_along(op, partial(function, dim=axis), (x,), (axis,))
+    return ValuesIndices(*(t if keepdim else squeeze(t, axis) for t in pair))
+
+
 # --- running extremes
 
 
@@ -74,9 +83,7 @@ def _scan(op: ops.Op, x: Tensor, axis: int) -> Tensor:
 def _running_extreme(op: str, rule: ops.Op, x: Tensor, dim: int) -> ValuesIndices:
     """Return the running extremes and the last positions at which they occur so far."""
     if has_rule(x, "along"):
-        axis = lay.axis(op, integer(op, dim, "dim"), x.ndim)
-        function = partial(_running_extreme, op, rule, dim=axis)
-        return ValuesIndices(*call_along(op, function, (x,), (axis,)))
+        return _call_in_layout(op, partial(_running_extreme, op, rule), x, dim)
     shape = strided(op, x).shape
     x, axis = _rows(op, x, dim)
     keys = cast(x, uint8) if x.dtype is bool_ else x.detach()
@@ -139,15 +146,6 @@ def cummin(x: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> 
 # --- elements of sorted rows
 
 
-def _pick_in_layout(
-    op: str, pick: Callable[[Tensor], ValuesIndices], x: Tensor, dim: int, keepdim: bool
-) -> ValuesIndices:
-    """Return the pair of a tensor of another layout; `pick` keeps the axis."""
-    axis = lay.axis(op, integer(op, dim, "dim"), x.ndim)
-    pair = call_along(op, pick, (x,), (axis,))
-    return ValuesIndices(*(t if keepdim else squeeze(t, axis) for t in pair))
-
-
 @public(method=True, out=True, widen=False)
 def kthvalue(
     x: Tensor,
@@ -178,8 +176,8 @@ def kthvalue(
     (3, 2)
     """
     if has_rule(x, "along"):
-        keeping = partial(kthvalue, k=k, dim=dim, keepdim=True)
-        return _pick_in_layout("kthvalue", keeping, x, dim, flag("kthvalue", keepdim, "keepdim"))
+        function = partial(kthvalue, k=k, keepdim=True)
+        return _call_in_layout("kthvalue", function, x, dim, flag("kthvalue", keepdim, "keepdim"))
     shape = strided("kthvalue", x).shape
     x, axis = _rows("kthvalue", x, dim)
     rank, size = integer("kthvalue", k, "k"), x.shape[axis]
@@ -220,8 +218,8 @@ def mode(
     (1, 3)
     """
     if has_rule(x, "along"):
-        keeping = partial(mode, dim=dim, keepdim=True)
-        return _pick_in_layout("mode", keeping, x, dim, flag("mode", keepdim, "keepdim"))
+        function = partial(mode, keepdim=True)
+        return _call_in_layout("mode", function, x, dim, flag("mode", keepdim, "keepdim"))
     shape = strided("mode", x).shape
     x, axis = _rows("mode", x, dim)
     if not x.shape[axis]:
@@ -347,4 +345,6 @@ def histc(
         low, high = (float(end.item()) for end in (min_of(x), max_of(x)))
     if low == high:
         low, high = low - 1, high + 1
-    return cast(histogram(x, bins, range=(low, high)).hist, x.dtype)
+    work = x.dtype if x.dtype.kind in "fc" else float64  # of the edges
+    (moved,) = move_to_supporting_device("histc", work, x)
+    return move_as(histogram(moved, bins, range=(low, high)).hist, x.dtype, x.device)

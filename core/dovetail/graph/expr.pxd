@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.graph.alias_analysis cimport are_disjoint
 from dovetail.locks cimport Lock
-from dovetail.graph.weak_refs cimport live_refs, referent, weakly
+from dovetail.graph.weak_refs cimport append_weakly, live_refs, referent, weakly
 from dovetail.memory.storage cimport Storage
 from dovetail.records cimport DeviceRecord, DTypeRecord
 
@@ -15,6 +15,7 @@ cdef class Spec:
     cdef public DTypeRecord dtype
     cdef public DeviceRecord device
     cdef public Py_ssize_t itemsize
+    cdef public object nbytes
     cdef public object size
     cdef public object sized
     cdef public tuple strides
@@ -79,8 +80,9 @@ cpdef bint _is_needed_by(Expr e, Expr writer, set needed_by) except -1
 cpdef bint _must_recent_node_run_first(Expr target, Expr writer) except -1
 @cython.locals(still_pending=list, needed_by=set, needed_by_overlap=set, e=Expr, storage=Storage)
 cpdef bint has_other_reader(Expr target, Expr writer) except -1
-@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr)
 cpdef bint has_no_reader(Storage storage) except -1
+@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr)
+cpdef bint _may_unregistered_node_read(Storage storage, Expr writer) except -1
 cpdef bint _must_run_before_write(Expr e, Expr target, Expr writer, set needed_by) except -1
 @cython.locals(x=Expr)
 cpdef bint _reads_directly(Expr e, Storage storage) except -1

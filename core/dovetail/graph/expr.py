@@ -21,7 +21,7 @@ from ..locks import Lock
 from ..lru_cache import LRUCache
 from ..object_pool import pool_objects
 from .alias_analysis import are_disjoint
-from .weak_refs import live_refs, referent, weakly
+from .weak_refs import append_weakly, live_refs, referent, weakly
 
 if TYPE_CHECKING:
     from ..device_class import Device
@@ -37,12 +37,23 @@ Tape: TypeAlias = Any  # autograd's record of a node's gradient; None: no gradie
 class Spec:
     """Shape, dtype and device; unique objects, compared with `is` and hashed by identity."""
 
-    __slots__ = ("__weakref__", "device", "dtype", "itemsize", "shape", "size", "sized", "strides")
+    __slots__ = (
+        "__weakref__",
+        "device",
+        "dtype",
+        "itemsize",
+        "nbytes",
+        "shape",
+        "size",
+        "sized",
+        "strides",
+    )
 
     shape: Shape
     dtype: DType
     device: Device
     itemsize: int  # bytes of an element
+    nbytes: int  # bytes of all elements
     size: int
     sized: int | None  # `size` as tensors return it; set by them
     strides: Shape  # contiguous ones
@@ -95,6 +106,7 @@ def _create_spec(key: tuple[Shape, DType, Device], op: str) -> Spec:
         )
     spec.itemsize = dtype.itemsize
     spec.size, spec.strides = math.prod(shape), contiguous_strides(shape)
+    spec.nbytes = spec.size * spec.itemsize
     return spec
 
 
@@ -188,7 +200,7 @@ def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
     e.depth = depth + 1
     e.readers = e.check_line = None
     e.tape = callbacks.record_tape(e) if taped else None
-    _pending_log.append(weakly(e))
+    append_weakly(_pending_log, e, _registered_count, _log_lock)
     if len(_pending_log) > _pending_log_limit:
         prune()
     return e
@@ -211,7 +223,7 @@ def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
     e.depth = depth + 1
     e.readers = e.check_line = None
     e.tape = None if taped is None else callbacks.record_tape(e)
-    _pending_log.append(weakly(e))
+    append_weakly(_pending_log, e, _registered_count, _log_lock)
     if len(_pending_log) > _pending_log_limit:
         prune()
     return e
@@ -312,7 +324,7 @@ def is_recomputed(e: Expr, graph: Container[Expr]) -> bool:
         readers = [x for r in stack.pop().readers or () if (x := r()) is not None]
         stack += [x for x in readers if x in graph]
         shared = {id(x.args) for x in readers if x in graph}
-        if any(id(x.args) in shared and x.op is not None and x not in graph for x in readers):
+        if any([id(x.args) in shared and x.op is not None and x not in graph for x in readers]):
             return True
     return False
 
@@ -341,7 +353,7 @@ def has_other_reader(target: Expr, writer: Expr) -> bool:
             if _must_run_before_write(r, target, writer, needed_by_overlap)
         ]
         return bool(early)
-    if _registered_count != len(_pending_log) and _log_lock.held(
+    if _may_unregistered_node_read(storage, writer) and _log_lock.held(
         _must_recent_node_run_first, (target, writer)
     ):
         return True
@@ -365,16 +377,21 @@ def has_no_reader(storage: Storage) -> bool:
     Only storages that do not overlap others are searched for. A False may be wrong: then
     `has_other_reader` must decide, which registers and prunes nodes for the next searches.
     """
+    if storage.readers is not None or storage.overlap is not None or _rematerialized_nodes:
+        return False
+    return not _may_unregistered_node_read(storage, None)
+
+
+def _may_unregistered_node_read(storage: Storage, writer: Expr | None) -> bool:
+    """Return True if an unregistered node but `writer` reads a storage, or there are too many."""
     n = len(_pending_log)
-    if storage.readers is not None or n - _registered_count > _unregistered_max:
-        return False
-    if storage.overlap is not None or _rematerialized_nodes:
-        return False
+    if n - _registered_count > _unregistered_max:
+        return True
     for i in range(_registered_count, n):
         e = referent(_pending_log[i])
-        if e is not None and e.op is not None and _reads_directly(e, storage):
-            return False
-    return True
+        if e is not None and e is not writer and e.op is not None and _reads_directly(e, storage):
+            return True
+    return False
 
 
 def _must_run_before_write(e: Expr, target: Expr, writer: Expr, needed_by: set[Expr]) -> bool:
@@ -585,7 +602,7 @@ def have_unresolved_checks(roots: list[Expr]) -> list[bool]:
             stack += waiting
             continue
         own = e.check_line is not None if e.op is not None else bool(storage_of(e).checks)
-        is_bad[e] = own or any(is_bad.get(a, False) for a in operands)
+        is_bad[e] = own or any([is_bad.get(a, False) for a in operands])
         stack.pop()
     return [is_bad[e] for e in roots]
 
@@ -642,7 +659,7 @@ def leaf(
 
 def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
     """Record the tape of an op that never runs; return it, or None if no operand has a tape."""
-    if all(type(a) is not Expr or a.tape is None for a in args):
+    if all([type(a) is not Expr or a.tape is None for a in args]):
         return None
     e = Expr.__new__(Expr)
     e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None

@@ -7,9 +7,21 @@ from typing import TypeVar
 from weakref import ref
 from weakref import ref as weakly
 
-__all__ = ["live_refs", "referent", "weakly"]
+from ..locks import Lock
+
+__all__ = ["append_weakly", "live_refs", "referent", "weakly"]
 
 T = TypeVar("T")
+
+
+def append_weakly(log: list[ref[T]], x: T, first: int, lock: Lock) -> None:
+    """Append a weak reference to `x` to a log; compiled, a dead reference at its end is reused.
+
+    x: a new object, without weak references.
+    first: the references at this position and after it may be reused, if only the log has them.
+    lock: is held while the log is replaced; none is reused then.
+    """
+    log.append(ref(x))
 
 
 def referent(r: ref[T]) -> T | None:

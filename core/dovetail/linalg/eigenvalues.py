@@ -12,7 +12,15 @@ from ..functions.variants import public
 from ..ops.host_routines import EIG, EIGH, EIGVALS, EIGVALSH
 from ..tensor.tensor import Tensor
 from . import lapack
-from .matrix_checks import adjoint, as_column, as_row, hermitian_part, identity, square
+from .matrix_checks import (
+    adjoint,
+    as_column,
+    as_row,
+    extend_to_layouts_of_matrices,
+    hermitian_part,
+    identity,
+    square,
+)
 from .solving import solve_as
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
@@ -68,6 +76,7 @@ def inverse_differences(columns: Tensor, rows: Tensor) -> Tensor:
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     """Return the eigenvalues of Hermitian matrices, ascending, and their vectors, as columns.
 
@@ -91,6 +100,7 @@ def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of Hermitian matrices, ascending; see `eigh`.
 
@@ -140,6 +150,7 @@ class _Eig(Function):
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     """Return the eigenvalues of square matrices, in no order, and their vectors, as unit columns.
 
@@ -162,6 +173,7 @@ def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of square matrices, in no order; see `eig`.
 

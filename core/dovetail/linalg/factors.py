@@ -22,6 +22,7 @@ from .matrix_checks import (
     adjoint,
     as_column,
     as_row,
+    extend_to_layouts_of_matrices,
     hermitian_part,
     identity,
     require_matrices,
@@ -96,6 +97,7 @@ def _halve_diagonal(x: Tensor) -> Tensor:
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def cholesky(x: Tensor, /, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Return the lower triangular L of Hermitian, positive definite matrices: `L @ conj(L).mT`.
 
@@ -163,6 +165,7 @@ def _qr_gradient(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = None) -> QRResult:
     """Return orthonormal Q and upper triangular R whose products `Q @ R` are x.
 
@@ -240,6 +243,7 @@ def _svd_gradient(
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def svd(
     x: Tensor, /, *, full_matrices: bool = True, out: Sequence[Tensor] | None = None
 ) -> SVDResult:
@@ -271,6 +275,7 @@ def svd(
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the singular values of matrices, descending; see `svd`.
 
@@ -340,6 +345,7 @@ class _LU(Function):
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     """Return the factors of Gaussian elimination with partial pivoting: x is `P @ L @ U`.
 

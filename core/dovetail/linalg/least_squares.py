@@ -26,6 +26,7 @@ from .matrix_checks import (
     adjoint,
     as_column,
     as_scalars,
+    extend_to_layouts_of_matrices,
     identity,
     require_matrices,
     right_sides,
@@ -90,6 +91,7 @@ def _relative_threshold(name: str, x: Tensor, rtol: Threshold) -> float | Tensor
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
@@ -115,6 +117,7 @@ def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> 
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def matrix_rank(
     x: Tensor, /, *, rtol: Threshold = None, hermitian: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -155,6 +158,7 @@ def _count_above(values: Tensor, threshold: float | Tensor) -> Tensor:
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -> Tensor:
     """Return the condition numbers of matrices: the norm times that of the inverse.
 

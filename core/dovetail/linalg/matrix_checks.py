@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
 from .. import layout as lay
 from ..dtypes import COMPLEX, DType, float32, float64, promote
-from ..errors import DeviceError, DTypeError, ShapeError
+from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
 from ..functions.creation.constructors import eye
 from ..functions.datatypes import cast
 from ..functions.products.matrix_products import conjugate
 from ..layout import Shape
 from ..tensor.c_fields import expr_of, is_strided
+from ..tensor.other_layouts import call_along, has_rule
 from ..tensor.primitives import view
 from ..tensor.promotion import Array, as_tensors
 from ..tensor.tensor import Tensor, required, strided
 
+P = ParamSpec("P")
+R = TypeVar("R")
 LAPACK_DTYPES = (float32, float64, *COMPLEX)  # the dtypes of LAPACK's routines
 
 
@@ -42,6 +49,41 @@ def square(name: str, x: Tensor) -> Tensor:
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: expected square matrices, got {x.shape[-2]} x {x.shape[-1]}")
     return x
+
+
+def extend_to_layouts_of_matrices(
+    function: Callable[Concatenate[Tensor, P], R],
+) -> Callable[Concatenate[Tensor, P], R]:
+    """Wrap a function of matrices: a tensor of another layout goes to its rule "along".
+
+    Results have the axes of the batch, then up to two more.
+    """
+
+    @wraps(function)
+    def call(x: Tensor, /, *args: P.args, **options: P.kwargs) -> R:
+        if is_strided(x) or not has_rule(x, "along") or x.ndim < 2:
+            return function(x, *args, **options)
+        for value in (*args, *options.values()):  # each shard would need its part
+            if getattr(value, "ndim", 0) or isinstance(value, list | tuple):
+                raise LayoutError(
+                    f"{function.__name__}: one number for each matrix is not supported for the "
+                    f"layout {x.layout}; pass one number for all matrices, or use x.to_dense()"
+                )
+        results: list[Any] = []  # of the last call, before they get the operand's number of axes
+
+        def add_axes(t: Tensor) -> tuple[Tensor, ...]:
+            """Return the results with the number of axes of the operand."""
+            result: Any = function(t, *args, **options)
+            results[:] = [result, *(result if isinstance(result, tuple) else (result,))]
+            return tuple([r[(..., *[None] * (x.ndim - r.ndim))] for r in results[1:]])
+
+        wide = call_along(function.__name__, add_axes, (x,), (x.ndim - 2, x.ndim - 1))
+        result, *others = results
+        narrow = [r[(..., *[0] * (x.ndim - p.ndim))] for r, p in zip(wide, others, strict=True)]
+        joined: Any = type(result)(*narrow) if isinstance(result, tuple) else narrow[0]
+        return joined  # type: ignore[no-any-return]  # of the function's type
+
+    return call
 
 
 def same_dtype(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:

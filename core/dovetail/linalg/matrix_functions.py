@@ -33,6 +33,7 @@ from .matrix_checks import (
     as_column,
     as_row,
     as_scalars,
+    extend_to_layouts_of_matrices,
     identity,
     require_matrices,
     same_batch,
@@ -73,6 +74,7 @@ def trace(
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     """Return square matrices to the power n; their inverses to -n if n is negative.
 
@@ -263,6 +265,7 @@ _PADE = [
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the exponentials of square matrices, by scaling and squaring.
 

@@ -21,7 +21,7 @@ from ..tensor.other_layouts import has_rule
 from ..tensor.primitives import view
 from ..tensor.tensor import Tensor, required, strided
 from .factors import svdvals
-from .matrix_checks import require_matrices
+from .matrix_checks import extend_to_layouts_of_matrices, require_matrices
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 
@@ -116,6 +116,7 @@ def squares(x: Tensor) -> Tensor:
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def matrix_norm(
     x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro", out: Tensor | None = None
 ) -> Tensor:

@@ -27,12 +27,14 @@ from ..ops.host_routines import (
     HostCall,
 )
 from ..tensor.c_fields import expr_of
-from ..tensor.promotion import Array
+from ..tensor.other_layouts import call_along, has_rule
+from ..tensor.promotion import Array, as_tensors
 from ..tensor.tensor import Tensor
 from . import lapack, unrolled_matrices
 from .matrix_checks import (
     adjoint,
     as_scalars,
+    extend_to_layouts_of_matrices,
     right_sides,
     square,
     without_column,
@@ -197,6 +199,7 @@ def solve_as(name: str, a: Tensor, b: Tensor) -> Tensor:
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the determinants of square matrices.
 
@@ -215,6 +218,7 @@ def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResult:
     """Return the signs of determinants and the logarithms of their absolute values.
 
@@ -237,6 +241,7 @@ def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResu
 
 
 @public(out=True, widen=False)
+@extend_to_layouts_of_matrices
 def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the inverses of square matrices.
 
@@ -268,6 +273,18 @@ def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.linalg.solve(a, dt.asarray([2.0, 9.0])).tolist()
     [1.0, 2.0]
     """
+    if has_rule(x1, "along") or has_rule(x2, "along"):
+        return _solve_in_layout(*as_tensors("solve", x1, x2))
     a, b, vector = right_sides("solve", x1, x2)
     square("solve", a)
     return without_column(solve_as("solve", a, b), vector)
+
+
+def _solve_in_layout(a: Tensor, b: Tensor) -> Tensor:
+    """Return the solutions of tensors of another layout, by its rule "along"."""
+    is_vector = b.ndim == 1
+    columns = b[:, None] if is_vector else b
+    ndim = max(a.ndim, columns.ndim)
+    a, columns = (x[(*[None] * (ndim - x.ndim), ...)] for x in (a, columns))
+    result: Tensor = call_along("solve", solve, (a, columns), (ndim - 2, ndim - 1))
+    return result[..., 0] if is_vector else result

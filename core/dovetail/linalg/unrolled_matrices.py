@@ -194,7 +194,7 @@ CHOLESKY = _make_op("cholesky_small", _build_cholesky)
 
 def _is_looped(a: Tensor, *b: Tensor) -> bool:
     """Return True if a matrix has too many columns for unrolled code."""
-    return max(x.shape[-1] for x in (a, *b)) > UNROLLED_ROWS_MAX
+    return any(x.shape[-1] > UNROLLED_ROWS_MAX for x in (a, *b))
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:

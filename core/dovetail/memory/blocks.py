@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from .allocator import BlockInfo, SegmentInfo
 from .pointer import Handle, StreamHandle
@@ -35,12 +35,14 @@ class Segment:
     def __init__(self, owner: object, handle: Handle, nbytes: int, pool: Pool) -> None:
         self.owner, self.handle, self.nbytes, self.pool = owner, handle, nbytes, pool
 
-    def blocks(self) -> Iterator[MemoryBlock]:
-        """Yield the blocks in order of offset."""
+    def blocks(self) -> list[MemoryBlock]:
+        """Return the blocks in order of offset."""
+        blocks: list[MemoryBlock] = []
         block: MemoryBlock | None = self.first
         while block is not None:
-            yield block
+            blocks.append(block)
             block = block.next
+        return blocks
 
     def info(self) -> SegmentInfo:
         """Build the segment's entry in a snapshot."""

@@ -5,6 +5,8 @@ A finalizer in C calls the deleter, so an interrupt cannot come in between.
 
 cimport cython
 
+from cpython.object cimport PyObject
+
 from dovetail.object_pool cimport pool_objects
 from dovetail.records cimport Flags
 
@@ -19,6 +21,27 @@ from .pointer_arguments import (
     pointer_text,
     split_deleter,
 )
+
+cdef extern from *:
+    """
+    static int dovetail_take_back(PyObject *); /* below */
+    static destructor dovetail_clear_pointer; /* Cython's own */
+
+    /* End a pointer. Cython's function saves the current error and makes the object live again
+       before a finalizer runs; C code that takes a block back needs neither. */
+    static void dovetail_end_pointer(PyObject *pointer) {
+        if (!dovetail_take_back(pointer) && !PyObject_GC_IsFinalized(pointer)
+            && PyObject_CallFinalizerFromDealloc(pointer) < 0)
+            return;
+        dovetail_clear_pointer(pointer);
+    }
+
+    static void dovetail_end_pointers(PyObject *kind) {
+        dovetail_clear_pointer = ((PyTypeObject *)kind)->tp_dealloc;
+        ((PyTypeObject *)kind)->tp_dealloc = dovetail_end_pointer;
+    }
+    """
+    void _end_pointers "dovetail_end_pointers"(object kind)
 
 cdef object _is_ending = sys.is_finalizing  # a C global: names of the module are gone at exit
 
@@ -236,7 +259,18 @@ cdef class DataPtr:
         )
 
 
+cdef int take_back "dovetail_take_back"(PyObject* pointer) noexcept:
+    """Take the block of a dead pointer back; return 0 if the pointer has no block."""
+    cdef PyObject* give_back = <PyObject*>(<DataPtr>pointer).give_back
+    if not isinstance(<object>give_back, BlockFinalizer):
+        return 0
+    (<BlockFinalizer>give_back).run()
+    (<DataPtr>pointer).give_back = None
+    return 1
+
+
 pool_objects(DataPtr)
+_end_pointers(DataPtr)
 
 
 @cython.final

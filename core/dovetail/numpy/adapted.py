@@ -238,6 +238,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         product = multiply_matrices(a, b)
         if product is not None:
             return product
+        if a.ndim == b.ndim == 1 and a.dtype is b.dtype and a.shape == b.shape:
+            return a @ b
     a, b = _strong(a), _strong(b)
     return _dot(a, b) if out is None else _dot(a, b, out)
 
@@ -277,6 +279,11 @@ def clip(
         limited = None if raised is None else _minimum(raised, high)
         if limited is not None and limited.dtype is a.dtype:
             return limited if out is None else write_out(out, limited, broadcasts=True)
+        if _have_one_dtype(a, low) and _have_one_dtype(a, high) and a.dtype.kind != "c":
+            if out is None:
+                return limit(a, low, high)
+            if _has_same_spec(out, a) and not {ndarray, Tensor} & {type(low), type(high)}:
+                return limit(a, low, high, out=out)
     has_complex = any(map(_is_complex, (a, low, high)))
     has_one_dtype = all(b is None or _have_one_dtype(a, b) for b in (low, high))
     if out is None and not options and has_one_dtype and not has_complex and type(a) is ndarray:
@@ -304,6 +311,15 @@ def clip(
         read_result(as_result(result))
         if out is None
         else write_out(out, result, options.get("casting", "same_kind"), broadcasts=True)
+    )
+
+
+def _has_same_spec(x: Any, y: Any) -> bool:
+    """Return True for arrays of one shape, dtype and device, without a gradient."""
+    return (
+        type(x) is ndarray
+        and expr_of(x).spec is expr_of(y).spec
+        and not (x.requires_grad or y.requires_grad)
     )
 
 

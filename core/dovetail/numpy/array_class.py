@@ -21,16 +21,21 @@ from ..identity_cache import IdentityCache
 from ..ops.table import Op
 from ..settings import flags
 from ..tensor.c_fields import become, expr_of, register_subclass, set_class
-from ..tensor.c_slots import build_array_ufunc, install_element_slots, iterate_elements
-from ..tensor.host import evaluate
+from ..tensor.c_slots import (
+    PENDING_ELEMENTS_MAX,
+    build_array_ufunc,
+    install_element_slots,
+    iterate_elements,
+)
+from ..tensor.host import evaluate, printable_values
 from ..tensor.host import from_host as copy_from_host
 from ..tensor.host_index import copy_tensor, create_from_host, transpose
 from ..tensor.host_reductions import OPS as HOST_REDUCTIONS
 from ..tensor.host_reductions import reduce as reduce_on_host
+from ..tensor.immediate import is_observed
 from ..tensor.operators import OPERATORS, number_readers, pending_numbers, promotions
-from ..tensor.primitives import cached_view
 from ..tensor.tensor import Size, Tensor
-from ..tensor.writes import editable_array
+from ..tensor.writes import editable_array, require_not_broadcast
 from . import calls
 from .calls import (
     as_result,
@@ -195,16 +200,17 @@ class ndarray(ArrayMethods, metaclass=ArrayType):
 
     # --- attributes
 
-    @property
-    def shape(self) -> Any:
-        """The size of each dimension; an assignment reshapes the array in place."""
-        return expr_of(self).spec.shape
-
-    @shape.setter
-    def shape(self, shape: Any) -> None:
+    def _reshape_in_place(self, shape: Any) -> None:
         evaluate(self)
         view = manipulation.reshape(self, shape, copy=False)
         become(self, expr_of(view))
+
+    # The getter of Tensor is compiled: a Python one takes three times as long.
+    shape = property(
+        Tensor.shape.fget,  # type: ignore[attr-defined]  # a property
+        _reshape_in_place,
+        doc="The size of each dimension; an assignment reshapes the array in place.",
+    )
 
     @property
     def size(self) -> Any:
@@ -219,6 +225,10 @@ class ndarray(ArrayMethods, metaclass=ArrayType):
     @property
     def T(self) -> ndarray:
         """The array with its dimensions reversed: a view."""
+        e = expr_of(self)
+        is_small = e.tape is None and e.spec.size <= PENDING_ELEMENTS_MAX
+        if e.op is not None and is_small and not is_observed():
+            evaluate(self)
         view = transpose(self)
         if view is not None:
             return view  # type: ignore[return-value]  # it has the class of self
@@ -298,15 +308,17 @@ class ndarray(ArrayMethods, metaclass=ArrayType):
 
     def __repr__(self) -> str:
         """Return the text that NumPy prints."""
-        return Tensor.__repr__(self) if is_tracing() else repr(_printable(self))
+        text = Tensor.__repr__(self) if is_tracing() else ""  # which ends a capture
+        return text if is_tracing() else repr(_printable(self))
 
     def __str__(self) -> str:
         """Return the text that NumPy prints."""
-        return Tensor.__str__(self) if is_tracing() else str(_printable(self))
+        text = Tensor.__str__(self) if is_tracing() else ""
+        return text if is_tracing() else str(_printable(self))
 
     def __format__(self, spec: str) -> str:
         """Format a number by `spec`; other arrays only without one."""
-        return format(self.item() if self.ndim == 0 and spec else str(self), spec)
+        return format(printable_values(self).item() if self.ndim == 0 and spec else str(self), spec)
 
     def __hash__(self) -> int:
         """Return the hash of a number; other arrays hash by identity, as tensors do.
@@ -424,11 +436,6 @@ class ndarray(ArrayMethods, metaclass=ArrayType):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
         """Return the elements with another shape: a view if possible."""
-        if order == "C" and copy is None:
-            whole = shape[0] if len(shape) == 1 and type(shape[0]) is tuple else shape
-            view = cached_view("reshape", self, whole)
-            if view is not None:
-                return view  # type: ignore[return-value]  # it has the class of self
         sizes = _read_ints(shape)
         if order in ("F", "f") or (order in ("A", "a") and self.flags.fnc):
             return self.T.reshape(_complete(sizes, self.size)[::-1], copy=copy).T
@@ -529,6 +536,7 @@ class ndarray(ArrayMethods, metaclass=ArrayType):
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write values, cast to the dtype as NumPy does: floats lose their fraction in integers."""
         calls.require_array(self)
+        require_not_broadcast("setitem", expr_of(self))  # as NumPy, but for rows
         if type(value) is MaskedSelection:
             if value.write_to(self, key):
                 return
@@ -821,6 +829,7 @@ class flatiter:
 
     def __setitem__(self, key: Any, values: Any) -> None:
         """Write elements; values are repeated as often as needed."""
+        require_not_broadcast("flat", expr_of(self.base))
         positions = host.arange(self.base.size)[to_host(key)]
         if positions.size == 0:
             return

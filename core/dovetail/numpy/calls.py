@@ -19,7 +19,15 @@ from ..dtypes import BY_NAME, DType, complex128, float64, int64
 from ..engine import tracer_api
 from ..engine.traced_numbers import TracedFloat
 from ..environment import warn_user
-from ..errors import AxisError, CaptureError, DeviceError, DTypeError, ShapeError
+from ..errors import (
+    AxisError,
+    CaptureError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+    TransformError,
+    UnknownFunctionError,
+)
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.elementwise.op_functions import real
@@ -31,7 +39,7 @@ from ..functions.numpy.protocol import (
     find_direct,
 )
 from ..functions.numpy.protocol import to_host as to_host
-from ..functions.numpy.same_names import Function, UnknownFunctionError
+from ..functions.numpy.same_names import Function
 from ..functions.shape.copies import copy, stack
 from ..functions.shape.manipulation import reshape
 from ..settings import flags
@@ -257,12 +265,18 @@ def retry_on_host(
 
     NumPy orders complex numbers, has more functions of bools, and a median of no elements.
 
+    A captured function then runs on without a capture.
+
     Raises: the error, if it is not about dtypes or empty arrays, if NumPy refuses the call too, or
-    if a captured function makes it.
+    if the host may not read values.
     """
     is_empty = any(isinstance(x, Tensor) and not x.size for x in args)
-    if is_tracing() or not (is_empty or isinstance(error, DTypeError)):
+    if not (is_empty or isinstance(error, DTypeError)):
         raise error
+    try:
+        tracer_api.refuse_read("NumPy computes what dovetail refuses")
+    except (CaptureError, TransformError):
+        raise error from None
     try:
         return call_on_host(theirs, args, options)
     except (TypeError, ValueError):

@@ -16,7 +16,12 @@ from ..functions.creation import constructors
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.numpy.like_creation import with_dims
 from ..tensor.c_fields import expr_of, is_strided, set_class
-from ..tensor.host_index import create_filled, create_range, stack_rows
+from ..tensor.host_index import (
+    create_filled,
+    create_from_numbers,
+    create_range,
+    stack_rows,
+)
 from ..tensor.operators import pending_numbers
 from ..tensor.tensor import Tensor
 from .array_class import as_dtype, ndarray, upload
@@ -223,6 +228,8 @@ def array(
             result = result.astype(d)
         elif copy or (result is object and result in pending_numbers):
             result = result.copy()  # NumPy's array of a scalar is a new one
+    elif (numbers := _from_numbers(object, d, copy, device)) is not None:
+        result = numbers
     elif isinstance(object, (list, tuple)) and find_tensor(object) is not None:
         stacked = _stack_lists(object) if d is None else None
         result = set_class(join(object, d) if stacked is None else stacked, ndarray)
@@ -237,6 +244,13 @@ def array(
     if ndmin and isinstance(result, Tensor):
         return as_result(with_dims(result, ndmin))
     return result if isinstance(result, Tensor) or not ndmin else host.array(result, ndmin=ndmin)
+
+
+def _from_numbers(values: Any, dtype: Any, copy: bool | None, device: Any) -> Tensor | None:
+    """Return the array of a list of few Python numbers, or None for the general path."""
+    if not (type(values) is list or type(values) is tuple) or device is not None or copy is False:
+        return None
+    return create_from_numbers(ndarray, values, dtype, default_device())
 
 
 def _stack_lists(values: Any) -> Tensor | None:

@@ -217,6 +217,8 @@ class MaskedSelection(tracer_api.StandIn):
 
 def select_by_mask(x: Tensor, key: Any) -> MaskedSelection | None:
     """Return `x[key]` if a trace does not know how many elements a mask in the key selects."""
+    if not any(isinstance(k, Tensor) for k in (key if type(key) is tuple else (key,))):
+        return None  # numbers and slices, in most reads
     tracer = tracer_api.current()
     split = None if tracer is None or not tracer.is_capture else split_key(x, key)
     if split is None or x.requires_grad or tracer.has_constant_value(split[1]):  # type: ignore[union-attr]  # there is one

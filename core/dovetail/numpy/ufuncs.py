@@ -11,12 +11,11 @@ import numpy as host
 from ..dtypes import BY_NAME, DType, bool_
 from ..engine import tracer_api
 from ..engine.traced_numbers import TracedFloat
-from ..errors import DTypeError
+from ..errors import DTypeError, UnknownFunctionError
 from ..functions.creation.from_values import asarray as tensor_from
 from ..functions.datatypes import cast
 from ..functions.elementwise.op_functions import where as select
 from ..functions.numpy.protocol import _extra_function, _find_function
-from ..functions.numpy.same_names import UnknownFunctionError
 from ..functions.shape.copies import copy
 from ..tensor import host_arithmetic
 from ..tensor.c_fields import expr_of, set_class
@@ -91,6 +90,7 @@ class ufunc:
         self._ours: Callable[..., Any] | None = None
         self._at_once = AT_ONCE.get(theirs.__name__)
         self._plans: dict[Any, Plan] = {}  # by the kinds of operands, with `dtype=` if given
+        self._direct: dict[DType, Callable[..., Any]] = {}  # dovetail's function, by its one dtype
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.__name__}'>"
@@ -106,7 +106,16 @@ class ufunc:
 
         Raises: TypeError if NumPy has no loop for the dtypes.
         """
-        if args and not options and len(args) <= 2:
+        if len(args) == 1 and not options and self.nin == 1 and type(args[0]) is ndarray_class():
+            x = args[0]
+            small = None if self._at_once is None else self._at_once(x)
+            if small is not None:
+                return small
+            direct = self._direct.get(expr_of(x).spec.dtype)
+            if direct is not None:
+                result = set_class(direct(x), type(x))
+                return result if expr_of(result).spec.shape else read_result(result)
+        elif args and not options and len(args) <= 2:
             first, last = type(args[0]), type(args[-1])
             if first in NUMBER_TYPES and last in NUMBER_TYPES:
                 return self.__wrapped_ufunc__(*args)
@@ -178,6 +187,8 @@ class ufunc:
         is_new = not plan.is_direct and dtype is None and ours is not copy and not is_integer_power
         if is_new and typed[0] is result and all(result is not x for x in operands):
             self._store(key, plan._replace(is_direct=True))
+            if len(kinds) == 1 and not plan.conversions:
+                self._direct[kinds[0]] = ours
         if where is not True:
             typed = [_masked(r, where, o) for r, o in zip(typed, outs, strict=True)]
         final = tuple(

@@ -15,6 +15,7 @@ cdef class AliasGroup:
     cpdef list live_tensors(self)
 
 
+cdef install_attribute_slot(object kind)
 cpdef Expr expr_of(object x)
 cpdef become(object x, Expr e)
 cpdef bint is_strided(object x) noexcept

@@ -118,9 +118,11 @@ cdef extern from *:
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         PyObject* (*tp_alloc)(PyTypeObject*, Py_ssize_t)
+        object (*tp_getattro)(object, object)
     void Py_XDECREF(PyObject*)
     Py_ssize_t Py_REFCNT(PyObject*)
     bint PyObject_TypeCheck(object, PyTypeObject*)
+    object PyObject_GenericGetAttr(object, object)
 
 cdef object _tensor = None
 
@@ -194,6 +196,22 @@ def register_subclass(kind):
     if not _is_strided_class(kind):
         _bind_subclass(kind)
         pool_objects(kind)
+    install_attribute_slot(kind)
+
+
+cdef install_attribute_slot(object kind):
+    """Let attributes of Tensor or a subclass be found in C; `__getattr__` gets the others."""
+    if kind.__getattribute__ is object.__getattribute__:
+        (<PyTypeObject*>kind).tp_getattro = _get_attribute
+
+
+cdef object _get_attribute(object x, object name):
+    """Return an attribute; Python's slot looks `__getattr__` up first, which takes as long."""
+    try:
+        return PyObject_GenericGetAttr(x, name)
+    except AttributeError:
+        pass
+    return type(x).__getattr__(x, name)
 
 
 cpdef object set_class(object x, object kind):

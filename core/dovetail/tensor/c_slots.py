@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 
+PENDING_ELEMENTS_MAX = 4096  # of a pending value that is computed before a view of it is made
+
+
 def fill(
     tensor: type[Tensor],
     read_cached: Callable[[Tensor, object], Tensor | None],

@@ -9,7 +9,7 @@ from functools import update_wrapper
 
 from cpython.object cimport PyObject
 
-from dovetail.graph.expr cimport Expr
+from dovetail.graph.expr cimport Expr, storage_of
 from dovetail.records cimport Flags
 from dovetail.tensor.host cimport as_bool, as_float, as_int, evaluate_leaf, reachable_address
 from dovetail.tensor cimport host_arithmetic
@@ -19,9 +19,9 @@ from dovetail.tensor.immediate cimport is_observed
 from dovetail.tensor.operators cimport as_number, record_binary, record_reflected
 from dovetail.tensor.primitives cimport apply
 from dovetail.tensor.slicing cimport basic_leaf, element_position
-from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided
+from dovetail.tensor.c_fields cimport create_view, expr_of, install_attribute_slot, is_strided
 from dovetail.tensor.writes cimport (
-    fill_elements, _idle_address, update_element, write_element, write_result, write_value,
+    fill_elements, _idle_address, is_broadcast, update_element, write_element, write_result, write_value,
 )
 
 from ..ops import table as ops
@@ -298,6 +298,17 @@ cdef object _subscript(object x, object key):
     return _read_at(x, key) if result is None else result
 
 
+cdef bint _copy_at_once(object x, Expr part, object value) except -1:
+    """Copy a small tensor in other memory by the host into a part of `x`; return True if done."""
+    cdef Expr v
+    if not is_strided(value) or is_observed():
+        return False
+    v = expr_of(value)
+    if v.op is not None or storage_of(v).pending is not None or v.storage is part.storage:
+        return False  # a pending value is computed right into the target
+    return _idle_address(x) != 0 and copy_elements(part, value)
+
+
 cdef int _assign(object x, object key, PyObject* value) except -1:
     """Write `x[key] = value`; call the default slot for `del x[key]` and other classes."""
     cdef Expr e = None
@@ -306,7 +317,7 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
             return 0
         e = basic_leaf(x, key)
     if e is not None:
-        if fill_elements(x, e, <object>value):
+        if fill_elements(x, e, <object>value) or _copy_at_once(x, e, <object>value):
             return 0
         write_value("setitem", create_view(x, e), <object>value)
     elif value != NULL and is_strided(x):
@@ -321,6 +332,7 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
 
 cdef double _EXACT_INT_MAX = 1 << 53
 cdef Py_ssize_t _PENDING_ELEMENTS_MAX = 4096
+PENDING_ELEMENTS_MAX = _PENDING_ELEMENTS_MAX
 cdef Binary _element_subscript = NULL  # the slots that call the methods of the subclass
 cdef Assignment _element_assignment = NULL
 
@@ -349,7 +361,7 @@ cdef object _read_element(object x, object key):
     cdef Py_ssize_t position, address
     if e.tape is not None or _flags.captures:
         return None
-    if e.op is not None or e.storage.pending is not None:
+    if e.op is not None or storage_of(e).pending is not None:
         if not _selects_element(key, len(e.spec.shape)):
             return None  # a view of a pending value stays pending
         e = evaluate_leaf(x)
@@ -388,7 +400,7 @@ cdef object _subscript_element(object x, object key):
 cdef inline bint _is_small_pending(object x) except -1:
     """Return True for a pending value that takes less time to compute than its view to record."""
     cdef Expr e = expr_of(x)
-    if e.op is None and e.storage.pending is None:
+    if e.op is None and storage_of(e).pending is None:
         return False
     return e.tape is None and e.spec.size <= _PENDING_ELEMENTS_MAX and not is_observed()
 
@@ -429,6 +441,8 @@ cdef int _assign_element(object x, object key, PyObject* value) except -1:
             evaluate_leaf(x)
         if type(key) is not slice and write_element(x, key, <object>value):
             return 0
+        if is_broadcast(expr_of(x)):
+            return _element_assignment(x, key, value)
         if not _flags.captures and _assign_tensor(x, key, <object>value):
             return 0
         if isinstance(<object>value, float) and _holds_integers(x):  # NumPy drops the fraction
@@ -589,6 +603,7 @@ def fill(type tensor, read_cached, write_cached, multiply_cached):
         _reflected.append(tensor.__dict__[f"__r{name}__"])
         _in_place.append(tensor.__dict__[f"__i{name}__"])
     _set_operators(tensor)
+    install_attribute_slot(tensor)
     _default_comparison, (<Type*>tensor).tp_richcompare = (<Type*>tensor).tp_richcompare, _compare
     _product, _product_reflected = tensor.__dict__["__matmul__"], tensor.__dict__["__rmatmul__"]
     _default_float, numbers.nb_float = numbers.nb_float, _to_float

@@ -20,7 +20,7 @@ cdef object FULL
 cpdef bint is_writable(Expr e) except -1
 cpdef _numpy_dtype(object x)
 @cython.locals(e=Expr, storage=Storage, device=OpenedDevice, ptr=DataPtr)
-cpdef host_array(object x, object dtype, bint writable=*)
+cpdef host_array(object x, object dtype, bint writable=*, bint may_guard=*)
 @cython.locals(s=Spec, storage=Storage, itemsize=Py_ssize_t, low=Py_ssize_t, high=Py_ssize_t, dense=bint)
 cpdef _view_leaf(Expr e, object address, object dtype, object owner)
 @cython.locals(e=Expr, ptr=DataPtr, where=OpenedDevice)

@@ -6,6 +6,7 @@ A read evaluates pending work.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pickle import PickleBuffer
 from typing import Any, TypeAlias
 
@@ -37,8 +38,6 @@ from .c_fields import expr_of, is_strided, record_alias
 from .host_read import HostMemory, array_over, copy_array, element, round_number
 from .numpy_dtypes import find_ml_dtype
 from .tensor import Tensor, create_tensor, parts_of, required, strided, to_strided
-
-__all__ = ["evaluate"]
 
 Number: TypeAlias = bool | int | float  # of a complex tensor complex, which few hints expect
 Nested: TypeAlias = "Number | list[Nested]"
@@ -75,7 +74,7 @@ def allocate_leaf(s: Spec) -> Expr:
     device: OpenedDevice = s.device.opened or opened(s.device)
     stream = current_handle(s.device) if device.has_streams else None
     fast_path = device.fast_path
-    nbytes = s.size * s.itemsize
+    nbytes = s.nbytes
     ptr: DataPtr = (
         device.allocate(nbytes, stream) if fast_path is None else fast_path.allocate(nbytes, stream)
     )
@@ -103,23 +102,10 @@ def allocate_leaf_from(op: str, s: Spec, allocator: Allocator) -> Expr:
 
 
 def evaluate(*tensors: Tensor) -> None:
-    """Compute these tensors now, together, so that they share kernels; return nothing.
-
-    - `tensors`: the tensors to compute; those that are computed already cost nothing.
-
-    Shapes: any.
-    Dtypes: all.
-    Raises: OutOfMemoryError; OutOfRangeError on devices that wait for their work; DTypeError if an
-    argument is not a tensor.
-    See also: `synchronize`, `eager`, `explain`.
-
-    >>> import dovetail as dt
-    >>> x = dt.zeros(3) + 1
-    >>> dt.evaluate(x, x * 2)
-    """
+    """Compute these tensors now, together: the public `evaluate`, for the core."""
     if len(tensors) == 1 and is_strided(tensors[0]):
         e = expr_of(tensors[0])
-        if e.op is not None or e.storage.pending is not None or flags.has_unresolved_checks:
+        if e.op is not None or storage_of(e).pending is not None or flags.has_unresolved_checks:
             evaluate_node(e)
         return
     for t in tensors:
@@ -132,11 +118,9 @@ def evaluate_leaf(x: Tensor) -> Expr:
     e = expr_of(x)
     if e.op is not None:
         evaluate_node(e)
-    elif e.storage.pending is not None:
-        pending = storage_of(e).pending
-        if pending is not None:
-            evaluate_nodes((pending,))
-            storage_of(e)
+    elif (pending := storage_of(e).pending) is not None:
+        evaluate_nodes((pending,))
+        storage_of(e)
     return e
 
 
@@ -296,16 +280,19 @@ def read_values(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | 
 
     Raises: LayoutError that names `name`.
     """
-    return printable_values(strided(name, x)) if isinstance(x, Tensor) else x
+    return printable_values(strided(name, x), may_guard=True) if isinstance(x, Tensor) else x
 
 
-def printable_values(x: Tensor) -> np.ndarray:
-    """Return the host values of a tensor, as float32 if NumPy lacks the dtype; evaluate it."""
+def printable_values(x: Tensor, may_guard: bool = False) -> np.ndarray:
+    """Return the host values of a tensor, as float32 if NumPy lacks the dtype; evaluate it.
+
+    `may_guard`: see `tracer_api.require_value`.
+    """
     e, dtype = x._expr, x.dtype.__numpy_dtype__
     if dtype is None:
         wide = spec(e.spec.shape, float32, e.spec.device)
-        return printable_values(create_tensor(node(ops.ASTYPE, (e,), wide, float32)))
-    return host_array(x, dtype)
+        return printable_values(create_tensor(node(ops.ASTYPE, (e,), wide, float32)), may_guard)
+    return host_array(x, dtype, False, may_guard)
 
 
 def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> Number:
@@ -345,13 +332,13 @@ def _single_element(x: Tensor, op: str = "item") -> Number:
             f"{op}: expected a tensor with one element, got shape {s.shape}; use x.tolist()"
         )
     if flags.captures:
-        tracer_api.require_value(f"the host reads a tensor, {s!r},", x)
+        tracer_api.require_value(f"the host reads a tensor, {s!r},", x, may_guard=True)
     value = number_at_hand(e)
     if value is None:
         address = _await_address(evaluate_leaf(x))
         value = element(s.dtype.name, address) if address else None
     if value is None:  # C does not know the dtype, or the host cannot reach it
-        value = printable_values(x).reshape(()).item()
+        value = printable_values(x, may_guard=True).reshape(()).item()
     return value
 
 
@@ -371,7 +358,7 @@ def _await_address(e: Expr) -> int:
     Raises: OutOfRangeError, if a check failed.
     """
     device: OpenedDevice = e.spec.device.opened or opened(e.spec.device)
-    if device.asynchronous or device.faults.pending:
+    if device.asynchronous or flags.has_unresolved_checks:
         wait_for_stream(device, current_handle(e.spec.device))
     storage = storage_of(e)
     if storage.checks:
@@ -392,7 +379,7 @@ def reachable_address(e: Expr) -> int:
     if storage.pending is not None or storage.checks:
         return 0
     device: OpenedDevice | None = storage.device.opened
-    if device is None or device.asynchronous or device.faults.pending:
+    if device is None or device.asynchronous or flags.has_unresolved_checks:
         return 0
     start = storage.ptr._host_address(device.host_address)
     return start + e.offset * e.spec.itemsize if start else 0
@@ -421,7 +408,7 @@ def tolist(x: Tensor) -> Nested:
     >>> dt.asarray([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    values: Nested = printable_values(to_strided(x)).tolist()
+    values: Nested = printable_values(to_strided(x), may_guard=True).tolist()
     return values
 
 
@@ -467,14 +454,15 @@ def as_index(x: Tensor) -> int:
 
 
 def iterate_rows(x: Tensor) -> Iterator[Tensor]:
-    """Return an iterator that evaluates `x` and yields the views x[0], x[1], ...
+    """Evaluate `x`; return an iterator over the views x[0], x[1], ...
 
     Raises: DTypeError, at once, for a tensor without dimensions.
     """
     if x.ndim == 0:
         raise DTypeError("iter: expected at least 1 dimension, got shape (); use x.item()")
     warn_if_pair_of(x)
-    return _iterate_rows(x)
+    evaluate(x)
+    return map(partial(_view_row, x), range(x.shape[0]))
 
 
 def warn_if_pair_of(x: Tensor) -> None:
@@ -493,13 +481,6 @@ def warn_if_pair_of(x: Tensor) -> None:
         warn_if_pair("sort")
 
 
-def _iterate_rows(x: Tensor) -> Iterator[Tensor]:
-    """Evaluate `x`, then yield its rows as views."""
-    evaluate(x)
-    for i in range(x.shape[0]):
-        yield _view_row(x, i)
-
-
 def _view_row(x: Tensor, i: int) -> Tensor:
     """Return x[i] as a view; about four times faster than general indexing."""
     if not is_strided(x) or x._expr.op is not None or x._expr.tape is not None:
@@ -514,17 +495,22 @@ def _view_row(x: Tensor, i: int) -> Tensor:
 # --- NumPy arrays over memory ---------------------------------------------------------------------
 
 
-def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray:
+def host_array(
+    x: Tensor, dtype: np.dtype, writable: bool = False, may_guard: bool = False
+) -> np.ndarray:
     """Return an array over the memory, or a copy; writable on request, if the tensor is.
 
     The array is over the memory itself where the host reaches it, and a copy elsewhere. Over the
     memory it is read-only unless `writable` is given and the tensor can be written; then pending
-    readers of the memory are computed first.
+    readers of the memory are computed first. `may_guard`: see `tracer_api.require_value`.
     Raises: OutOfRangeError, if the values depend on an index out of range.
     """
     if flags.captures:
-        refuse = tracer_api.refuse_read if writable else tracer_api.require_value
-        refuse(f"the host reads a tensor, {x._expr.spec!r},", x)
+        what = f"the host reads a tensor, {x._expr.spec!r},"
+        if writable:
+            tracer_api.refuse_read(what, x)
+        else:
+            tracer_api.require_value(what, x, may_guard)
     e = evaluate_leaf(x)
     storage = storage_of(e)
     device: OpenedDevice = storage.device.opened or opened(storage.device)
@@ -536,7 +522,7 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     if writable and address is not None and is_writable(e):
         owner = Export(storage)
         evaluate_all_readers(storage)
-    if device.asynchronous or device.faults.pending:
+    if device.asynchronous or flags.has_unresolved_checks:
         wait_for_stream(device, current_handle(storage.device))
     if storage.checks:
         faults.settle_before_read(storage)

@@ -90,6 +90,18 @@ def create_from_host(
     return None
 
 
+def create_from_numbers(
+    kind: type[Tensor], values: Sequence[object], dtype: DType | None, device: Device
+) -> Tensor | None:
+    """Return a tensor of a class with the numbers of a list, or of lists of one length.
+
+    None is for the general path: other objects than ints and floats, and their subclasses of NumPy.
+
+    - `dtype`: float64, or None for that of NumPy's array of the numbers.
+    """
+    return None
+
+
 def find_true(x: Tensor, raveled: bool) -> Any:
     """Return int64 vectors of the indices of elements other than 0, one per axis, or None.
 

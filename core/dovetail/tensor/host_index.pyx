@@ -12,13 +12,16 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from dovetail.engine.evaluate cimport evaluate as evaluate_nodes
-from dovetail.graph.expr cimport Expr, Spec, leaf, spec
+from dovetail.graph.expr cimport Expr, Spec, leaf, spec, storage_of
 from dovetail.tensor.c_fields cimport create_view, expr_of, is_strided, new_tensor
 from dovetail.tensor.host cimport allocate_leaf, evaluate_leaf, reachable_address
 from dovetail.tensor.host_read cimport copy_array, fill_numbers, store_scalar
 from dovetail.tensor.immediate cimport is_observed
 from dovetail.tensor.slicing cimport add_step, spec_of_shape
 
+from numpy import int64 as _int64_scalar
+
+from ..dtypes import float64 as _float64_dtype
 from ..dtypes import int64 as _int64_dtype
 
 ELEMENTS_MAX, MASK_MAX = 1 << 14, 1 << 15
@@ -46,6 +49,9 @@ cdef struct Index:  # an index array, or the offsets of a mask's true elements
     Py_ssize_t steps[_AXES]
     Py_ssize_t extent  # of the axis; 0: the values are offsets
     Py_ssize_t step
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
 cdef union Number:  # of any dtype
     double parts[2]
@@ -97,7 +103,7 @@ cpdef object gather(object x, object key):
     k.offsets, k.array_count = NULL, 0
     if not _has_array(key) or is_observed() or e.tape is not None:
         return None
-    if e.op is not None or e.storage.pending is not None:
+    if e.op is not None or storage_of(e).pending is not None:
         if e.spec.size > _MASK:
             return None
         e = evaluate_leaf(x)
@@ -347,6 +353,58 @@ cpdef object create_from_host(object kind, object values, object dtype, object d
     return new_tensor(kind, e)
 
 
+cpdef object create_from_numbers(object kind, object values, object dtype, object device):
+    """Return a tensor of a class with the numbers of a list, or of lists of one length; None for the general path."""
+    cdef Py_ssize_t count = len(values), columns = 0, i
+    cdef bint nested = count > 0 and _is_list(values[0]), real = False
+    cdef object row = values
+    cdef int overflow = 0
+    if nested:
+        columns = len(values[0])
+    cdef Py_ssize_t total = count * columns if nested else count
+    if not 0 < total <= _COPIED or is_observed():
+        return None
+    for i in range(count if nested else 1):
+        if nested:
+            row = values[i]
+            if not _is_list(row) or len(row) != columns:
+                return None
+        for v in row:
+            if isinstance(v, float):
+                real = True
+            elif type(v) is int:
+                PyLong_AsLongLongAndOverflow(v, &overflow)
+                if overflow:
+                    return None
+            elif type(v) is not _int64_scalar:
+                return None
+    if dtype is None:
+        dtype = _float64_dtype if real else _int64_dtype
+    elif dtype is not _float64_dtype:
+        return None
+    real = dtype is _float64_dtype
+    cdef tuple shape = (count,)
+    if nested:
+        shape = (count, columns)
+    cdef Expr e = allocate_leaf(spec(shape, dtype, device, "asarray"))
+    cdef Py_ssize_t at = reachable_address(e)
+    if at == 0:
+        return None
+    for i in range(count if nested else 1):
+        for v in values[i] if nested else values:
+            if real:
+                (<double*><uintptr_t>at)[0] = v
+            else:
+                (<int64_t*><uintptr_t>at)[0] = v
+            at += 8
+    return new_tensor(kind, e)
+
+
+cdef inline bint _is_list(object x) noexcept:
+    """Return True for a list or a tuple, but for those of subclasses."""
+    return type(x) is list or type(x) is tuple
+
+
 cpdef object find_true(object x, bint raveled):
     """Return int64 vectors of the indices of elements other than 0, one per axis, or None.
 
@@ -361,7 +419,7 @@ cpdef object find_true(object x, bint raveled):
     cdef str name = e.spec.dtype.name
     if ndim == 0 or e.tape is not None or size * e.spec.itemsize > 8 * _COPIED or is_observed() or name not in _TESTED:
         return None
-    if e.op is not None or e.storage.pending is not None:
+    if e.op is not None or storage_of(e).pending is not None:
         e = evaluate_leaf(x)
     address = reachable_address(e)
     if address == 0 or e.strides != e.spec.strides:
@@ -405,7 +463,7 @@ cpdef object transpose(object x):
     cdef Expr e = expr_of(x)
     cdef Py_ssize_t shape[_AXES]
     cdef Py_ssize_t d, ndim = len(e.spec.shape)
-    if e.op is not None or e.storage.pending is not None or e.tape is not None or ndim > _AXES:
+    if e.op is not None or storage_of(e).pending is not None or e.tape is not None or ndim > _AXES:
         return None
     for d in range(ndim):
         shape[d] = e.spec.shape[ndim - 1 - d]
@@ -416,7 +474,7 @@ cpdef object diagonal_view(object x, Py_ssize_t k):
     """Return a view of diagonal `k` of a matrix in memory, or None for the general path."""
     cdef Expr e = expr_of(x)
     cdef Py_ssize_t length
-    if e.op is not None or e.storage.pending is not None or e.tape is not None or len(e.spec.shape) != 2:
+    if e.op is not None or storage_of(e).pending is not None or e.tape is not None or len(e.spec.shape) != 2:
         return None
     length = min(<Py_ssize_t>e.spec.shape[0] + min(k, 0), <Py_ssize_t>e.spec.shape[1] - max(k, 0))
     if length <= 0:
@@ -449,6 +507,9 @@ cdef void _walk(Axis* axes, Py_ssize_t ndim, char* x, Py_ssize_t* offsets, char*
         elif itemsize == 8:
             for i in range(axis.length):
                 _copy(x + i * step, other + i * by, 8, reads)
+        elif itemsize == 4:
+            for i in range(axis.length):
+                _copy(x + i * step, other + i * by, 4, reads)
         else:
             for i in range(axis.length):
                 _copy(x + i * step, other + i * by, itemsize, reads)
@@ -479,7 +540,7 @@ cdef Expr _value_leaf(Expr target, object value):
         return None
     if v.tape is not None or v.spec.size > _ELEMENTS:
         return None
-    if v.op is not None or v.storage.pending is not None:
+    if v.op is not None or storage_of(v).pending is not None:
         v = evaluate_leaf(value)
     if v.storage.overlap is not None or target.storage.overlap is not None:
         return None
@@ -634,7 +695,7 @@ cdef bint _add_array(Key* k, object part, Py_ssize_t axis, tuple extents, tuple 
     e = expr_of(part)
     if e.tape is not None or e.spec.size > _MASK:
         return False
-    if e.op is not None or e.storage.pending is not None:
+    if e.op is not None or storage_of(e).pending is not None:
         e = evaluate_leaf(part)
     address = reachable_address(e)
     if address == 0:

@@ -144,6 +144,12 @@ cpdef bint fill_numbers(str dtype, Py_ssize_t address, object value, Py_ssize_t 
     if count > 0 and itemsize == 1 and step == 1:
         memset(at, at[0], count)
         return True
+    if step == itemsize:  # each copy doubles what is filled
+        i = itemsize
+        while i < count * itemsize:
+            memcpy(at + i, at, min(i, count * itemsize - i))
+            i *= 2
+        return True
     for i in range(1, count):
         if itemsize == 8:
             (<int64_t*>(at + i * step))[0] = (<int64_t*>at)[0]

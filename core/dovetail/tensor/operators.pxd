@@ -5,6 +5,7 @@ from dovetail.graph.expr cimport Expr, Spec, binary_node, node
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport expr_of, is_strided, keep_class
+from dovetail.tensor.host_index cimport transpose
 from dovetail.tensor.immediate cimport compute_binary
 from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, view

@@ -20,6 +20,7 @@ from ..ops.table import FLOOR_DIVIDE, PYTHON_FLOOR_DIVIDE, Op
 from ..settings import flags
 from ..weak_identity_map import WeakIdentityMap
 from .c_fields import expr_of, is_strided, keep_class
+from .host_index import transpose
 from .immediate import compute_binary
 from .primitives import apply, view
 from .promotion import PYTHON_NUMBERS, overrides_operators
@@ -298,6 +299,8 @@ def transpose_matrix(self: Tensor) -> Tensor:
     >>> x.T.shape
     (3, 2)
     """
+    if self.ndim == 2 and is_strided(self) and (transposed := transpose(self)) is not None:
+        return transposed
     if self.ndim != 2:
         raise ShapeError(
             f"T: expected 2 dimensions, got shape {self.shape}; use x.mT or dt.permute_dims"
@@ -315,6 +318,8 @@ def transpose_matrices(self: Tensor) -> Tensor:
     >>> x.mT.shape
     (3, 2)
     """
+    if self.ndim == 2 and is_strided(self) and (transposed := transpose(self)) is not None:
+        return transposed
     if self.ndim < 2:
         raise ShapeError(f"mT: expected at least 2 dimensions, got shape {self.shape}")
     axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)

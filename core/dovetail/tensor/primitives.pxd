@@ -12,7 +12,7 @@ from dovetail.tensor.tensor cimport create_tensor
 cdef Flags flags
 cdef IdentityCache recent_binary
 cdef IdentityCache recent_unary
-cdef dict _young_views
+cdef dict _young_inferred
 
 
 @cython.locals(e=Expr, inferred=tuple)
@@ -22,6 +22,8 @@ cdef object _record_unary(object op, Expr e, Spec s, object attrs)
 cpdef apply_one(object op, object x, object out)
 cpdef apply_two(object op, object x1, object x2, object out)
 cpdef apply_cached(IdentityCache ops_by_key, object key, object x1, object x2, object out)
+@cython.locals(operands=list, key=list, inferred=tuple, e=Expr)
+cdef _apply_cached_ternary(object op, object args)
 @cython.locals(operands=tuple)
 cdef _apply_general(object op, object args, object attrs, object out)
 @cython.locals(b=Expr, inferred=tuple)
@@ -32,7 +34,3 @@ cpdef reduce(object op, object x, object axes, bint keepdims, object attrs=*)
 cpdef view(object x, object m, object name=*)
 @cython.locals(e=Expr, viewed_leaf=Expr, s=Spec, strides=tuple)
 cpdef Expr view_node(object x, object m)
-@cython.locals(e=Expr, s=Spec, strides=tuple, offset=Py_ssize_t, result=tuple, arguments=tuple, key=tuple)
-cpdef cached_view(object name, object x, object first=*, object second=*)
-cpdef bint _are_int_tuples(tuple values) except -1
-cpdef bint _is_in_memory(Expr e) except -1

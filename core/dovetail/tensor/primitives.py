@@ -49,6 +49,7 @@ from .writes import (
 # a Tensor is one of another layout
 Argument: TypeAlias = Expr | Tensor | bool | int | float | complex
 
+_young_inferred = apply_cache.young  # the cache keeps this dict object
 _FULL_SLICES = (slice(None),) * DIMENSIONS
 
 
@@ -61,7 +62,7 @@ def dispatch(verb: str, name: str, operands: Sequence[object], *args: object) ->
     name: the function in whose name errors are raised.
     Raises: LayoutError if that layout has no such rule.
     """
-    x = next(x for x in operands if isinstance(x, Tensor) and not is_strided(x))
+    x, *_ = [x for x in operands if isinstance(x, Tensor) and not is_strided(x)]
     other: OtherLayout = x  # type: ignore[assignment]  # a proper subclass of Tensor is a LayoutTensor
     return other.run_rule(verb, name, *args)
 
@@ -103,6 +104,10 @@ def apply(
     """
     if out is None and is_strided(args[0]):
         e = expr_of(args[0])
+        if len(args) == 3 and attrs is None:
+            result = _apply_cached_ternary(op, args)
+            if result is not None:
+                return result
         if len(args) == 1:
             inferred = recent_unary.get(op, e.spec, attrs)
             if inferred is None:
@@ -163,12 +168,35 @@ def apply_cached(
     return None if op is None else apply_two(op, x1, x2, out)
 
 
+def _apply_cached_ternary(op: Op, args: Sequence[object]) -> Tensor | None:
+    """Record an op of three tensors and numbers if its spec is cached, else return None."""
+    operands: list[Argument] = []
+    key: list[object] = []
+    for a in args:
+        if is_strided(a):
+            e = expr_of(a)
+            operands.append(e)
+            key.append(e.spec)
+        elif type(a) is float or type(a) is int or type(a) is bool:
+            operands.append(a)
+            key.append(type(a))
+        else:
+            return None
+    inferred = _young_inferred.get((op, tuple(key), None))
+    if inferred is None or inferred[1] is not None:  # the numbers must be checked against limits
+        return None
+    result = create_tensor(node(op, tuple(operands), inferred[0], None))
+    for a in args:
+        keep_class(result, a)
+    return result
+
+
 def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) -> Tensor:
     """Record any elementwise op: infer its spec, dispatch layouts, check ints, fill the cache.
 
     The first of numbers without a tensor becomes one, on the default device.
     """
-    operands = tuple([a._expr if is_strided(a) else _convert_operand(op, a, args) for a in args])
+    operands = tuple([expr_of(a) if is_strided(a) else _convert_operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     inferred = apply_cache.young.get((op, key, attrs))
     if inferred is None:
@@ -176,7 +204,7 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
             tensors = [create_tensor(a) if type(a) is Expr else a for a in operands]
             result = dispatch("apply", op.name, operands, op, tensors, attrs)
             return result if out is None else write_out(op.name, out, result)
-        if not any(type(a) is Expr for a in operands):
+        if not any([type(a) is Expr for a in operands]):
             return _apply_general(op, (number_as_tensor(op.name, args[0]), *args[1:]), attrs, out)
         inferred = infer_cached(apply_cache, (op, key, attrs), op, operands, attrs)
     s, limits = inferred
@@ -197,7 +225,7 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
 
 def _has_other_layout(operands: Sequence[Argument]) -> bool:
     """Return True if an operand is a tensor of another layout."""
-    return any(isinstance(a, Tensor) for a in operands)
+    return any([isinstance(a, Tensor) for a in operands])
 
 
 def _convert_operand(op: Op, x: object, operands: Sequence[object]) -> Argument:
@@ -222,7 +250,7 @@ def _create_complex_node(op: Op, x: complex, operands: Sequence[object]) -> Expr
     tensors = [t for t in operands if isinstance(t, Tensor)]
     if not tensors:
         return number_as_tensor(op.name, x)._expr
-    d = complex128 if any(t.dtype.part is float64 for t in tensors) else complex64
+    d = complex128 if any([t.dtype.part is float64 for t in tensors]) else complex64
     return full_complex(x, spec((), d, tensors[0].device))
 
 
@@ -245,7 +273,7 @@ def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: object = None)
     - `axes`: the axes, not negative, sorted.
     - `attrs`: the static attributes of this use.
     """
-    e = x._expr
+    e = expr_of(x)
     shape = e.spec.shape
     _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
     remaining = tuple([n for d, n in enumerate(shape) if d not in axes])
@@ -283,7 +311,7 @@ def view_node(x: Tensor, m: Move) -> Expr | None:
 
     No alias is recorded: callers other than `view` use the node as an operand, or own `x`.
     """
-    e = x._expr
+    e = expr_of(x)
     if e.op is not None:
         e = attach_lazy_storage(x)
     result = _moves.young.get((e.spec, e.strides, m)) or _apply_move(e, m)
@@ -311,62 +339,6 @@ def _apply_move(e: Expr, m: Move) -> MoveResult | Literal[False]:
     return result
 
 
-# By function, the tensor's spec and strides, and integer arguments: the resulting view.
-_views: LRUCache[tuple[object, ...], MoveResult] = LRUCache(8192)
-_young_views = _views.young  # the cache keeps this dict object
-
-
-def cached_view(name: str, x: object, first: object = None, second: object = None) -> Tensor | None:
-    """Return a new view of `x` with the layout cached for `name` and arguments, or None.
-
-    The tensor is in memory, the arguments are ints or tuples of ints. Return None if the view is
-    not cached; the function then passes its result to `remember_view`.
-    """
-    if not is_strided(x):
-        return None
-    e, arguments = expr_of(x), (first, second)
-    if not _is_in_memory(e) or not _are_int_tuples(
-        arguments
-    ):  # otherwise equal keys would match: 1.0, True
-        return None
-    key = (name, e.spec, e.strides, arguments)
-    result = _young_views.get(key) or _views.find(key)
-    if result is None:
-        return None
-    s, strides, offset = result
-    return record_alias(x, create_tensor(leaf(e.storage, s, strides, e.offset + offset)))
-
-
-def _is_in_memory(e: Expr) -> bool:
-    """Return True for a leaf in memory without a tape."""
-    return e.op is None and e.tape is None and e.storage.pending is None
-
-
-def _are_int_tuples(values: tuple[object, ...]) -> bool:
-    """Return True if all values are ints, None or tuples of these."""
-    for value in values:
-        kind = type(value)
-        if kind is tuple:
-            if not _are_int_tuples(value):  # type: ignore[arg-type]  # it is one
-                return False
-        elif kind is not int and value is not None:
-            return False
-    return True
-
-
-def remember_view(
-    result_view: Tensor, name: str, x: object, first: object = None, second: object = None
-) -> Tensor:
-    """Cache a view of a tensor in memory for `cached_view`, and return it; others are ignored."""
-    arguments = (first, second)
-    if is_strided(x) and is_strided(result_view) and _are_int_tuples(arguments):
-        e, view_expr = expr_of(x), expr_of(result_view)
-        if _is_in_memory(e) and view_expr.op is None and view_expr.storage is e.storage:
-            result = view_expr.spec, view_expr.strides, view_expr.offset - e.offset
-            _views[name, e.spec, e.strides, arguments] = result
-    return result_view
-
-
 def slice_along(x: Tensor, axis: int, start: int, length: int, name: str = "") -> Tensor:
     """Return a view of `length` positions along an axis >= 0, without checks."""
     e = basic_leaf(x, (*_FULL_SLICES[:axis], slice(start, start + length)))
@@ -386,7 +358,7 @@ def select_along(x: Tensor, axis: int, position: int, name: str = "") -> Tensor:
 
 def is_viewable(x: Tensor, m: Move) -> bool:
     """Return True if a move needs no copy; pending memory counts as contiguous."""
-    e = x._expr
+    e = expr_of(x)
     strides = e.spec.strides if e.op is not None else e.strides
     return lay.apply_move(StridedView(e.spec.shape, strides, 0), m) is not None
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..declarations import public
-from .host import evaluate_leaf, item, printable_values
+from .host import evaluate_leaf, printable_values
 from .primitives import slice_along
 from .print_options import current_options
 from .tensor import Tensor
@@ -144,7 +144,7 @@ def text(x: Tensor) -> str:
 @public(method=("__format__",), wrap=False)
 def format_value(x: Tensor, spec: str) -> str:
     """Return `format(x, spec)`: a number for one element; `spec` is ignored for others."""
-    return format(item(x), spec) if spec and x.size == 1 else text(x)
+    return format(printable_values(x).item(), spec) if spec and x.size == 1 else text(x)
 
 
 @public(method=("_repr_html_",), wrap=False)

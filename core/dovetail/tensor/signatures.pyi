@@ -7,14 +7,14 @@ import numpy as np
 from collections.abc import Callable, Sequence
 from dovetail.autograd.engine import Tensors
 from dovetail.autograd.tape import HookHandle, Node
+from dovetail.declarations import Function
 from dovetail.device_class import Device
 from dovetail.functions.creation.constructors import Fill
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.elementwise.op_functions import Number
-from dovetail.functions.indexing.functional_updates import FunctionalUpdates
+from dovetail.functions.indexing import functional_updates
 from dovetail.functions.indexing.index_keys import Key
 from dovetail.functions.io.pickling import Reduced
-from dovetail.functions.numpy.same_names import Function
 from dovetail.functions.random.generator import Generator
 from dovetail.functions.random.samplers import Parameter
 from dovetail.functions.reductions.histograms import Bins, Histogram, Range
@@ -274,7 +274,7 @@ class Methods:
         self, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
     ) -> Tensor:
         """Return the elements of `x` cast to another dtype, on `device` if one is given."""
-    at: FunctionalUpdates
+    at: functional_updates.FunctionalUpdates
     def atan(self, *, out: Tensor | None = None) -> Tensor:
         """Return the inverse tangent in radians, in -pi/2..pi/2."""
     @overload

@@ -10,7 +10,7 @@ import math
 from typing import Any, TypeGuard
 
 from ..argument_checks import DIMENSIONS
-from ..graph.expr import Expr, leaf, spec
+from ..graph.expr import Expr, leaf, spec, storage_of
 from .c_fields import expr_of, is_strided
 from .tensor import Tensor
 
@@ -20,7 +20,7 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
     if not is_strided(x):
         return None
     e = expr_of(x)
-    if e.op is not None or e.storage.pending is not None or e.tape is not None:
+    if e.op is not None or storage_of(e).pending is not None or e.tape is not None:
         return None
     extents, steps = e.spec.shape, e.strides
     parts: list[Any] = list(key) if type(key) is tuple else [key]

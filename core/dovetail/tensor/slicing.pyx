@@ -8,7 +8,7 @@ from cpython.exc cimport PyErr_Clear, PyErr_Occurred
 from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 
-from dovetail.graph.expr cimport Expr, Spec, leaf, spec
+from dovetail.graph.expr cimport Expr, Spec, leaf, spec, storage_of
 from dovetail.tensor.c_fields cimport expr_of, is_strided
 from dovetail.tensor.host_read cimport read_index
 
@@ -42,7 +42,7 @@ cpdef Expr basic_leaf(object x, object key):
     if not is_strided(x):
         return None
     cdef Expr e = expr_of(x)
-    if e.op is not None or e.storage.pending is not None or e.tape is not None:
+    if e.op is not None or storage_of(e).pending is not None or e.tape is not None:
         return None
     cdef tuple extents = e.spec.shape, steps = e.strides
     cdef bint several = type(key) is tuple, dotted = False, widened = False

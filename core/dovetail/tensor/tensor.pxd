@@ -1,10 +1,10 @@
 # The C types of `tensor.py`.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, leaf, reads_exported
+from dovetail.graph.expr cimport Expr, Spec, leaf, reads_exported
 from dovetail.memory.storage cimport Storage
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport new_tensor, is_strided
+from dovetail.tensor.c_fields cimport expr_of, new_tensor, is_strided
 
 cdef Flags flags
 

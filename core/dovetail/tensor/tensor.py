@@ -20,7 +20,7 @@ from ..layout import Shape
 from ..memory.storage import Storage, storage_at
 from ..records import DEPTH_LIMIT
 from ..settings import flags
-from .c_fields import AliasGroup, Fields, is_strided, new_tensor, register_tensor_class
+from .c_fields import AliasGroup, Fields, expr_of, is_strided, new_tensor, register_tensor_class
 
 if TYPE_CHECKING:
     from .attached import AttachedMethods
@@ -105,7 +105,7 @@ class Tensor(Fields, AttachedMethods):
         >>> x.device
         device("reference")
         """
-        return self._expr.spec.device
+        return expr_of(self).spec.device
 
     @property
     def dtype(self) -> DType:
@@ -116,7 +116,7 @@ class Tensor(Fields, AttachedMethods):
         >>> x.dtype is dt.float32
         True
         """
-        return self._expr.spec.dtype
+        return expr_of(self).spec.dtype
 
     @property
     def layout(self) -> lay.Layout:
@@ -138,7 +138,7 @@ class Tensor(Fields, AttachedMethods):
         >>> x.shape
         (2, 3)
         """
-        return self._expr.spec.shape
+        return expr_of(self).spec.shape
 
     @property
     def ndim(self) -> int:
@@ -149,7 +149,7 @@ class Tensor(Fields, AttachedMethods):
         >>> x.ndim
         2
         """
-        return len(self._expr.spec.shape)
+        return len(expr_of(self).spec.shape)
 
     @property
     def size(self) -> Size:
@@ -160,7 +160,7 @@ class Tensor(Fields, AttachedMethods):
         >>> x.size, x.size(), x.size(1)
         (6, (2, 3), 3)
         """
-        s = self._expr.spec
+        s = expr_of(self).spec
         return s.sized or size_of_spec(s)  # type: ignore[return-value]  # made below
 
     @property
@@ -174,7 +174,7 @@ class Tensor(Fields, AttachedMethods):
         >>> x.itemsize
         4
         """
-        return self._expr.spec.dtype.itemsize
+        return expr_of(self).spec.itemsize
 
     @property
     def nbytes(self) -> int:

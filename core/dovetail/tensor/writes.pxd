@@ -18,12 +18,14 @@ cdef Py_ssize_t NO_ELEMENT
 cdef IdentityCache _scalars
 cdef IdentityCache _expanded
 cdef dict _KINDS
-cdef dict _KIND_ORDER
+cdef dict KIND_RANKS
 
 
 @cython.locals(e=Expr)
 cpdef write_tensor(object name, object x, list value, bint is_update=*, Py_ssize_t other_references=*)
 cpdef _require_writable(object name, Expr e)
+cpdef require_not_broadcast(object name, Expr e)
+cpdef bint is_broadcast(Expr e) except -1
 @cython.locals(group=AliasGroup)
 cpdef _before_write(object name, object x, Expr value)
 @cython.locals(want=Spec)

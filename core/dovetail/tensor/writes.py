@@ -18,7 +18,7 @@ from .. import callbacks, settings
 from .. import layout as lay
 from ..argument_checks import BEYOND_FLOAT, shown
 from ..device_class import Device
-from ..dtypes import DType, dtype
+from ..dtypes import KIND_RANKS, DType, dtype
 from ..engine import tracer_api
 from ..engine.evaluate import may_write_at_once
 from ..engine.evaluate import update as update_memory
@@ -129,11 +129,26 @@ def _require_writable(name: str, e: Expr) -> None:
     """Raise ReadOnlyError for read-only memory, and for elements that share memory."""
     if storage_of(e).read_only:
         raise ReadOnlyError(f"{name}: the memory of this {e.spec!r} is read-only; use x.copy()")
-    if 0 in e.strides and lay.has_repeated_elements(StridedView(e.spec.shape, e.strides, 0)):
+    require_not_broadcast(name, e)
+
+
+def require_not_broadcast(name: str, e: Expr) -> None:
+    """Raise ReadOnlyError for a leaf that `is_broadcast`."""
+    if is_broadcast(e):
         raise ReadOnlyError(
             f"{name}: cannot write to a broadcast view (shape {e.spec.shape}, strides "
             f"{e.strides}): several elements share memory; use x.copy()"
         )
+
+
+def is_broadcast(e: Expr) -> bool:
+    """Return True for a leaf that has the same elements at all positions of an axis."""
+    return (
+        e.op is None
+        and e.strides is not e.spec.strides
+        and 0 in e.strides
+        and lay.has_repeated_elements(StridedView(e.spec.shape, e.strides, 0))
+    )
 
 
 def _before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
@@ -206,7 +221,7 @@ def write_element(x: Tensor, key: object, value: object) -> bool:
     return True
 
 
-FILLED_MAX = 512  # elements that the host fills faster than a kernel
+FILLED_MAX = 4096  # elements that the host fills faster than a kernel
 
 
 def fill_elements(x: Tensor, part: Expr, value: object) -> bool:
@@ -275,10 +290,11 @@ def update_element(op: Op, x: Tensor, other: object) -> bool:
 def _idle_address(x: Tensor) -> int:
     """Return the host address of x's first element if the host may write at once, else 0.
 
-    It may not if a gradient must notice the write, or other work waits for it.
+    It may not if a gradient must notice the write, other work waits for it, or elements of `x`
+    share memory.
     """
     e = expr_of(x)
-    if e.op is not None or e.tape is not None:
+    if e.op is not None or e.tape is not None or is_broadcast(e):
         return 0
     group = aliases_of(x)
     if group is not None and group.has_tape:
@@ -431,7 +447,7 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
 
 def _is_of_ints(array: np.ndarray) -> bool:
     """Return True if all elements of an object array are ints."""
-    return all(isinstance(v, int) for v in array.flat)
+    return all([isinstance(v, int) for v in array.flat])
 
 
 def array_of(name: str, value: object) -> np.ndarray:
@@ -457,9 +473,9 @@ def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
     if values.dtype != np.float64 or not (values >= 2.0**63).any():
         return values
     whole = np.array(original, dtype=object)
-    if not all(isinstance(v, (int, np.integer)) for v in whole.flat):
+    if not all([isinstance(v, (int, np.integer)) for v in whole.flat]):
         return values
-    fits = all(0 <= v < 1 << 64 for v in whole.flat)
+    fits = all([0 <= v < 1 << 64 for v in whole.flat])
     return whole.astype(np.uint64) if fits else np.frompyfunc(int, 1, 1)(whole)
 
 
@@ -498,12 +514,11 @@ _KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 # spec and attrs of numbers, by dtype and device
 _scalars: IdentityCache[tuple[Spec, Attrs]] = IdentityCache()
 _expanded: IdentityCache[Move] = IdentityCache()  # by the specs of value and target
-_KIND_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 def _fits(kind: str, target_kind: str) -> bool:
     """Return True if a cast to the target's kind loses no kind of number: b <= u, i <= f <= c."""
-    return _KIND_ORDER[kind] <= _KIND_ORDER[target_kind]
+    return KIND_RANKS[kind] <= KIND_RANKS[target_kind]
 
 
 def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
@@ -522,9 +537,7 @@ def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
             "x.to(device)"
         )
     if have.dtype is not want.dtype:
-        order = "buifc"
-        a, b = have.dtype.kind, want.dtype.kind
-        if order.index(a) > order.index(b) and (a, b) != ("i", "u"):
+        if not _fits(have.dtype.kind, want.dtype.kind):
             raise DTypeError(
                 f"{name}{name_suffix}: {have.dtype.name} does not fit into {want.dtype.name}; "
                 "cast it with x.astype(dtype)"

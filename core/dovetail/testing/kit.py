@@ -20,7 +20,8 @@ from ..engine.evaluate import compile_ahead, plan_pending
 from ..engine.programs import bind_program
 from ..graph.expr import storage_of
 from ..ir.builder import Kernel
-from ..ir.legalize import UNSIGNED_BY_ITEMSIZE, legalize
+from ..ir.float_bits import UNSIGNED_BY_ITEMSIZE
+from ..ir.legalize import legalize
 from ..lru_cache import LRUCache
 from ..memory import DataPtr
 from ..ops import table as ops

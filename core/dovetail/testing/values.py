@@ -12,8 +12,8 @@ import numpy as np
 
 from ..backend.reference import interpret
 from ..dtypes import BUILT_IN, DType, bfloat16, bool_, float16, float32
+from ..ir.float_bits import FROM_BITS, TO_BITS, UNSIGNED_BY_ITEMSIZE
 from ..ir.formats import build_conversion_kernel
-from ..ir.legalize import FROM_BITS, TO_BITS, UNSIGNED_BY_ITEMSIZE
 
 Array = np.ndarray
 

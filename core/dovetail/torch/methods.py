@@ -1,6 +1,6 @@
 """The methods of `torch.Tensor`: those of `dt.Tensor` with adopted results, and those that differ.
 
-`attach` builds them from `dt.Tensor` and the tables of `functions`.
+`attach_methods` sets them from `dt.Tensor` and the tables of `functions`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from types import MethodType
 from typing import Any
 
 import dovetail as dt
+from dovetail.extend import register_subclass
 
 from . import functions
 from .adoption import Tensor, adopt, wrap, wrap_callback
@@ -49,6 +50,7 @@ def attach_methods() -> None:
     Tensor.__new__ = _construct  # type: ignore[method-assign,assignment]  # the class gets it from a table
     for name, member in {**PROPERTIES, **UNADOPTED}.items():
         setattr(Tensor, name, member)
+    register_subclass(Tensor)  # again, because `__getattr__` has replaced a slot
 
 
 def _construct(cls: type[Tensor], *data: Any, device: Any = None) -> Tensor:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ... import callbacks, environment, settings
+from ... import callbacks, settings
 from ...argument_checks import (
     LARGEST,
     choice,
@@ -48,6 +48,7 @@ from ...tensor.writes import full_complex, write_value
 from .. import datatypes
 from ..datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
 from ..graph_cache import CachedFunction, clear_creation_caches
+from ..known_calls import empty_like_plain, fill_cache, full_like_plain, ones_like_plain
 from ..plain_calls import accelerate
 from ..variants import create_with_out, public
 
@@ -139,13 +140,18 @@ def empty(
     """
     if more or theirs or out is not None:
         return _create_from_variants(empty, locals())
+    return _cached_empty.call((shape,), {"dtype": dtype, "device": device, "allocator": allocator})
+
+
+def _allocate_shape(
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
+) -> Tensor:
+    """Return a tensor of new memory, with the defaults for None."""
     return _allocate("empty", _resolve_spec("empty", shape, dtype, device), allocator)
-
-
-@cache
-def _is_junk_fill_enabled() -> bool:
-    """Return the setting DOVETAIL_JUNK, which is read once per process."""
-    return environment.read_flag("DOVETAIL_JUNK")
 
 
 def _allocate(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
@@ -153,8 +159,7 @@ def _allocate(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
     tensor = create_tensor(
         allocate_leaf(s) if allocator is None else allocate_leaf_from(op, s, allocator)
     )
-    junk_setting = settings.current().fills_junk
-    if _is_junk_fill_enabled() if junk_setting is None else junk_setting:
+    if settings.fills_junk():
         junk = math.nan if s.dtype.kind in "fc" else True if s.dtype is bool_ else s.dtype.max
         write_value(op, tensor, junk)
     return tensor
@@ -298,6 +303,8 @@ def _fill_shape(
 _cached_zeros = CachedFunction(partial(_fill_shape, "zeros", 0), creates=True)
 _cached_ones = CachedFunction(partial(_fill_shape, "ones", 1), creates=True)
 _cached_full = CachedFunction(partial(create_full, "full"), creates=True)
+_cached_empty = CachedFunction(_allocate_shape, creates=True, allocates=True)
+empty = accelerate(empty, _cached_empty)
 zeros, ones = accelerate(zeros, _cached_zeros), accelerate(ones, _cached_ones)
 full = accelerate(full, _cached_full)
 
@@ -310,6 +317,8 @@ def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: Device
             _convert_int if type(value) is int else _convert_fill
         )
         args, attrs = convert(op, value, s.dtype)
+        if type(value) is int:
+            fill_cache[value, s.dtype] = args, attrs
         return create_tensor(node(ops.FULL, args, s, attrs))
     dtype, device = _default_like(op, x, dtype, device)
     return create_full(op, x.shape, value, dtype=dtype, device=device)
@@ -448,6 +457,12 @@ def full_like(
     if more or theirs:
         return _create_from_variants(full_like, locals())
     return _fill_like("full_like", x, fill_value, dtype, device)
+
+
+empty_like = accelerate(empty_like, empty_like_plain)
+zeros_like = accelerate(zeros_like, full_like_plain)
+ones_like = accelerate(ones_like, ones_like_plain)
+full_like = accelerate(full_like, full_like_plain, 2)
 
 
 def _default_like(

@@ -37,7 +37,7 @@ from ..datatypes import (
     cast,
     device_supporting,
     get_default_dtype,
-    move,
+    move_as,
 )
 from ..io.interop import HasDLPack, adopt, from_dlpack
 
@@ -212,9 +212,7 @@ def _from_tensor(
         )
     if same:
         return apply(ops.COPY, (x,))
-    if target_dtype is not None and target_dtype.itemsize < x.dtype.itemsize:
-        return move(cast(x, target_dtype), target)  # the target may lack the dtype of x
-    return cast(move(x, target), target_dtype)
+    return move_as(x, target_dtype or x.dtype, target)
 
 
 def _from_numpy(
@@ -236,7 +234,7 @@ def _from_numpy(
     if target_dtype is None or target_dtype is source_dtype:
         return from_host(native, source_dtype, target)
     x = from_host(native, source_dtype, device_supporting(source_dtype, target))
-    return move(cast(x, target_dtype), target)
+    return move_as(x, target_dtype, target)
 
 
 def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLike) -> Tensor:

@@ -21,6 +21,7 @@ from ..datatypes import (
     device_supporting,
     get_default_dtype,
     move,
+    move_as,
     real_dtype,
 )
 from ..elementwise.op_functions import equal, pow, where
@@ -192,7 +193,7 @@ def geomspace(
     along = linspace(0.0, 1.0, num, dtype=float64, device=wide, endpoint=endpoint)
     powers = pow(2.0, along * (high - low) + low) * math.copysign(1.0, first)
     powers = where(equal(along, 0.0), first, where(equal(along, 1.0), last, powers))
-    return move(cast(powers, d), usable(device, "geomspace"))
+    return move_as(powers, d, usable(device, "geomspace"))
 
 
 @public(widen=False)

@@ -34,8 +34,9 @@ from ...tensor.promotion import Array, Operand, as_tensors, convert_operands
 from ...tensor.tensor import Tensor, drop_tape, required
 from ...tensor.writes import write_out
 from ...tracebacks import hide_internal_frames
-from ..datatypes import as_dtype, cast, result_type
+from ..datatypes import as_dtype, cast, device_of, move, move_to_supporting_device, result_type
 from ..indexing.masks import nonzero
+from ..known_calls import clip_plain, round_plain
 from ..plain_calls import accelerate
 from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
@@ -383,7 +384,7 @@ def pow(
 _with_methods(pow)
 
 
-@public(method=True)
+@public(method=True, compiled=partial(accelerate, work=round_plain))
 def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the nearest integer, or multiple of 10**-decimals; halves go to the even one.
 
@@ -478,7 +479,14 @@ def where(
     return apply(ops.WHERE, (condition, x1, x2), None, out)
 
 
-@public(method=("clip", "clamp"), widen=False)
+where = accelerate(where, ops.WHERE)
+
+
+@public(
+    method=("clip", "clamp"),
+    widen=False,
+    compiled=partial(accelerate, work=clip_plain, count=3),
+)
 def clip(
     x: Tensor,
     /,
@@ -614,15 +622,18 @@ def isclose(
     """
     values = convert_operands("isclose", x1, x2)
     d = result_type(*values)
+    home = None
     if d.kind != "c" and any(isinstance(x, Tensor) and x.dtype.kind in "biu" for x in values):
         d = float64
+        home = device_of(values)
+        values = move_to_supporting_device("isclose", d, *values)
     a, b = (as_dtype("isclose", x, d, values) for x in values)
     rtol, atol = real_number("isclose", rtol, "rtol"), real_number("isclose", atol, "atol")
     near = less_equal(abs(subtract(a, b)), add(multiply(abs(b), rtol), atol))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
     if flag("isclose", equal_nan, "equal_nan"):
-        return logical_or(close, logical_and(isnan(a), isnan(b)))
-    return close
+        close = logical_or(close, logical_and(isnan(a), isnan(b)))
+    return close if home is None else move(close, home)
 
 
 @public(method=True)

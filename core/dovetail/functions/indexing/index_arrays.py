@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from ...graph.expr import Expr, Spec, mark_index_check, node, spec
 from ...layout import Move, Shape
-from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...tensor.c_fields import expr_of
@@ -202,11 +202,7 @@ def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = 
     if from_end or index.device is not x.device:
         return _take_one_axis(op, x, index, axis)
     e, i = expr_of(x), expr_of(index)
-    key = e.spec, i.spec, axis
-    cached = _GATHER_CACHE.young.get(key) or _GATHER_CACHE.find(key)
-    if cached is None:
-        _GATHER_CACHE[key] = cached = _gather_attrs(e.spec, i.spec, axis)
-    attrs, s, move = cached
+    attrs, s, move = _gather_attrs(e.spec, i.spec, axis)
     checked_index = _check_node(op, axis, e.spec.shape[axis], i)
     return create_tensor(
         node(
@@ -218,18 +214,19 @@ def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = 
     )
 
 
-def _gather_attrs(source_spec: Spec, index_spec: Spec, axis: int) -> GatherAttrs:
-    """Return attributes, spec and index reshape of a gather at indices that are in range."""
+@lru_cache(1024)
+def _gather_attrs(
+    source_spec: Spec, index_spec: Spec, axis: int
+) -> tuple[tuple[Any, ...], Spec, Move | None]:
+    """Return a GATHER's attributes and spec, and the move that aligns the indices with later axes.
+
+    The indices must be in range.
+    """
     width, after = len(index_spec.shape), len(source_spec.shape) - axis - 1
     shape = (*source_spec.shape[:axis], *index_spec.shape, *source_spec.shape[axis + 1 :])
     axes = (*range(axis), *(-1,) * width, *range(axis + 1, len(source_spec.shape)))
     move = ("reshape", (*index_spec.shape, *(1,) * after)) if after else None
     return (shape, axes, (axis,), None), spec(shape, source_spec.dtype, source_spec.device), move
-
-
-# A GATHER's attributes and spec, and the move that aligns the indices with later axes, or None.
-GatherAttrs: TypeAlias = tuple[tuple[Any, ...], Spec, Move | None]
-_GATHER_CACHE: LRUCache[tuple[Spec, Spec, int], GatherAttrs] = LRUCache(1024)
 
 
 def _check_node(op: str, axis: int, size: int, index: Expr, ignored: int | None = None) -> Expr:

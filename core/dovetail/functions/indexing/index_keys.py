@@ -21,9 +21,11 @@ from ...argument_checks import dimensions, shown
 from ...backend.faults import IndexPurpose, out_of_range_error
 from ...device_class import Device
 from ...dtypes import bool_, int64
+from ...engine import tracer_api
 from ...errors import ArgumentError, DeviceError, DTypeError, OutOfRangeError, ShapeError
 from ...graph.expr import Expr
 from ...layout import Shape
+from ...settings import flags
 from ...tensor.c_fields import expr_of
 from ...tensor.host import from_host, warn_if_pair_of
 from ...tensor.primitives import is_viewable, view
@@ -180,12 +182,15 @@ def _as_array(part: object) -> IndexArray | int:
 
     Raises: DTypeError.
     """
+    part = tracer_api.read_stand_in(part)
     if isinstance(part, Tensor):
         if part.dtype.kind not in "biu":
             raise DTypeError(
                 f"index: an index tensor must hold integers or bool, got {part.dtype.name}"
             )
         return part
+    if flags.captures and type(part) is list:  # a capture may be for the values of numbers
+        part = [x.item() if isinstance(x, Tensor) and not x.ndim else x for x in part]
     array = array_of("index", part)
     if array.size == 0 and isinstance(part, Sequence):
         array = array.astype(np.int64)

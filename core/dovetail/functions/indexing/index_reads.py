@@ -6,6 +6,7 @@ Arrays of integers read through the `gather` row; `index_keys` parses the keys.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from ... import layout as lay
 from ...argument_checks import choice, flag
@@ -300,13 +301,16 @@ def has_no_common_integer(a: DType, b: DType) -> bool:
 def promote_for_comparison(op: str, edges: Tensor, x: Tensor | Scalar) -> tuple[Tensor, Tensor]:
     """Return both in one dtype that keeps as many digits as possible.
 
-    Integers with floats become floats. No dtype holds uint64 and signed integers: the signed ones
-    become int64, and both are returned as they are for an exact comparison.
+    Integers with floats become floats, on a device that supports them. No dtype holds uint64 and
+    signed integers: the signed ones become int64, and both are returned as they are for an exact
+    comparison.
     """
     if isinstance(x, Tensor) and has_no_common_integer(edges.dtype, x.dtype):
         edges, x = (t if t.dtype is uint64 else cast(t, int64) for t in (edges, x))
         return edges, x
     d = _comparison_dtype(edges, x)
+    if isinstance(x, Tensor) and edges.dtype.is_integer is not x.dtype.is_integer:
+        edges, x = move_to_supporting_device(op, d, edges, x)
     return cast(edges, d), as_dtype(op, x, d, (edges,))
 
 
@@ -379,18 +383,19 @@ def searchsorted(
     if required("searchsorted", x1).ndim != 1:
         raise ShapeError(f"searchsorted: x1 must be a vector, got shape {x1.shape}")
     value = values[1]
+    if isinstance(value, Tensor) and has_rule(value, "along"):
+        search = partial(searchsorted, x1, side=side, sorter=sorter)
+        positions: Tensor = call_along("searchsorted", search, (value,), ())
+        return positions
     if x1.dtype.is_integer and isinstance(value, (int, float)):
         value, side = _round_to_dtype(value, x1.dtype, side)
         wanted = value_node("searchsorted", value, x1.dtype, x1.device)
     else:
         home = x1.device
-        if isinstance(value, Tensor) and x1.dtype.is_integer is not value.dtype.is_integer:
-            d = _comparison_dtype(x1, value)
-            x1, value = move_to_supporting_device("searchsorted", d, x1, value)
+        x1, x2 = promote_for_comparison("searchsorted", x1, value)
         if x1.device is not home:  # which has no float64
             order = sorter if sorter is None else move(strided("searchsorted", sorter), x1.device)
-            return move(searchsorted(x1, value, side=side, sorter=order), home)
-        x1, x2 = promote_for_comparison("searchsorted", x1, value)
+            return move(searchsorted(x1, x2, side=side, sorter=order), home)
         if x1.dtype.is_integer and x1.dtype is not x2.dtype:
             return _search_mixed(x1, x2, side, sorter)
         wanted = x2._expr

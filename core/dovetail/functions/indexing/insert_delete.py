@@ -17,7 +17,14 @@ from ...tensor.host import read_values
 from ...tensor.primitives import apply, slice_along
 from ...tensor.promotion import ARRAY_TYPES, Array, Operand, as_operand, as_tensors
 from ...tensor.tensor import Tensor, create_tensor, strided
-from ...tensor.writes import array_of, cast_to_spec, value_node, write_result, write_value
+from ...tensor.writes import (
+    array_of,
+    cast_to_spec,
+    require_not_broadcast,
+    value_node,
+    write_result,
+    write_value,
+)
 from ..creation.constructors import ShapeLike, extents, zeros
 from ..datatypes import cast, promote_operands
 from ..reductions.statistics import any as any_of
@@ -358,7 +365,9 @@ def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
     >>> x.tolist()
     [[1, 0, 0], [0, 2, 0], [0, 0, 1]]
     """
-    shape = strided("fill_diagonal", a).shape
+    e = strided("fill_diagonal", a)._expr
+    require_not_broadcast("fill_diagonal", e)  # the diagonal itself may have distinct elements
+    shape = e.spec.shape
     wrap = flag("fill_diagonal", wrap, "wrap")
     if len(shape) < 2 or (len(shape) > 2 and len({*shape}) > 1):
         raise ShapeError(f"fill_diagonal: expected a matrix or equal sizes, got shape {shape}")

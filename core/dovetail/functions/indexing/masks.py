@@ -66,7 +66,7 @@ def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
     """
     if block_counts.size == 1:
         return block_counts._expr, int(item(block_counts)), COUNTS
-    host_counts = printable_values(block_counts)
+    host_counts = printable_values(block_counts, may_guard=True)
     if host_counts.size <= KERNEL_SCAN_BLOCKS_MAX:
         return block_counts._expr, sum(host_counts.tolist()), COUNTS
     total = np.cumsum(host_counts)

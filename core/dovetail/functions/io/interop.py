@@ -23,14 +23,13 @@ from ctypes import (
     c_void_p,
 )
 from functools import lru_cache, partial
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from ... import dtypes as D
 from ... import layout as lay
 from ...argument_checks import DIMENSIONS, choice, flag, function, integer, integers
-from ...backend import limits
 from ...backend.faults import settle_before_read
 from ...backend.streams import current_handle, wait_for_stream
 from ...declarations import public
@@ -42,6 +41,7 @@ from ...errors import ArgumentError, DeviceError, DTypeError, ShapeError, Sharin
 from ...graph.expr import leaf, spec, storage_of
 from ...ir.formats import DTYPE_INFOS
 from ...layout import Shape, StridedView
+from ...lazy_import import LazyModule
 from ...memory import wrap_pointer
 from ...memory.addresses import require_memory
 from ...memory.overlap import connect_foreign, register_visible
@@ -54,6 +54,11 @@ from ...tensor.tensor import Tensor, create_tensor, strided
 from ..creation.constructors import extents
 from ..datatypes import DeviceLike, DTypeLike, Kind, get_default_dtype, isdtype, move
 from .release_callbacks import RELEASE, live_exports, new_capsule
+
+if TYPE_CHECKING:
+    from ...backend import limits
+else:
+    limits = LazyModule("...backend.limits", __package__)
 
 
 class DLPackProducer(Protocol):

@@ -20,7 +20,6 @@ import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import exclusive, integers
-from ...declarations import public
 from ...dtypes import DType
 from ...errors import DTypeError
 from ...tensor.operators import divide_as_python
@@ -122,7 +121,6 @@ _ACCUMULATIONS: dict[object, TensorFunction] = {
 }
 
 
-@public(method=("__array_ufunc__",), wrap=False)
 def array_ufunc(
     x: Tensor,
     ufunc: np.ufunc,
@@ -769,7 +767,6 @@ def _extra_function(function: object) -> Function | None:
     return extra
 
 
-@public(method=("__array_function__",), wrap=False)
 def array_function(
     x: Tensor,
     function: Function,

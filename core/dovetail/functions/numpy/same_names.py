@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...errors import DTypeError
+from ...errors import UnknownFunctionError
 from ...tensor.promotion import as_operand
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
@@ -62,10 +62,6 @@ IGNORED_KEYWORDS = {
 
 
 PLAIN = (bool, int, float, str, tuple, type(None))  # of values that can be compared
-
-
-class UnknownFunctionError(DTypeError):
-    """dovetail lacks a function or a parameter of NumPy."""
 
 
 def not_supported_error(

@@ -28,11 +28,9 @@ from ...tensor.c_fields import is_strided, keep_class
 from ...tensor.other_layouts import has_rule
 from ...tensor.primitives import (
     apply,
-    cached_view,
     dispatch,
     is_viewable,
     reduce,
-    remember_view,
     view,
 )
 from ...tensor.promotion import Array, as_tensors, overrides_operators
@@ -40,6 +38,7 @@ from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_out
 from ..datatypes import DTypeLike, cast
 from ..known_calls import multiply_cached, product_cache, product_routine, with_dense_rows
+from ..plain_calls import cache_view_calls
 from ..shape import manipulation
 from ..variants import public
 
@@ -211,11 +210,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     >>> dt.matrix_transpose(dt.asarray([[1, 2], [3, 4]])).tolist()
     [[1, 3], [2, 4]]
     """
-    if (cached := cached_view("matrix_transpose", x)) is not None:
-        return cached
     if required("matrix_transpose", x).ndim < 2:
         raise ShapeError(f"matrix_transpose: expected at least 2 dimensions, got shape {x.shape}")
-    return remember_view(x.mT, "matrix_transpose", x)
+    return x.mT
+
+
+matrix_transpose = cache_view_calls(matrix_transpose)
 
 
 @public(cache=True, widen=False)

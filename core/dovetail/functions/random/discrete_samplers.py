@@ -21,7 +21,7 @@ from ...tensor.primitives import apply, select_along
 from ...tensor.promotion import ARRAY_TYPES, Array
 from ...tensor.tensor import Tensor
 from ..creation.constructors import arange, extents, full, zeros
-from ..datatypes import DeviceLike, DTypeLike, cast, device_supporting, move, real_dtype
+from ..datatypes import DeviceLike, DTypeLike, cast, device_supporting, move, move_as, real_dtype
 from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, softmax, sqrt
 from ..indexing.index_reads import gather_unchecked
 from ..reductions.cumulative import cumulative_sum
@@ -94,13 +94,13 @@ def poisson(
             if is_small
             else _draw_poisson_by_proposals(g, mean, sizes, on)
         )
-        return move(cast(counts, d), home)
+        return move_as(counts, d, home)
     small = mean <= INVERSION_MEAN_MAX
     inverted = _invert_poisson(zero, apply(ops.MINIMUM, (mean, INVERSION_MEAN_MAX)))
     proposed = _draw_poisson_by_proposals(
         g, apply(ops.MAXIMUM, (mean, INVERSION_MEAN_MAX)), sizes, on
     )
-    return move(cast(apply(ops.WHERE, (small, inverted, proposed)), d), home)
+    return move_as(apply(ops.WHERE, (small, inverted, proposed)), d, home)
 
 
 def _invert_poisson(u: Tensor, mean: Tensor) -> Tensor:
@@ -175,7 +175,7 @@ def binomial(
         raise ArgumentError(f"binomial: p must be between 0 and 1, got {chance}")
     d = int64 if dtype is None else real_dtype("binomial", dtype)
     g = generator_or_default("binomial", generator)
-    return move(cast(_draw_successes(g, trials, chance, sizes, on), d), home)
+    return move_as(_draw_successes(g, trials, chance, sizes, on), d, home)
 
 
 def _draw_successes(
@@ -307,7 +307,7 @@ def multinomial(
     counts = gather_unchecked(
         counts, positions // count * (counts.size // rows) + positions % count
     )
-    return move(cast(reshape(counts, (*sizes, count)), d), home)
+    return move_as(reshape(counts, (*sizes, count)), d, home)
 
 
 def require_weights(rows: np.ndarray, name: str = "p") -> None:

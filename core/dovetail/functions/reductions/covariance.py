@@ -15,7 +15,7 @@ from ...ops import table as ops
 from ...tensor.primitives import apply, view
 from ...tensor.promotion import Array, as_operand
 from ...tensor.tensor import Tensor, required, strided
-from ..datatypes import cast, move, move_to_supporting_device, result_type, working_float
+from ..datatypes import cast, move, move_as, move_to_supporting_device, result_type, working_float
 from ..products.matrix_products import conjugate, matmul
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to, diagonal
@@ -97,7 +97,7 @@ def average(
     product = apply(ops.MULTIPLY, (cast(x, work), wide))
     mean = cast(apply(ops.DIVIDE, (sum_of(product, axis=axes, keepdims=keepdims), total)), d)
     mean = move(mean, home)
-    return (mean, move(cast(total, d), home)) if returned else mean
+    return (mean, move_as(total, d, home)) if returned else mean
 
 
 def _result_dtype(*tensors: Tensor) -> DType:
@@ -172,10 +172,10 @@ def _parts(op: str, x: Tensor, y: Array | None) -> tuple[Tensor, ...]:
     return (x,) if y is None else (x, y if isinstance(y, Tensor) else as_operand(op, y, (x,)))
 
 
-def _stack_variables(op: str, tensors: Sequence[Tensor], rowvar: bool) -> Tensor:
+def _stack_variables(op: str, tensors: Sequence[Tensor], rowvar: bool, work: DType) -> Tensor:
     """Return a matrix with one variable per row, in the dtype of the computation."""
     rowvar = flag(op, rowvar, "rowvar")
-    rows, work = [], _working_dtype(*tensors)
+    rows: list[Tensor] = []
     for part in tensors:
         if part.ndim > 2:
             raise ShapeError(f"{op}: expected a matrix or a vector, got shape {part.shape}")
@@ -195,10 +195,16 @@ def _compute_covariance(
     correction: float,
     weights: dict[str, Array | None],
 ) -> Tensor:
-    """Return the covariance matrix, divided by weights less `correction`, at least 0."""
-    rows = _stack_variables(op, tensors, rowvar)
+    """Return the covariance matrix, divided by weights less `correction`, at least 0.
+
+    It is in the dtype of the computation, on a device that supports that.
+    """
+    work, count = _working_dtype(*tensors), len(tensors)
+    operands = move_to_supporting_device(op, work, *tensors, *weights.values())
+    rows = _stack_variables(op, operands[:count], rowvar, work)
     n = rows.shape[1]
-    weight_of = {k: _check_weights(op, k, w, rows) for k, w in weights.items() if w is not None}
+    named = zip(weights, operands[count:], strict=True)
+    weight_of = {k: _check_weights(op, k, w, rows) for k, w in named if w is not None}
     w = None
     for weight in weight_of.values():
         w = weight if w is None else w * weight
@@ -270,7 +276,7 @@ def corrcoef(
 
 def _cast_matrix(matrix: Tensor, tensors: Sequence[Tensor]) -> Tensor:
     """Return a matrix in the float dtype of its variables; for one variable, a scalar."""
-    result = cast(matrix, _result_dtype(*tensors))
+    result = move_as(matrix, _result_dtype(*tensors), tensors[0].device)
     return view(result, ("reshape", ())) if result.shape == (1, 1) else result
 
 

@@ -19,7 +19,7 @@ from ...tensor.primitives import apply, view
 from ...tensor.promotion import ARRAY_TYPES, Array, as_operand
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import linspace, zeros
-from ..datatypes import cast, finfo, result_type
+from ..datatypes import cast, finfo, move_as, move_to_supporting_device, result_type
 from ..indexing.index_reads import (
     gather_unchecked,
     keep_digits,
@@ -103,7 +103,7 @@ def bincount(
         raise ShapeError(f"bincount: weights must have the shape {x.shape} of x, got {w.shape}")
     if length is not None:
         return _count_below(x, integer("bincount", length, "length", 0, 1 << 40), w)
-    one = w is None and x.size and not tracer_api.is_batched(x._expr)
+    one = w is None and x.size >= GUESS_ELEMENTS_MIN and not tracer_api.is_batched(x._expr)
     try:
         if one and (counts := _count_by_guess(x, length_min)) is not None:
             return counts
@@ -141,6 +141,8 @@ def _as_operand_tensor(op: str, value: object, x: Tensor) -> Tensor:
     return value if isinstance(value, Tensor) else as_operand(op, value, (x,))
 
 
+# fewer elements: reading their range takes less time than counting into bins that stay empty
+GUESS_ELEMENTS_MIN = 1 << 16
 SAMPLE_ELEMENTS = 1 << 10  # sampled to guess the largest element
 GUESS_BINS = 1 << 10, 1 << 17  # the least guess, and the largest whose counts fit a cache
 
@@ -148,12 +150,12 @@ GUESS_BINS = 1 << 10, 1 << 17  # the least guess, and the largest whose counts f
 def _count_by_guess(x: Tensor, length_min: int) -> Tensor | None:
     """Count with a guess at the largest element, read by the host; None if it is too small.
 
-    Reading the range before counting takes two thirds of the time of counting.
+    Reading the range before counting takes two thirds of the time of counting many elements.
     """
-    sample = x if x.size <= GUESS_BINS[0] else x[:: x.size // SAMPLE_ELEMENTS]
-    largest = length_min - 1 if sample is x else max(int(max_of(sample).item()), length_min - 1)
+    sample = x[:: x.size // SAMPLE_ELEMENTS]
+    largest = max(int(max_of(sample).item()), length_min - 1)
     bins = max(1 << max(largest, 0).bit_length(), GUESS_BINS[0])
-    if bins > max(min(GUESS_BINS[1], x.size), GUESS_BINS[0]):
+    if bins > min(GUESS_BINS[1], x.size):
         return None
     counts = _count_or_sum(x, bins + 1, None, CLIPPED)
     used = np.flatnonzero(read_values("bincount", counts))
@@ -242,7 +244,7 @@ class _AxisBins(NamedTuple):
     def bin_positions(self, x: Tensor, cells: int) -> Tensor:
         """Return the bin of each element, and `bins` for elements outside."""
         d = int32 if cells <= int32.max else int64
-        n = self.bins
+        n, home = self.bins, x.device
         edges, x = promote_for_comparison("histogram", self.comparison_edges, x)
         first, last = edges[0], edges[n]
         if self.even_range is None:
@@ -265,7 +267,7 @@ class _AxisBins(NamedTuple):
             ops.LOGICAL_AND,
             (apply(ops.GREATER_EQUAL, (x, first)), apply(ops.LESS_EQUAL, (x, last))),
         )
-        return cast(apply(ops.WHERE, (inside, positions, n)), d)
+        return move_as(apply(ops.WHERE, (inside, positions, n)), d, home)
 
 
 def _range_ends(op: str, x: Tensor, limits: Range) -> tuple[float, float]:
@@ -409,11 +411,13 @@ def histogram(
         raise ShapeError(
             f"histogram: expected one weight for each of {flat.size} elements, got {w.size}"
         )
-    hist = _count_or_sum(axis_bins.bin_positions(flat, axis_bins.bins + 1), axis_bins.bins + 1, w)[
-        : axis_bins.bins
-    ]
-    if w is not None and w.dtype.kind in "iu":
-        hist = cast(hist, w.dtype)
+    n = axis_bins.bins
+    positions = axis_bins.bin_positions(flat, n + 1)
+    if w is not None and w.dtype.kind in "iu":  # sums in float64
+        positions, w = move_to_supporting_device("histogram", float64, positions, w)
+        hist = move_as(_count_or_sum(positions, n + 1, w)[:n], w.dtype, flat.device)
+    else:
+        hist = _count_or_sum(positions, n + 1, w)[:n]
     if density:
         widths = _widths(axis_bins)
         hist = cast(hist, widths.dtype) / widths / cast(sum_of(hist), widths.dtype)

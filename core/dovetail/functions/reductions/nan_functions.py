@@ -9,7 +9,7 @@ from ...ops import table as ops
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, required
 from ..creation.constructors import Fill, create_full
-from ..datatypes import DTypeLike, cast
+from ..datatypes import DTypeLike, move_as
 from ..elementwise.composed import fmax, fmin
 from ..shape.manipulation import ravel
 from ..variants import public
@@ -172,7 +172,7 @@ def nanvar(
     """
     present = _present("nanvar", x, where)
     result = variance("nanvar", x, axis, correction, keepdims, present, math.nan)
-    return cast(result, float_dtype(x))
+    return move_as(result, float_dtype(x), x.device)
 
 
 @public(method=True, out=True, widen=False)
@@ -203,8 +203,7 @@ def nanstd(
     1.0
     """
     present = _present("nanstd", x, where)
-    result = deviation("nanstd", x, axis, correction, keepdims, present, math.nan)
-    return cast(result, float_dtype(x))
+    return deviation("nanstd", x, axis, correction, keepdims, present, math.nan)
 
 
 @public(method=True, out=True, widen=False)

@@ -13,7 +13,7 @@ from ...tensor.primitives import apply, slice_along, view
 from ...tensor.promotion import Array, Operand, as_operand, as_tensors
 from ...tensor.tensor import Tensor, required, strided
 from ..creation.constructors import arange, ones, zeros
-from ..datatypes import cast, move, move_to_supporting_device, result_type, working_float
+from ..datatypes import cast, move_as, move_to_supporting_device, result_type, working_float
 from ..elementwise.lerp import lerp
 from ..indexing.index_reads import gather_unchecked, searchsorted
 from ..products.matrix_products import conjugate, matmul
@@ -160,11 +160,14 @@ def gradient(
         raise ArgumentError(
             f"gradient: expected 1 spacing or one for each of {len(axes)} axes, got {len(spacing)}"
         )
-    spacings = (spacing or (1.0,)) * (len(axes) if len(spacing) < 2 else 1)
-    wide = cast(x, working_float(x.dtype))
+    work = working_float(x.dtype)
+    wide, *spacings = move_to_supporting_device("gradient", work, x, *(spacing or (1.0,)))
+    spacings = spacings * (len(axes) if len(spacings) < 2 else 1)
+    wide = cast(wide, work)
     like = x.dtype if x.dtype.kind in "fc" else float32
     slopes = tuple(
-        cast(_slopes(wide, d, h, order), like) for d, h in zip(axes, spacings, strict=True)
+        move_as(_slopes(wide, d, h, order), like, x.device)
+        for d, h in zip(axes, spacings, strict=True)
     )
     return slopes[0] if len(slopes) == 1 else slopes
 
@@ -282,7 +285,7 @@ def interp(
     first = values[0] if left is None else real("interp", left, "left")
     last = values[n - 1] if right is None else real("interp", right, "right")
     result = apply(ops.WHERE, (below, first, apply(ops.WHERE, (above, last, result))))
-    return move(cast(apply(ops.WHERE, (apply(ops.ISNAN, (x,)), math.nan, result)), d), home)
+    return move_as(apply(ops.WHERE, (apply(ops.ISNAN, (x,)), math.nan, result)), d, home)
 
 
 def _fraction_between(x: Tensor, a: Tensor, b: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -27,8 +28,16 @@ from ...tensor.promotion import Array, as_operand
 from ...tensor.tensor import Tensor, drop_tape, required
 from ...tensor.writes import write_out
 from ..creation.constructors import Fill, create_full
-from ..datatypes import DTypeLike, any_dtype, cast, working_float
+from ..datatypes import (
+    DTypeLike,
+    any_dtype,
+    cast,
+    move_as,
+    move_to_supporting_device,
+    working_float,
+)
 from ..known_calls import reduce_cached, reduction_cache, reduction_key
+from ..plain_calls import accelerate
 from ..shape.manipulation import broadcast_to
 from ..variants import public
 
@@ -154,7 +163,7 @@ def as_mask(op: str, where: Mask, x: Tensor) -> Tensor:
     return broadcast_to(mask, x.shape)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.SUM))
 def sum(
     x: Tensor = MISSING,
     /,
@@ -201,7 +210,7 @@ def sum(
     return _reduce(ops.SUM, x, axis, keepdims, out, d)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.PROD))
 def prod(
     x: Tensor = MISSING,
     /,
@@ -252,7 +261,7 @@ def _accumulation_dtype(op: str, dtype: DTypeLike) -> DType:
     return resolved
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.MEAN))
 def mean(
     x: Tensor = MISSING,
     /,
@@ -288,9 +297,13 @@ def mean(
     if dtype is not None:
         x = cast(required("mean", x), _accumulation_dtype("mean", dtype))
     if where is not None and where is not True:
-        wide = cast(required("mean", x), working_float(x.dtype))
-        result = _masked_mean("mean", wide, where, axis, keepdims)
-        result = cast(result, x.dtype if x.dtype.kind in "fc" else float32)
+        work = working_float(required("mean", x).dtype)
+        if work is x.dtype:
+            result = _masked_mean("mean", x, where, axis, keepdims)
+        else:
+            wide, where = move_to_supporting_device("mean", work, x, where)
+            result = _masked_mean("mean", cast(wide, work), where, axis, keepdims)
+            result = move_as(result, x.dtype if x.dtype.kind in "fc" else float32, x.device)
         return result if out is None else write_out("mean", out, result)
     return _reduce(ops.MEAN, x, axis, keepdims, out)
 
@@ -311,7 +324,7 @@ def _second_tensor_error(op: str, what: str, other: str) -> ArgumentTypeError:
     )
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.MAX))
 def max(
     x: Tensor = MISSING,
     /,
@@ -350,7 +363,7 @@ def max(
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.MIN))
 def min(
     x: Tensor = MISSING,
     /,
@@ -389,7 +402,7 @@ def min(
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.ANY))
 def any(
     x: Tensor = MISSING,
     /,
@@ -422,7 +435,7 @@ def any(
     return _reduce(ops.ANY, x, axis, keepdims, out)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.ALL))
 def all(
     x: Tensor = MISSING,
     /,
@@ -455,7 +468,7 @@ def all(
     return _reduce(ops.ALL, x, axis, keepdims, out)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.COUNT_NONZERO))
 def count_nonzero(
     x: Tensor = MISSING,
     /,
@@ -483,7 +496,7 @@ def count_nonzero(
     return _reduce(ops.COUNT_NONZERO, x, axis, keepdims, out)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.ARGMAX))
 def argmax(
     x: Tensor = MISSING,
     /,
@@ -513,7 +526,7 @@ def argmax(
     return _reduce_to_position(ops.ARGMAX, x, axis, keepdims, out)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=partial(accelerate, work=ops.ARGMIN))
 def argmin(
     x: Tensor = MISSING,
     /,
@@ -583,7 +596,7 @@ def var(
     >>> dt.var(x).item(), dt.var(x, correction=1).item()
     (1.0, 2.0)
     """
-    return cast(variance("var", x, axis, correction, keepdims, where), float_dtype(x))
+    return move_as(variance("var", x, axis, correction, keepdims, where), float_dtype(x), x.device)
 
 
 @public(method=True, cache=True)
@@ -631,7 +644,7 @@ def deviation(
     """Return the root of `variance`, in the dtype of `std`; its gradient is 0 at 0."""
     v = variance(op, x, axis, correction, keepdims, where, without_divisor)
     if not is_strided(v) or v._expr.tape is None:
-        return cast(apply(ops.SQRT, (v,)), float_dtype(x))
+        return move_as(apply(ops.SQRT, (v,)), float_dtype(x), x.device)
     none = apply(ops.EQUAL, (v, 0))  # for equal elements the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
     return cast(apply(ops.WHERE, (none, 0.0, root)), float_dtype(x))
@@ -658,7 +671,7 @@ def variance(
     where: Mask,
     without_divisor: float = 0.0,
 ) -> Tensor:
-    """Return the variance in the dtype in which it is computed, float32 for halves.
+    """Return the variance in the dtype in which it is computed, on a device that supports it.
 
     without_divisor: the divisor in place of one that is not positive.
     """
@@ -670,9 +683,11 @@ def variance(
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
     axes = lay.axes(op, axis, required(op, x).ndim)  # raises on behalf of the op
     masked = where is not None and where is not True
+    if (work := working_float(x.dtype)) is not x.dtype:
+        x, where = move_to_supporting_device(op, work, x, where)
     if not is_strided(x) and not masked:
         return dispatch("variance", op, (x,), x, axes, correction, keepdims)
-    wide = cast(x, working_float(x.dtype))
+    wide = cast(x, work)
     if masked:
         mask = as_mask(op, where, x)
         away = apply(ops.SUBTRACT, (wide, _masked_mean(op, wide, mask, axes, True)))
@@ -710,12 +725,17 @@ def logsumexp(
     x = require_along("logsumexp", x)
     _require_elements("logsumexp", x, axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
-    d, x = float_dtype(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x
+    d, home = float_dtype(x), x.device
+    if x.dtype.is_integer:
+        work = working_float(x.dtype)
+        (x,) = move_to_supporting_device("logsumexp", work, x)
+        x = cast(x, work)
     top = _reduce(ops.MAX, cast(x, float_dtype(x)), axes, True, None)
     top = apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0))
     top = drop_tape(top) if is_strided(top) else top.detach()
     total = _reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims, None)
-    return cast(apply(ops.TABLE["log"], (total,)) + _squeeze(top, axes, keepdims), d)
+    result = apply(ops.TABLE["log"], (total,)) + _squeeze(top, axes, keepdims)
+    return move_as(result, d, home)
 
 
 def _squeeze(x: Tensor, axes: Shape, keepdims: bool) -> Tensor:

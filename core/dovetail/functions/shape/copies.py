@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import cast as typed_cast
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ... import layout as lay
 from ...argument_checks import choice, dimensions, host_memory, integer, integers, sequence, shown
 from ...compat.keywords import MISSING, rebind_keywords
-from ...dtypes import int64
+from ...dtypes import KIND_RANKS, int64
 from ...engine import evaluate as run
 from ...errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ...graph.expr import Expr, node, spec, tape_of
@@ -34,6 +35,7 @@ from ..known_calls import (
     concat_cached,
     concat_key,
     concat_plain,
+    copy_plain,
     exprs_if_strided,
     join_on_host,
 )
@@ -48,7 +50,7 @@ CONCAT_LAZY_ROW_MIN = 2  # mean elements of a tensor per row of the result; colu
 CONCAT_LAZY_ELEMENTS_MAX = 1 << 13
 
 
-@public(method=("copy", "clone"), wrap=False)
+@public(method=("copy", "clone"), wrap=False, compiled=partial(accelerate, work=copy_plain))
 def copy(x: Tensor = MISSING, /, *more: object, **theirs: object) -> Tensor:
     """Return a new contiguous tensor of the same elements; gradients flow through it.
 
@@ -175,15 +177,13 @@ def concat(
 concat = accelerate(concat, concat_plain)
 
 
-_RANK = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}  # kinds of numbers, each part of the next
-
-
 def _cast_all(op: str, arrays: Sequence[Array], dtype: DTypeLike, casting: str) -> list[Tensor]:
     """Return the tensors cast to a dtype. Raises: DTypeError if one loses its kind of number."""
     target, casting = any_dtype(op, dtype), choice(op, casting, "casting", ("same_kind", "unsafe"))
     tensors = as_tensors(op, *sequence(op, arrays, "arrays", "tensors"))
     for x in tensors if casting == "same_kind" else ():
-        if _RANK[x.dtype.kind] > _RANK[target.kind]:
+        kinds = x.dtype.kind, target.kind
+        if KIND_RANKS[kinds[0]] > KIND_RANKS[kinds[1]] or kinds == ("i", "u"):
             raise DTypeError(
                 f"{op}: a cast from {x.dtype.name} to {target.name} loses a kind of number; pass "
                 'casting="unsafe"'

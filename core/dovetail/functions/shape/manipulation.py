@@ -26,10 +26,8 @@ from ...tensor.c_fields import expr_of, is_strided, record_alias
 from ...tensor.host import evaluate_leaf
 from ...tensor.primitives import (
     apply,
-    cached_view,
     dispatch,
     is_viewable,
-    remember_view,
     select_along,
     slice_along,
     view,
@@ -38,6 +36,7 @@ from ...tensor.promotion import Array, as_tensors
 from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import extents
 from ..graph_cache import CachedFunction
+from ..plain_calls import cache_view_calls
 
 __all__ = [
     "as_strided",
@@ -80,7 +79,7 @@ def parse_ints(op: str, values: Sequence[Sizes], name: str = "shape") -> Shape:
 # --- views ---------------------------------------------------------------------------------------
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=cache_view_calls)
 def reshape(
     x: Tensor = MISSING,
     /,
@@ -109,18 +108,15 @@ def reshape(
     """
     if theirs:
         return rebind_keywords(reshape, locals())
-    if copy is None and not sizes:
-        if (cached := cached_view("reshape", x, shape)) is not None:
-            return cached
-        if is_strided(x) and expr_of(x).op is None:  # copies are cached as graphs
-            return _cached_reshape.call((x, shape), {})
+    if copy is None and not sizes and is_strided(x) and expr_of(x).op is None:
+        return _cached_reshape.call((x, shape), {})  # copies are cached as graphs
     return _reshape_uncached(x, shape, sizes, copy)
 
 
 def _reshape_uncached(
     x: Tensor, shape: Sizes, sizes: tuple[Sizes, ...] = (), copy: bool | None = None
 ) -> Tensor:
-    """Check and reshape; cache the view unless `copy` or `sizes` are given."""
+    """Check and reshape."""
     new = parse_ints("reshape", (shape, *sizes))
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
@@ -131,14 +127,13 @@ def _reshape_uncached(
             f"reshape: shape {x.shape} with strides {x.stride()} can become {wanted} only by a "
             f"copy, and copy=False forbids it"
         )
-    reshaped = view(x, m)
-    return reshaped if copy is not None or sizes else remember_view(reshaped, "reshape", x, shape)
+    return view(x, m)
 
 
 _cached_reshape = CachedFunction(_reshape_uncached)
 
 
-@public(method=("permute_dims", "permute"), wrap=False)
+@public(method=("permute_dims", "permute"), wrap=False, compiled=cache_view_calls)
 def permute_dims(
     x: Tensor = MISSING, /, axes: Sizes = MISSING, *order: Sizes, **theirs: object
 ) -> Tensor:
@@ -158,12 +153,9 @@ def permute_dims(
     """
     if theirs:
         return rebind_keywords(permute_dims, locals())
-    if not order and (cached := cached_view("permute_dims", x, axes)) is not None:
-        return cached
     axes_tuple = parse_ints("permute_dims", (axes, *order), "axes")
     shape = required("permute_dims", x).shape
-    permuted = view(x, _permute_move("permute_dims", shape, axes_tuple), "permute_dims")
-    return permuted if order else remember_view(permuted, "permute_dims", x, axes)
+    return view(x, _permute_move("permute_dims", shape, axes_tuple), "permute_dims")
 
 
 @lru_cache(VIEW_CACHE_MAX)
@@ -178,7 +170,7 @@ def _permute_move(op: str, shape: Shape, axes: Shape) -> Move:
     return "permute", order
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=cache_view_calls)
 def swapaxes(
     x: Tensor = MISSING,
     /,
@@ -202,9 +194,7 @@ def swapaxes(
     """
     if more or theirs:
         return rebind_keywords(swapaxes, locals())
-    if (cached := cached_view("swapaxes", x, axis1, axis2)) is not None:
-        return cached
-    return remember_view(_swap_axes("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
+    return _swap_axes("swapaxes", x, axis1, axis2)
 
 
 def _swap_axes(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
@@ -215,7 +205,7 @@ def _swap_axes(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
     return view(x, ("permute", tuple(order)), op)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=cache_view_calls)
 def transpose(x: Tensor = MISSING, /, *axes: Sizes | None, **theirs: object) -> Tensor:
     """Return a view of `x` with two axes exchanged or, without `axes`, all of them reversed.
 
@@ -245,7 +235,7 @@ def transpose(x: Tensor = MISSING, /, *axes: Sizes | None, **theirs: object) -> 
     return view(x, _permute_move("transpose", shape, axes_tuple), "transpose")
 
 
-@public(method=("moveaxis", "movedim"), wrap=False)
+@public(method=("moveaxis", "movedim"), wrap=False, compiled=cache_view_calls)
 def moveaxis(
     x: Tensor = MISSING,
     /,
@@ -272,8 +262,6 @@ def moveaxis(
     """
     if more or theirs:
         return rebind_keywords(moveaxis, locals())
-    if (cached := cached_view("moveaxis", x, source, destination)) is not None:
-        return cached
     required("moveaxis", x)
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
@@ -284,8 +272,7 @@ def moveaxis(
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
         order.insert(d, s)
-    moved = view(x, ("permute", tuple(order)), "moveaxis")
-    return remember_view(moved, "moveaxis", x, source, destination)
+    return view(x, ("permute", tuple(order)), "moveaxis")
 
 
 def _axes_list(op: str, axes: Axes, ndim: int) -> list[int]:
@@ -293,7 +280,7 @@ def _axes_list(op: str, axes: Axes, ndim: int) -> list[int]:
     return [lay.axis(op, i, ndim) for i in integers(op, axes, "axis")]
 
 
-@public(method=("expand_dims", "unsqueeze"), wrap=False)
+@public(method=("expand_dims", "unsqueeze"), wrap=False, compiled=cache_view_calls)
 def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, *more: object, **theirs: object) -> Tensor:
     """Return a view of `x` with inserted axes of size 1.
 
@@ -310,11 +297,8 @@ def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, *more: object, **theirs:
     """
     if more or theirs:
         return rebind_keywords(expand_dims, locals())
-    if (cached := cached_view("expand_dims", x, axis)) is not None:
-        return cached
     listed = integers("expand_dims", axis, "axis")
-    expanded = view(x, _expand_dims_move(required("expand_dims", x).shape, listed), "expand_dims")
-    return remember_view(expanded, "expand_dims", x, axis)
+    return view(x, _expand_dims_move(required("expand_dims", x).shape, listed), "expand_dims")
 
 
 @lru_cache(VIEW_CACHE_MAX)
@@ -326,7 +310,7 @@ def _expand_dims_move(shape: Shape, axes: Shape) -> Move:
     return "reshape", dimensions("expand_dims", wider)
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=cache_view_calls)
 def squeeze(
     x: Tensor = MISSING, /, axis: Axes | None = None, *more: object, **theirs: object
 ) -> Tensor:
@@ -345,11 +329,9 @@ def squeeze(
     """
     if more or theirs:
         return rebind_keywords(squeeze, locals())
-    if (cached := cached_view("squeeze", x, axis)) is not None:
-        return cached
     shape = required("squeeze", x).shape
     axes_tuple = None if axis is None else integers("squeeze", axis, "axis")
-    return remember_view(view(x, _squeeze_move(shape, axes_tuple), "squeeze"), "squeeze", x, axis)
+    return view(x, _squeeze_move(shape, axes_tuple), "squeeze")
 
 
 @lru_cache(VIEW_CACHE_MAX)
@@ -364,7 +346,7 @@ def _squeeze_move(shape: Shape, axes: Shape | None) -> Move:
     return "reshape", tuple([n for d, n in enumerate(shape) if d not in gone])
 
 
-@public(method=True, in_place=True, wrap=False)
+@public(method=True, in_place=True, wrap=False, compiled=cache_view_calls)
 def flip(
     x: Tensor = MISSING, /, axis: Axes | None = None, *more: object, **theirs: object
 ) -> Tensor:
@@ -380,15 +362,13 @@ def flip(
     """
     if more or theirs:
         return rebind_keywords(flip, locals())
-    if (cached := cached_view("flip", x, axis)) is not None:
-        return cached
     flipped = lay.axes("flip", axis, required("flip", x).ndim)
     starts = tuple(n - 1 if d in flipped else 0 for d, n in enumerate(x.shape))
     steps = tuple(-1 if d in flipped else 1 for d in range(x.ndim))
-    return remember_view(view(x, ("slice", starts, x.shape, steps), "flip"), "flip", x, axis)
+    return view(x, ("slice", starts, x.shape, steps), "flip")
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=cache_view_calls)
 def broadcast_to(
     x: Tensor = MISSING, /, shape: Sizes = MISSING, *sizes: Sizes, **theirs: object
 ) -> Tensor:
@@ -410,11 +390,8 @@ def broadcast_to(
     """
     if theirs:
         return rebind_keywords(broadcast_to, locals())
-    if not sizes and (cached := cached_view("broadcast_to", x, shape)) is not None:
-        return cached
     wanted = parse_ints("broadcast_to", (shape, *sizes))
-    broadcast = _broadcast("broadcast_to", x, wanted)
-    return broadcast if sizes else remember_view(broadcast, "broadcast_to", x, shape)
+    return _broadcast("broadcast_to", x, wanted)
 
 
 def _broadcast(op: str, x: Tensor, target_shape: Shape) -> Tensor:
@@ -434,7 +411,7 @@ def _expand_move(op: str, shape: Shape, target_shape: Shape) -> Move:
     return "expand", target_shape
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=cache_view_calls)
 def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     """Return a read-only view of `x` as `dt.broadcast_to` does, where -1 keeps a size.
 
@@ -556,7 +533,7 @@ def split(
     return tuple([slice_along(x, d, a, k, "split") for a, k in zip(starts, sizes, strict=False)])
 
 
-@public(method=True, widen=False)
+@public(method=True, widen=False, compiled=cache_view_calls)
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge neighbouring axes of `x` into one: a view if strides permit, else a copy.
 
@@ -584,7 +561,7 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])), "flatten")
 
 
-@public(method=True, widen=False)
+@public(method=True, widen=False, compiled=cache_view_calls)
 def ravel(x: Tensor, /) -> Tensor:
     """Return all elements in row-major order along one axis: a view if strides permit, else a copy.
 
@@ -651,7 +628,7 @@ def as_strided(
     return record_alias(x, create_tensor(base))
 
 
-@public(method=True, wrap=False)
+@public(method=True, wrap=False, compiled=cache_view_calls)
 def diagonal(
     x: Tensor = MISSING,
     /,

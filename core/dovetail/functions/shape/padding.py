@@ -16,7 +16,7 @@ from ...tensor.other_layouts import require_along
 from ...tensor.primitives import slice_along
 from ...tensor.tensor import Tensor
 from ..creation.constructors import Fill, arange, full
-from ..datatypes import cast
+from ..datatypes import cast, move_as, move_to_supporting_device
 from ..elementwise.op_functions import floor
 from ..elementwise.op_functions import round as round_half_even
 from ..indexing.index_reads import take
@@ -138,20 +138,22 @@ def _slice(x: Tensor, axis: int, start: int, stop: int) -> Tensor:
 def _ramp(edge: Tensor, end: Any, n: int, axis: int) -> Tensor:
     """Return `n` numbers along an axis, from `end` to before `edge`; integers are rounded down."""
     d = edge.dtype
-    wide = cast(edge, d.compute if d.kind in "fc" else float64)
+    work = d.compute if d.kind in "fc" else float64
+    wide, end = move_to_supporting_device("pad", work, edge, end)
     shape = tuple([n if k == axis else 1 for k in range(edge.ndim)])
-    steps = reshape(arange(n, dtype=wide.dtype.part, device=edge.device), shape)
-    ramp = steps * ((wide - end) / max(n, 1)) + end
-    return cast(floor(ramp) if d.kind in "iu" else ramp, d)
+    steps = reshape(arange(n, dtype=work.part, device=wide.device), shape)
+    ramp = steps * ((cast(wide, work) - end) / max(n, 1)) + end
+    return move_as(floor(ramp) if d.kind in "iu" else ramp, d, edge.device)
 
 
 def _statistic(mode: str, chunk: Tensor, axis: int, n: int) -> Tensor:
     """Return `n` copies along an axis of a statistic; means of integers are rounded to even."""
-    d = chunk.dtype
+    d, home = chunk.dtype, chunk.device
     if mode in ("mean", "median") and d.kind not in "fc":
+        (chunk,) = move_to_supporting_device("pad", float64, chunk)
         chunk = cast(chunk, float64)
     value = STATISTICS[mode](chunk, axis=axis, keepdims=True)
-    value = cast(round_half_even(value) if d.kind in "iu" else value, d)
+    value = move_as(round_half_even(value) if d.kind in "iu" else value, d, home)
     return broadcast_to(value, tuple([n if k == axis else m for k, m in enumerate(value.shape)]))
 
 

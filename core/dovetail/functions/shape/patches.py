@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ... import layout as lay
@@ -11,8 +12,9 @@ from ...argument_checks import integers, shown
 from ...dtypes import int64
 from ...errors import ArgumentError, ShapeError
 from ...ops import table as ops
+from ...tensor.other_layouts import call_along, has_rule, require_along
 from ...tensor.primitives import apply, view
-from ...tensor.tensor import Tensor, strided
+from ...tensor.tensor import Tensor
 from ..creation.constructors import arange, extents, zeros
 from ..indexing.index_writes import index_add
 from ..variants import public
@@ -43,7 +45,7 @@ def sliding_window_view(x: Tensor, window_shape: PerAxis, axis: PerAxis | None =
     >>> dt.sliding_window_view(dt.arange(4), 3).tolist()
     [[0, 1, 2], [1, 2, 3]]
     """
-    strides = strided("sliding_window_view", x).stride()
+    x = require_along("sliding_window_view", x)
     window = integers("sliding_window_view", window_shape, "window_shape")
     along = range(x.ndim) if axis is None else integers("sliding_window_view", axis, "axis")
     axes = [lay.axis("sliding_window_view", d, x.ndim) for d in along]
@@ -59,7 +61,27 @@ def sliding_window_view(x: Tensor, window_shape: PerAxis, axis: PerAxis | None =
         raise ShapeError(
             f"sliding_window_view: windows must fit into shape {x.shape}, got {shown(window)}"
         )
+    if has_rule(x, "along"):
+        windows = partial(sliding_window_view, window_shape=window, axis=axes)
+        return _call_with_new_axes("sliding_window_view", windows, x, axes, len(window))
+    strides = x.stride()
     return as_strided(x, (*sizes, *window), (*strides, *[strides[d] for d in axes]))
+
+
+def _call_with_new_axes(
+    name: str, function: Callable[[Tensor], Tensor], x: Tensor, axes: Sequence[int], count: int
+) -> Tensor:
+    """Call a function along axes, by the layout's rule "along".
+
+    - `count`: the number of last axes that the result has more than `x`; negative: less.
+    """
+    last, none = ((..., *[i] * abs(count)) for i in (0, None))
+    if count < 0:
+        wide: Tensor = call_along(name, lambda t: function(t)[none], (x,), tuple(axes))
+        return wide[last]
+    mixed = (*axes, *range(x.ndim, x.ndim + count))
+    result: Tensor = call_along(name, lambda t: function(t[last]), (x[none],), mixed)
+    return result
 
 
 class _PatchGrid(NamedTuple):
@@ -142,8 +164,11 @@ def unfold(
     """
     p = _parse_patches("unfold", kernel_size, dilation, padding, stride)
     k = len(p.kernel)
-    if strided("unfold", x).ndim <= k:
+    if require_along("unfold", x).ndim <= k:
         raise ShapeError(f"unfold: expected channels and {k} axes, got shape {x.shape}")
+    if has_rule(x, "along"):
+        axes = range(x.ndim - k - 1, x.ndim)
+        return _call_with_new_axes("unfold", lambda t: unfold(t, *p), x, axes, 1 - k)
     lead, sizes = x.shape[:-k], x.shape[-k:]
     counts = p.counts("unfold", sizes)
     padded = pad(x, [(0, 0)] * len(lead) + [(n, n) for n in p.padding])
@@ -191,10 +216,13 @@ def fold(
     if len(sizes) != k:
         raise ShapeError(f"fold: output_size must have one size for each of {k} axes, got {sizes}")
     counts, area = p.counts("fold", sizes), math.prod(p.kernel)
-    if strided("fold", x).ndim < 2 or x.shape[-2] % area or x.shape[-1] != math.prod(counts):
+    if require_along("fold", x).ndim < 2 or x.shape[-2] % area or x.shape[-1] != math.prod(counts):
         raise ShapeError(
             f"fold: expected shape (..., n * {area}, {math.prod(counts)}), got {x.shape}"
         )
+    if has_rule(x, "along"):
+        axes = range(x.ndim - 2, x.ndim)
+        return _call_with_new_axes("fold", lambda t: fold(t, sizes, *p), x, axes, k - 1)
     lead = (*x.shape[:-2], x.shape[-2] // area)
     wide = tuple([n + 2 * q for n, q in zip(sizes, p.padding, strict=True)])
     at = _element_positions(p, counts, wide, x)

@@ -34,7 +34,8 @@ Tensor: TypeAlias = dt.Tensor
 Shape: TypeAlias = tuple[int, ...]
 BatchSlices: TypeAlias = tuple[slice, ...]
 OP_NAME = "scaled_dot_product_attention"
-TILE_SCORES_MAX = 1 << 18  # a tile and its intermediates stay near the second-level cache
+TILE_SCORES_MAX = 1 << 19  # a tile stays near the second-level cache
+EVALUATED_SCORES_MIN = 1 << 15  # of one tile: two more launches cost less than exponentials twice
 HALVES = (dt.float16, dt.bfloat16)
 FLOATS = (dt.float32, dt.float64, *HALVES)
 
@@ -598,9 +599,10 @@ class _Forward(NamedTuple):
         """Return the result, and the logarithm of each row's sum of exponentials."""
         batch, rows = self.q.shape[:-2], self.q.shape[-2]
         tiles = _row_tiles(batch, rows, self.v.shape[-2], self.options.causal)
-        if len(tiles) <= 1 and self._count_visible_keys(rows) <= PRODUCT_BLOCK:
-            softmax = self._attend_to((0, rows), (0, self._count_visible_keys(rows)))
-            return self._finish(softmax)
+        keys = self._count_visible_keys(rows)
+        if len(tiles) <= 1 and keys <= PRODUCT_BLOCK:
+            is_large = math.prod(batch) * rows * keys >= EVALUATED_SCORES_MIN
+            return self._finish(self._attend_to((0, rows), (0, keys), is_large))
         out, sums = (
             dt.empty((*batch, rows, n), dtype=self.q.dtype, device=self.q.device)
             for n in (self.v.shape[-1], 1)
@@ -655,7 +657,8 @@ class _Forward(NamedTuple):
     ) -> _Partial:
         """Return row maxima, sums of weights and weighted values of queries over some keys.
 
-        evaluates: compute the weights now. A kernel with their sum would compute them twice.
+        evaluates: compute weights and their sum now. A kernel with both would compute the weights
+        twice, and one of the sum and its logarithm takes twice as long as two.
         """
         (a, b), (first, stop) = rows, keys
         scores = _slice_rows(self.q, a, b) @ _slice_columns(self.k, first, stop)
@@ -673,6 +676,8 @@ class _Forward(NamedTuple):
         if evaluates:
             dt.evaluate(weights)
         total = dt.sum(weights, axis=-1, keepdims=True)
+        if evaluates:
+            dt.evaluate(total)
         if self.keep is not None:
             keep = _slice_columns(_slice_rows(self.keep, a, b), first, stop)
             weights = dt.where(keep, weights * self.options.keep_scale, 0.0)

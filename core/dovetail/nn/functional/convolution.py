@@ -337,29 +337,38 @@ def _convolve(
         return convolved(x, w, b, tuple(positions), geometry)
 
     if x.layout is not dt.strided:
-        return without_batch(_convolve_in_layout(op, convolve, x, w, b), had_batch)
+        return without_batch(_convolve_in_layout(op, convolve, x, w, b, g, False), had_batch)
     return without_batch(convolve(x, w, b), had_batch)
 
 
 def _convolve_in_layout(
-    op: str, convolve: Callable[..., Tensor], x: Tensor, w: Tensor, b: Tensor | None
+    op: str,
+    convolve: Callable[..., Tensor],
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None,
+    groups: int,
+    is_transposed: bool,
 ) -> Tensor:
     """Return the convolution of a tensor of another layout, by its rule "along".
 
-    The batch is the only axis whose positions are treated alike; weight and bias repeat along it.
+    Axis 0 is the batch, along which weight and bias repeat. Axis 1 are the filters, along which the
+    input repeats; filters in groups read different channels, so that axis is then mixed.
     """
+    w = w.swapaxes(0, 1) if is_transposed else w
     operands = [dt.expand_dims(x, axis=1), dt.expand_dims(w, axis=0)]
     if b is not None:
         operands.append(b.reshape((1, -1, *(1,) * (w.ndim - 1))))
-    mixed = tuple(range(int(x.shape[0] > 1), w.ndim + 1))
+    alike = [x.shape[0] > 1, groups == 1]
+    mixed = tuple([d for d in range(w.ndim + 1) if d > 1 or not alike[d]])
 
     def convolve_examples(x: Tensor, w: Tensor, *bias: Tensor) -> Tensor:
-        """Return the convolution, with an axis after the batch for that of the filters."""
-        result = convolve(x[:, 0], w[0], *[t.reshape((-1,)) for t in bias])
-        return dt.expand_dims(result, axis=1)
+        """Return the convolution, with an axis of size 1 for the input's channels."""
+        filters = w[0].swapaxes(0, 1) if is_transposed else w[0]
+        return dt.expand_dims(convolve(x[:, 0], filters, *[t.reshape((-1,)) for t in bias]), axis=2)
 
     result: Tensor = call_along(op, convolve_examples, operands, mixed)
-    return result[:, 0]
+    return result[:, :, 0]
 
 
 def _pointwise(x: Tensor, w: Tensor, b: Tensor | None, groups: int) -> Tensor:
@@ -427,7 +436,7 @@ def _transposed_convolution(
         return _add_bias(y, w, b, tuple(out), geometry)
 
     if y.layout is not dt.strided:
-        return without_batch(_convolve_in_layout(op, convolve, y, w, b), had_batch)
+        return without_batch(_convolve_in_layout(op, convolve, y, w, b, g, True), had_batch)
     return without_batch(convolve(y, w, b), had_batch)
 
 

@@ -24,7 +24,10 @@ __all__ = [
 def as_strided(
     x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
 ) -> Any:
-    """Return a view with this shape and these strides in bytes. Raises: as `dt.as_strided`."""
+    """Return a view with this shape and these strides in bytes. Raises: as `dt.as_strided`.
+
+    `writeable` changes nothing: only memory is read-only, never one view of it.
+    """
     tensor: Tensor = as_ndarray(asarray(x))
     size = tensor.itemsize
     sizes = tensor.shape if shape is None else tuple(shape)
